@@ -1,1 +1,141 @@
-//! Skeleton.
+//! The execution plan: the contract between the compiler, which writes it, and the runtime, which reads it.
+//!
+//! A [`Plan`] is self-contained and plain: prompts are embedded, names are resolved, implied dependencies are
+//! spelled out, every default is filled in. What may be named in a message at run time carries an [`Origin`].
+//! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
+
+mod json;
+mod pipeline;
+mod provider;
+mod template;
+
+pub use json::{ReadError, VERSION, read, schema, write};
+pub use pipeline::{
+    Body, Command, Effect, Exhausted, Fields, Iteration, Join, Need, OnFailure, Output, Pipeline, PromptBody, Retry,
+    RoundFailure, Step, StopStatus, When,
+};
+pub use provider::{Agent, Connection, EnvValue, Environment, Format, PromptDelivery, Provider, Recorded, Secret};
+pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A whole workflow, ready to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The version of this format, [`VERSION`] when written by this build.
+    pub version: u32,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What the workflow is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The pipeline that `swarmc run` starts when none is named.
+    pub default: String,
+    /// The typed inputs of the workflow, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<Param>,
+    /// Secrets, by name and environment variable only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
+    /// The providers that an agent uses, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<Provider>,
+    /// The agents that a step uses, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Agent>,
+    /// Every pipeline, in declaration order.
+    pub pipelines: Vec<Pipeline>,
+    /// The files that went into the plan, with the digests of their contents.
+    pub sources: Vec<SourceFile>,
+}
+
+impl Plan {
+    /// The pipeline called `name`.
+    pub fn pipeline(&self, name: &str) -> Option<&Pipeline> {
+        self.pipelines.iter().find(|pipeline| pipeline.name == name)
+    }
+
+    /// The agent called `name`.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The provider called `name`.
+    pub fn provider(&self, name: &str) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.name == name)
+    }
+}
+
+/// A place in a source file, for messages at run time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The file, relative to the workspace, with `/`.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A file that the plan was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFile {
+    /// The path, relative to the workspace, with `/`.
+    pub path: String,
+    /// `sha256:` and the digest of the contents in hexadecimal.
+    pub digest: String,
+}
+
+/// A typed input of a workflow or a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// The type that a given value must have.
+    #[serde(rename = "type")]
+    pub kind: ParamType,
+    /// Whether it may be left out without a default (`type="string?"`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub optional: bool,
+    /// The value where none is given, in its textual form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The type of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ParamType {
+    /// Any text.
+    String,
+    /// A whole number of 64 bits.
+    Int,
+    /// A finite number.
+    Float,
+    /// `true` or `false`.
+    Bool,
+    /// A file that exists when the run starts; relative paths count from the caller's folder.
+    File,
+    /// A folder that exists when the run starts; relative paths count from the caller's folder.
+    Dir,
+}
+
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}

@@ -1,0 +1,167 @@
+//! The JSON form of a plan: written with a version, read with every check that the types cannot express.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::Schema;
+use serde::Deserialize;
+
+use crate::{Body, Pipeline, Plan};
+
+/// The version of the format that this build writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+/// The plan as JSON: two-space indentation, one final newline, the same bytes for the same plan.
+pub fn write(plan: &Plan) -> String {
+    let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys only");
+    text.push('\n');
+    text
+}
+
+/// Reads a plan.
+///
+/// # Errors
+/// Says what is wrong and where: not JSON, a newer version, a field that does not fit, a name that nothing declares.
+pub fn read(text: &str) -> Result<Plan, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+    }
+    let head: Head = serde_json::from_str(text).map_err(ReadError::Malformed)?;
+    if head.version > VERSION {
+        return Err(ReadError::Newer { found: head.version });
+    }
+    let plan: Plan = serde_json::from_str(text).map_err(ReadError::Malformed)?;
+    validate(&plan)?;
+    Ok(plan)
+}
+
+/// The JSON Schema (draft 2020-12) that every written plan satisfies.
+pub fn schema() -> Schema {
+    schemars::schema_for!(Plan)
+}
+
+/// Why a text is not a plan that this build can run.
+#[derive(Debug)]
+pub enum ReadError {
+    /// Not JSON, or not of a plan's shape.
+    Malformed(serde_json::Error),
+    /// Written by a newer swarmc.
+    Newer {
+        /// The version found.
+        found: u32,
+    },
+    /// A name that nothing in the plan declares, or one declared twice.
+    Inconsistent(String),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Malformed(error) => write!(f, "the plan is malformed: {error}"),
+            ReadError::Newer { found } => {
+                write!(f, "the plan has version {found}, and this swarmc reads up to {VERSION}: update swarmc")
+            }
+            ReadError::Inconsistent(problem) => write!(f, "the plan is inconsistent: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Malformed(error) => Some(error),
+            ReadError::Newer { .. } | ReadError::Inconsistent(_) => None,
+        }
+    }
+}
+
+fn validate(plan: &Plan) -> Result<(), ReadError> {
+    unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
+    unique("agent", plan.agents.iter().map(|agent| &agent.name))?;
+    unique("provider", plan.providers.iter().map(|provider| &provider.name))?;
+    if plan.pipeline(&plan.default).is_none() {
+        return inconsistent(format!("the default pipeline `{}` is not in it", plan.default));
+    }
+    for agent in &plan.agents {
+        if plan.provider(&agent.provider).is_none() {
+            return inconsistent(format!(
+                "agent `{}` uses provider `{}`, which is not in it",
+                agent.name, agent.provider
+            ));
+        }
+    }
+    plan.pipelines.iter().try_for_each(|pipeline| validate_pipeline(plan, pipeline))
+}
+
+fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> {
+    unique("step", pipeline.steps.iter().map(|step| &step.name))?;
+    let names: BTreeSet<&str> = pipeline.steps.iter().map(|step| step.name.as_str()).collect();
+    let known = |step: &str, from: &str| match names.contains(step) {
+        true => Ok(()),
+        false => {
+            inconsistent(format!("`{from}` of pipeline `{}` names step `{step}`, which is not in it", pipeline.name))
+        }
+    };
+    if pipeline.iteration.max == 0 || pipeline.parallelism == 0 || pipeline.concurrency == Some(0) {
+        return inconsistent(format!("pipeline `{}` has a count of 0", pipeline.name));
+    }
+    for step in &pipeline.steps {
+        for need in &step.needs {
+            known(&need.step, &step.name)?;
+        }
+        for source in step.inputs.values() {
+            known(source, &step.name)?;
+        }
+        if let Body::Prompt(body) = &step.body
+            && plan.agent(&body.agent).is_none()
+        {
+            return inconsistent(format!("step `{}` uses agent `{}`, which is not in it", step.name, body.agent));
+        }
+    }
+    pipeline.iteration.handles.iter().try_for_each(|step| known(step, "until"))?;
+    pipeline.result.iter().try_for_each(|step| known(step, "result"))?;
+    acyclic(pipeline)
+}
+
+/// Kahn's algorithm: a plan with a cycle in it could never end.
+fn acyclic(pipeline: &Pipeline) -> Result<(), ReadError> {
+    let index: std::collections::BTreeMap<&str, usize> =
+        pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+    let mut dependants = vec![Vec::new(); pipeline.steps.len()];
+    let mut open: Vec<usize> = pipeline.steps.iter().map(|step| step.needs.len()).collect();
+    for (position, step) in pipeline.steps.iter().enumerate() {
+        for need in &step.needs {
+            dependants[index[need.step.as_str()]].push(position);
+        }
+    }
+    let mut ready: Vec<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
+    let mut settled = 0;
+    while let Some(position) = ready.pop() {
+        settled += 1;
+        for &dependant in &dependants[position] {
+            open[dependant] -= 1;
+            if open[dependant] == 0 {
+                ready.push(dependant);
+            }
+        }
+    }
+    match settled == pipeline.steps.len() {
+        true => Ok(()),
+        false => inconsistent(format!("steps of pipeline `{}` wait for each other", pipeline.name)),
+    }
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ReadError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            return inconsistent(format!("{what} `{name}` stands twice"));
+        }
+    }
+    Ok(())
+}
+
+fn inconsistent<T>(problem: String) -> Result<T, ReadError> {
+    Err(ReadError::Inconsistent(problem))
+}

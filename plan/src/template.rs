@@ -1,0 +1,115 @@
+//! Prompts and other texts with holes in them, as the runtime renders them.
+//!
+//! Invariant: a rendered value is data. It is put in place of its segment and never scanned again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Origin;
+
+/// A text made of segments.
+///
+/// Without a [`Segment::Logic`] the rendered segments are concatenated. With one, the concatenation in which the Nth
+/// directive (from 0) is replaced by `{{ directive(N) }}` is a minijinja template.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Template {
+    /// The pieces, in order.
+    pub segments: Vec<Segment>,
+    /// `sha256:` and the digest of the segments in hexadecimal: changes when, and only when, the text does.
+    pub digest: String,
+}
+
+/// A piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Segment {
+    /// Text as it stands.
+    Text(String),
+    /// A value.
+    Directive(Directive),
+    /// A minijinja expression, block or comment, delimiters included; or a whole `raw` region.
+    Logic(Expression),
+}
+
+/// A minijinja source with its place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Expression {
+    /// The source text.
+    pub source: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// `<<kind:name.field | filter>>`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Directive {
+    /// What is read.
+    pub kind: DirectiveKind,
+    /// Of which step, port, parameter or path; none for `iteration` and `stdin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Fields of the value, outermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+    /// What the value passes through, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<Filter>,
+    /// Whether the text is put between `--- Output from task "x" ---` lines.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub wrap: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// What a directive reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DirectiveKind {
+    /// A step's output in this iteration.
+    Output,
+    /// A step's output in the round before; nothing in the first round.
+    Previous,
+    /// `succeeded`, `failed` or `skipped`.
+    Status,
+    /// A step's exit code.
+    Exit,
+    /// Why a step failed: the tail of its stderr, or the runner's words.
+    Error,
+    /// The output of the step behind a port of this step.
+    Input,
+    /// A parameter.
+    Param,
+    /// The number of this round, from 1.
+    Iteration,
+    /// A file's contents at that moment; the path is relative to the workspace.
+    File,
+    /// `id` or `dir` of this run.
+    Run,
+    /// `name` of this step.
+    Task,
+    /// What was piped into `swarmc run`.
+    Stdin,
+}
+
+/// What a value passes through before it is put in place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// The last N lines.
+    Tail(u64),
+    /// The first N lines.
+    Head(u64),
+    /// Lines from A to B, both from 1, both included.
+    Lines(u64, u64),
+    /// The first N characters.
+    Chars(u64),
+    /// As a JSON value.
+    Json,
+    /// Without the surrounding lines.
+    Raw,
+    /// This text, where there is no value.
+    Default(String),
+}

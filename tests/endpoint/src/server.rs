@@ -1,0 +1,255 @@
+//! The server: one thread with its own event loop, on a free port of 127.0.0.1.
+//!
+//! A request is recorded before it is answered, so a test that has seen an answer also sees its
+//! request. Dropping the endpoint ends the thread and every connection, hanging ones included.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{self, Body};
+use axum::extract::State;
+use axum::http::{Request as HttpRequest, Response, StatusCode, header};
+use futures_core::Stream;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::answer::{Reply, Turn};
+use crate::{Protocol, Request, Script, Usage, chat, messages, responses};
+
+/// A running endpoint.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// Starts an endpoint that follows `script`; it is ready when this returns.
+    pub fn start(script: Script) -> Endpoint {
+        Endpoint::start_on(script, 0).expect("a free port on 127.0.0.1")
+    }
+
+    /// Starts an endpoint on this port; for trying things by hand.
+    ///
+    /// # Errors
+    /// The port is taken, or no thread or event loop is to be had.
+    pub fn start_on(script: Script, port: u16) -> io::Result<Endpoint> {
+        let shared = Arc::new(Shared { script, requests: Mutex::new(Vec::new()), arrived: Condvar::new() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)))?;
+        let address = listener.local_addr()?;
+        let router = Router::new().fallback(serve).with_state(shared.clone());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new().name("endpoint".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = axum::serve(listener, router) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Endpoint { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The address of the server, without a path: `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every request so far, oldest first.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.requests().clone()
+    }
+
+    /// Every request so far that asked the model something.
+    pub fn prompts(&self) -> Vec<Request> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.protocol.is_some());
+        requests
+    }
+
+    /// Waits until `count` requests have asked the model something; false when `limit` passes.
+    pub fn wait_for(&self, count: usize, limit: Duration) -> bool {
+        let few = |requests: &mut Vec<Request>| {
+            let prompts = requests.iter().filter(|request| request.protocol.is_some());
+            prompts.count() < count
+        };
+        let requests = self.shared.requests();
+        let waited = self
+            .shared
+            .arrived
+            .wait_timeout_while(requests, limit, few)
+            .expect("no thread panics while it holds the requests");
+        !waited.1.timed_out()
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server shows as the failed request of the client; nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Script,
+    requests: Mutex<Vec<Request>>,
+    arrived: Condvar,
+}
+
+impl Shared {
+    fn requests(&self) -> MutexGuard<'_, Vec<Request>> {
+        self.requests.lock().expect("no thread panics while it holds the requests")
+    }
+
+    /// Keeps the request and returns its number.
+    fn record(&self, request: Request) -> usize {
+        let mut requests = self.requests();
+        requests.push(request);
+        self.arrived.notify_all();
+        requests.len()
+    }
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, request: HttpRequest<Body>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let Ok(body) = body::to_bytes(body, usize::MAX).await else {
+        return plain(400, "the body broke off");
+    };
+    let headers = head.headers.iter();
+    let headers = headers.map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    let request = Request::read(head.method.to_string(), head.uri.path().to_owned(), headers.collect(), &body);
+    let number = shared.record(request.clone());
+    match (request.method.as_str(), request.path.as_str()) {
+        ("POST", "/v1/messages/count_tokens") => whole(200, &json!({ "input_tokens": request.size() / 4 })),
+        ("POST", _) if request.protocol.is_some() => answer(&shared.script, &request, number).await,
+        ("GET", "/v1/models") => whole(200, &models()),
+        ("GET" | "HEAD", "/" | "/health") => whole(200, &json!({ "status": "ok" })),
+        _ => plain(404, "no such path"),
+    }
+}
+
+async fn answer(script: &Script, request: &Request, number: usize) -> Response<Body> {
+    let answer = script.answer(request);
+    if !answer.delay.is_zero() {
+        tokio::time::sleep(answer.delay).await;
+    }
+    match answer.reply {
+        Reply::Turn { text, calls, usage, cut } => {
+            let usage = usage.unwrap_or_else(|| Usage {
+                input: request.size() as u64 / 4,
+                cached: 0,
+                output: text.len() as u64 / 4,
+            });
+            let turn = Turn { number, model: request.model().to_owned(), text, calls, usage };
+            send(request, &turn, cut)
+        }
+        Reply::Status { code, message } => whole(code, &refusal(request.protocol, code, &message)),
+        Reply::Hang => std::future::pending().await,
+        Reply::Garbage if request.streams() => stream(VecDeque::from(["data: {\"choices\": [\n\n".to_owned()]), false),
+        Reply::Garbage => plain(200, "{\"choices\": ["),
+    }
+}
+
+fn send(request: &Request, turn: &Turn, cut: bool) -> Response<Body> {
+    let protocol = request.protocol.expect("only prompts are answered");
+    let mut frames = match (protocol, request.streams()) {
+        (Protocol::Chat, true) => chat::frames(request, turn),
+        (Protocol::Responses, true) => responses::frames(request, turn),
+        (Protocol::Messages, true) => messages::frames(turn),
+        (Protocol::Chat, false) if !cut => return whole(200, &chat::whole(turn)),
+        (Protocol::Responses, false) if !cut => return whole(200, &responses::whole(request, turn)),
+        (Protocol::Messages, false) if !cut => return whole(200, &messages::whole(turn)),
+        (_, false) => vec!["{".to_owned(), String::new()],
+    };
+    if cut {
+        frames.truncate(frames.len() / 2);
+    }
+    stream(frames.into(), cut)
+}
+
+fn refusal(protocol: Option<Protocol>, code: u16, message: &str) -> Value {
+    let kind = match code {
+        401 => "authentication_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    };
+    let error = json!({ "type": kind, "message": message, "code": kind });
+    match protocol {
+        Some(Protocol::Messages) => json!({ "type": "error", "error": error }),
+        _ => json!({ "error": error }),
+    }
+}
+
+fn models() -> Value {
+    // The fields of both vendors: their clients ignore the ones they do not know.
+    json!({
+        "object": "list",
+        "data": [{
+            "id": "scripted",
+            "object": "model",
+            "type": "model",
+            "display_name": "Scripted",
+            "created": 0,
+            "owned_by": "tests",
+        }],
+    })
+}
+
+fn whole(code: u16, body: &Value) -> Response<Body> {
+    respond(code, "application/json", Body::from(body.to_string()))
+}
+
+fn plain(code: u16, text: &'static str) -> Response<Body> {
+    respond(code, "text/plain", Body::from(text))
+}
+
+fn stream(frames: VecDeque<String>, cut: bool) -> Response<Body> {
+    let body = Body::from_stream(Frames { frames, cut });
+    respond(200, "text/event-stream", body)
+}
+
+fn respond(code: u16, kind: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).expect("scripts give HTTP status codes");
+    let kind = header::HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// The frames of a streamed body; a cut one ends in an error, which breaks the connection off.
+struct Frames {
+    frames: VecDeque<String>,
+    cut: bool,
+}
+
+impl Stream for Frames {
+    type Item = io::Result<String>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = match self.frames.pop_front() {
+            Some(frame) => Some(Ok(frame)),
+            None if std::mem::take(&mut self.cut) => Some(Err(io::ErrorKind::BrokenPipe.into())),
+            None => None,
+        };
+        Poll::Ready(next)
+    }
+}
