@@ -1,1 +1,9 @@
-//! Skeleton.
+//! Runs a plan: `plan ─► decide ─► commands ─► executors ─► events ─► journal ─► state`, round and round.
+//!
+//! The core (`event`, `state`, `decide`) is pure: no I/O, no clock, no randomness, no hash-map order.
+
+mod decide;
+mod event;
+mod state;
+
+pub use event::*;

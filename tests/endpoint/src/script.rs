@@ -85,7 +85,9 @@ impl Script {
     }
 }
 
-struct Rule(Box<dyn Fn(&Request) -> Option<Answer> + Send + Sync>);
+struct Rule(Box<Decide>);
+
+type Decide = dyn Fn(&Request) -> Option<Answer> + Send + Sync;
 
 impl fmt::Debug for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

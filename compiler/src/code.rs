@@ -1,0 +1,113 @@
+//! The table of codes: the one place where a check's code, name and severity stand, each with its page.
+
+/// How bad a diagnostic is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The spec is wrong: there is no plan.
+    Error,
+    /// The spec is probably wrong.
+    Warning,
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal $severity:ident;)*) => {
+        /// What a diagnostic is about. Codes are never reused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl Code {
+            /// Every code, in order.
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            /// `SW201`.
+            pub fn id(self) -> &'static str {
+                match self { $(Code::$variant => $code,)* }
+            }
+
+            /// `output-not-upstream`.
+            pub fn name(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+
+            /// How bad it is, unless a flag says otherwise.
+            pub fn severity(self) -> Severity {
+                match self { $(Code::$variant => Severity::$severity,)* }
+            }
+
+            /// The page that explains it, in Markdown.
+            pub fn page(self) -> &'static str {
+                match self { $(Code::$variant => include_str!(concat!("codes/", $code, ".md")),)* }
+            }
+        }
+    };
+}
+
+codes! {
+    /// KDL syntax.
+    Syntax = "SW001" "kdl-syntax" Error;
+    /// A literal of KDL 1.
+    V1Literal = "SW002" "kdl-v1-literal" Error;
+    /// A node or property that nothing declares.
+    UnknownNode = "SW003" "unknown-node" Error;
+    /// A node in the wrong place.
+    MisplacedNode = "SW004" "misplaced-node" Error;
+    /// A missing, surplus or ill-typed argument.
+    WrongValue = "SW005" "wrong-value" Error;
+    /// A node or property that stands twice.
+    Duplicate = "SW006" "duplicate" Error;
+    /// Too large or too deep.
+    InputLimits = "SW007" "input-limits" Error;
+    /// An `allow` that suppresses nothing or has no reason.
+    UnusedSuppression = "SW008" "unused-suppression" Warning;
+    /// A name that nothing defines.
+    UnknownReference = "SW101" "unknown-reference" Error;
+    /// Two definitions with one name.
+    DuplicateDefinition = "SW102" "duplicate-definition" Error;
+    /// A definition that nothing uses.
+    UnusedDefinition = "SW103" "unused-definition" Warning;
+    /// A file that is not there.
+    MissingFile = "SW104" "missing-file" Error;
+    /// An output read where its task cannot have run.
+    OutputNotUpstream = "SW201" "output-not-upstream" Error;
+    /// An output read where its task may not have run.
+    OutputMayBeSkipped = "SW202" "output-may-be-skipped" Error;
+    /// A field that the value does not have.
+    UnknownField = "SW203" "unknown-field" Error;
+    /// A field of a value without fields.
+    UntypedFieldAccess = "SW206" "untyped-field-access" Error;
+    /// A directive that does not fit the notation.
+    BadDirective = "SW208" "bad-directive" Error;
+    /// A template that minijinja refuses.
+    TemplateError = "SW209" "template-error" Error;
+    /// An output read across rounds without saying so.
+    PreviousIteration = "SW210" "previous-iteration" Warning;
+    /// The older notation.
+    LegacyDirective = "SW213" "legacy-directive" Warning;
+    /// Steps that wait for each other.
+    Cycle = "SW301" "cycle" Error;
+    /// A step that never runs.
+    NeverRuns = "SW302" "never-runs" Warning;
+    /// A directive or template where a process would see it as a command.
+    UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// A literal that looks like a key.
+    SecretInSource = "SW601" "secret-in-source" Error;
+}
+
+impl Code {
+    /// The code with this id or name, in any case.
+    pub fn find(text: &str) -> Option<Code> {
+        Code::ALL.iter().copied().find(|code| code.id().eq_ignore_ascii_case(text) || code.name().eq_ignore_ascii_case(text))
+    }
+}

@@ -1,0 +1,231 @@
+//! Diagnostics: what is wrong in a spec, where, and what to type.
+//!
+//! Stages push into [`Diagnostics`] and carry on. [`Report`] is the one `impl miette::Diagnostic`.
+
+use std::fmt;
+
+use crate::code::{Code, Severity};
+use crate::source::{SourceFile, Sources, Span};
+
+/// One problem of a spec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What it is about.
+    pub code: Code,
+    /// What is wrong: lower case, no full stop, the user's names in backticks.
+    pub message: String,
+    /// Where, the place itself first. Empty only when there is no text at all, as for a missing spec.
+    pub labels: Vec<Label>,
+    /// What to type.
+    pub help: Option<String>,
+    /// Edits that would mend it.
+    pub fix: Option<Fix>,
+}
+
+/// A place with what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What this place is.
+    pub text: String,
+}
+
+/// Edits that mend a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What they do, as an order: "write `#true`".
+    pub title: String,
+    /// The edits, none overlapping another.
+    pub edits: Vec<Edit>,
+    /// Whether the meaning is certainly the one wanted; otherwise a person should look.
+    pub certain: bool,
+}
+
+/// The replacement of a span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// What is replaced; empty to insert.
+    pub span: Span,
+    /// By what.
+    pub text: String,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, message: message.into(), labels: Vec::new(), help: None, fix: None }
+    }
+
+    pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.labels.push(Label { span, text: text.into() });
+        self
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn help_maybe(self, help: Option<String>) -> Diagnostic {
+        match help {
+            Some(help) => self.help(help),
+            None => self,
+        }
+    }
+
+    /// Attaches an edit that certainly means what was meant.
+    pub(crate) fn fix(self, title: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.edit(title, span, text, true)
+    }
+
+    /// Attaches an edit that probably means what was meant.
+    pub(crate) fn unsafe_fix(self, title: impl Into<String>, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.edit(title, span, text, false)
+    }
+
+    fn edit(mut self, title: impl Into<String>, span: Span, text: impl Into<String>, certain: bool) -> Diagnostic {
+        self.fix = Some(Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }], certain });
+        self
+    }
+
+    /// The severity of its code.
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+
+    /// The place itself.
+    pub fn span(&self) -> Option<Span> {
+        self.labels.first().map(|label| label.span)
+    }
+}
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Diagnostics {
+    list: Vec<Diagnostic>,
+}
+
+impl Diagnostics {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.list.push(diagnostic);
+    }
+
+    pub(crate) fn has_errors(&self) -> bool {
+        self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+
+    /// Keeps the diagnostics for which `keep` is true.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
+        self.list.retain(keep);
+    }
+
+    /// The diagnostics by place, each once.
+    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by(|a, b| (a.span(), a.code, &a.message).cmp(&(b.span(), b.code, &b.message)));
+        self.list.dedup();
+        self.list
+    }
+}
+
+/// A diagnostic together with the text it points into, for a renderer that speaks `miette`.
+#[derive(Debug)]
+pub struct Report<'a> {
+    diagnostic: &'a Diagnostic,
+    source: Option<SourceFile<'a>>,
+    /// Labels in other files, a report each.
+    elsewhere: Vec<Elsewhere<'a>>,
+}
+
+#[derive(Debug)]
+struct Elsewhere<'a> {
+    label: &'a Label,
+    source: SourceFile<'a>,
+}
+
+impl<'a> Report<'a> {
+    /// Joins a diagnostic with its sources.
+    pub fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Report<'a> {
+        let home = diagnostic.span().map(|span| span.file);
+        Report {
+            diagnostic,
+            source: home.map(|file| sources.file(file)),
+            elsewhere: diagnostic
+                .labels
+                .iter()
+                .filter(|label| Some(label.span.file) != home)
+                .map(|label| Elsewhere { label, source: sources.file(label.span.file) })
+                .collect(),
+        }
+    }
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for Report<'_> {}
+
+impl miette::Diagnostic for Report<'_> {
+    fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
+        Some(Box::new(format!("{}[{}]", self.diagnostic.severity().word(), self.diagnostic.code.id())))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.diagnostic.severity() {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
+        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        let home = self.diagnostic.span()?.file;
+        let here = self.diagnostic.labels.iter().filter(move |label| label.span.file == home);
+        Some(Box::new(here.enumerate().map(|(index, label)| match index {
+            0 => miette::LabeledSpan::new_primary_with_span(Some(label.text.clone()), range(label.span)),
+            _ => miette::LabeledSpan::new_with_span(Some(label.text.clone()), range(label.span)),
+        })))
+    }
+
+    fn related<'b>(&'b self) -> Option<Box<dyn Iterator<Item = &'b dyn miette::Diagnostic> + 'b>> {
+        match self.elsewhere.is_empty() {
+            true => None,
+            false => Some(Box::new(self.elsewhere.iter().map(|other| other as &dyn miette::Diagnostic))),
+        }
+    }
+}
+
+impl fmt::Display for Elsewhere<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label.text)
+    }
+}
+
+impl std::error::Error for Elsewhere<'_> {}
+
+impl miette::Diagnostic for Elsewhere<'_> {
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(miette::Severity::Advice)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        Some(Box::new(std::iter::once(miette::LabeledSpan::new_primary_with_span(None, range(self.label.span)))))
+    }
+}
+
+fn range(span: Span) -> miette::SourceSpan {
+    (span.start as usize, (span.end - span.start) as usize).into()
+}

@@ -1,0 +1,297 @@
+//! What happened in a run: the only thing that changes its state, and what the journal holds.
+//!
+//! Events are facts in the past tense, small (a few hundred bytes, never over 8 KB: texts above [`INLINE`] bytes are
+//! named by digest), and only ever gain optional fields; anything else bumps [`VERSION`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the events that this build writes, and the newest it reads.
+pub const VERSION: u32 = 1;
+
+/// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
+pub const INLINE: usize = 2048;
+
+/// An event with its place in the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number in the journal, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded, in milliseconds since 1970 (UTC). The core's only clock.
+    pub at: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run exists. Always the first record.
+    RunStarted {
+        /// The [`VERSION`] of the events that follow.
+        version: u32,
+        /// The run's id.
+        run: String,
+        /// The digest of the plan, which lies beside the journal.
+        plan: String,
+        /// The pipeline that runs.
+        pipeline: String,
+        /// The one step that runs outside its pipeline (`run --task`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+        /// Every parameter's value in its textual form, defaults included.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        params: BTreeMap<String, String>,
+        /// What was piped into the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stdin: Option<Content>,
+    },
+    /// Another process took the run over: attempts that were open have no outcome and start again, as the same attempt.
+    RunResumed,
+    /// A step's `when` was evaluated.
+    ConditionJudged {
+        /// The step.
+        step: StepId,
+        /// Whether it runs.
+        holds: bool,
+        /// Why it could not be evaluated; the step has then failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A step will not run in this round.
+    StepSkipped {
+        /// The step.
+        step: StepId,
+        /// Why.
+        reason: SkipReason,
+    },
+    /// An attempt began: its prompt is rendered, its process about to start.
+    AttemptStarted {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+    },
+    /// The attempt's process exists.
+    ProcessStarted {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// The process, so that a later runner can end it.
+        process: Process,
+    },
+    /// An attempt ended. Dropped when the attempt is not the step's current one.
+    AttemptEnded {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// How.
+        #[serde(flatten)]
+        outcome: Outcome,
+    },
+    /// A round's `until` conditions were evaluated.
+    RoundJudged {
+        /// The instance of the pipeline, from 1.
+        instance: u32,
+        /// The round, from 1.
+        iteration: u32,
+        /// Whether any of them held.
+        holds: bool,
+    },
+    /// A person asked the run to end: no step starts, running ones are ended. The run can be resumed.
+    StopRequested,
+    /// The run is over.
+    RunFinished {
+        /// How.
+        status: RunStatus,
+    },
+}
+
+/// A step of one instance in one round: deterministic, the same in every replay.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StepId {
+    /// The step's name.
+    pub name: Arc<str>,
+    /// The round, from 1.
+    pub iteration: u32,
+    /// The instance of the pipeline, from 1.
+    pub instance: u32,
+}
+
+impl std::fmt::Display for StepId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}/{}", self.name, self.iteration, self.instance)
+    }
+}
+
+/// A process group, told apart from a later one with the same number by its start time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// The process group, which is the process id of its leader.
+    pub group: i32,
+    /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
+    pub started: u64,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Why it failed; none when it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// What it put out. A failed command keeps its text, a failed agent has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Content>,
+    /// The exit code of its process; 128 + N when signal N ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// The tail of its stderr, at most [`INLINE`] bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+    /// The tokens that the agent reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The agent's session, which a later turn could resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Failure {
+    /// Its process exited with something else than 0.
+    Exit,
+    /// Its process could not be started.
+    Spawn {
+        /// What is missing, and what to type.
+        message: String,
+    },
+    /// It took longer than `timeout`.
+    Timeout {
+        /// The limit in milliseconds.
+        after_ms: u64,
+    },
+    /// It put out nothing for longer than `timeout idle=`.
+    Idle {
+        /// The limit in milliseconds.
+        after_ms: u64,
+    },
+    /// A `check` failed.
+    Check {
+        /// The command line.
+        line: String,
+        /// Its exit code.
+        exit: Option<i32>,
+    },
+    /// The agent's own stream said that the turn failed.
+    Agent {
+        /// In its words.
+        message: String,
+    },
+    /// A text could not be rendered, or a file not be read.
+    Render {
+        /// What and where.
+        message: String,
+    },
+    /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
+    Cancelled,
+}
+
+/// A text, in the event or beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// The text itself, at most [`INLINE`] bytes.
+    Text(String),
+    /// An artifact of the run.
+    Artifact {
+        /// The SHA-256 of its bytes in hexadecimal: its name under `artifacts/`.
+        digest: String,
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+/// Tokens of one turn, as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Of the tokens read, those from the cache.
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Of the tokens read, those put into the cache.
+    #[serde(default)]
+    pub cache_write: u64,
+    /// The price in dollars, where the provider says it; unknown is not zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}
+
+/// Why a step was skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "because", rename_all = "snake_case")]
+pub enum SkipReason {
+    /// A need does not hold.
+    Need {
+        /// The step needed, with how it ended.
+        step: String,
+        /// `succeeded`, `failed` or `skipped`.
+        status: Status,
+    },
+    /// None of the needs of a `join any` or `none-failed` holds.
+    Join,
+    /// Its own `when` is false.
+    When,
+    /// It failed, and says `on-failure skip`.
+    OnFailure,
+    /// Its pipeline was ended by a `stop`.
+    Stopped {
+        /// The stop.
+        by: String,
+    },
+    /// A failure that nothing handles ended the pipeline first (`fail-fast`).
+    FailFast,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It did what it should.
+    Succeeded,
+    /// Every attempt failed.
+    Failed,
+    /// It did not run.
+    Skipped,
+}
+
+impl Status {
+    /// The word that directives and conditions see.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::Skipped => "skipped",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Done.
+    Succeeded,
+    /// A failure that nothing handled, an exhausted iteration, or a `stop status=failure`.
+    Failed,
+}
