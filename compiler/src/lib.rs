@@ -7,7 +7,7 @@ mod code;
 mod diagnostic;
 mod files;
 mod source;
-mod syntax;
+pub mod syntax;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};

@@ -1,0 +1,14 @@
+//! The KDL 2.0 front end: text in, lossless tree and problems out.
+//!
+//! [`parse`] never fails, never recurses and takes linear time on every input. A broken node is reported and kept as far as
+//! it could be read; every other node is kept whole. Nothing outside this module knows KDL's grammar.
+
+mod problem;
+mod text;
+mod token;
+mod tree;
+
+pub use problem::{Fix, Problem, ProblemKind};
+pub use text::{Form, Text};
+pub use token::{Token, TokenKind};
+pub use tree::{Block, Entry, Name, Node, Number, Tree, Value, ValueKind};
