@@ -108,6 +108,9 @@ codes! {
 impl Code {
     /// The code with this id or name, in any case.
     pub fn find(text: &str) -> Option<Code> {
-        Code::ALL.iter().copied().find(|code| code.id().eq_ignore_ascii_case(text) || code.name().eq_ignore_ascii_case(text))
+        Code::ALL
+            .iter()
+            .copied()
+            .find(|code| code.id().eq_ignore_ascii_case(text) || code.name().eq_ignore_ascii_case(text))
     }
 }

@@ -131,7 +131,7 @@ impl Diagnostics {
 #[derive(Debug)]
 pub struct Report<'a> {
     diagnostic: &'a Diagnostic,
-    source: Option<SourceFile<'a>>,
+    source: Option<&'a SourceFile>,
     /// Labels in other files, a report each.
     elsewhere: Vec<Elsewhere<'a>>,
 }
@@ -139,7 +139,7 @@ pub struct Report<'a> {
 #[derive(Debug)]
 struct Elsewhere<'a> {
     label: &'a Label,
-    source: SourceFile<'a>,
+    source: &'a SourceFile,
 }
 
 impl<'a> Report<'a> {
@@ -184,7 +184,7 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
+        self.source.map(|source| source as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
@@ -218,7 +218,7 @@ impl miette::Diagnostic for Elsewhere<'_> {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        Some(&self.source)
+        Some(self.source)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {

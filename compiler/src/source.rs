@@ -123,7 +123,8 @@ impl Sources {
 
     /// Every file in the order of adding.
     pub fn files(&self) -> impl Iterator<Item = FileId> + use<> {
-        (0..self.files.len()).map(|index| FileId(u32::try_from(index).expect("a compilation has fewer than 2^32 files")))
+        (0..self.files.len())
+            .map(|index| FileId(u32::try_from(index).expect("a compilation has fewer than 2^32 files")))
     }
 
     /// Line and column of a byte.
