@@ -7,7 +7,9 @@ mod code;
 mod diagnostic;
 mod files;
 mod source;
+mod suggest;
 pub mod syntax;
+mod template;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
