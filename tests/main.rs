@@ -1,1 +1,3 @@
-//! Skeleton.
+//! The integration tests, one module a topic.
+
+mod cases;
