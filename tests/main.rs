@@ -1,4 +1,5 @@
 //! The integration tests, one module a topic.
 
 mod cases;
+mod specs;
 mod tidy;
