@@ -136,6 +136,19 @@ fn specs_are_right_to_the_last_warning() {
 }
 
 #[test]
+fn the_readme_shows_a_spec_that_compiles() {
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("there is a readme");
+    let (_, block) = readme.split_once("```kdl\n").expect("it shows a spec");
+    let (spec, _) = block.split_once("```").expect("the block ends");
+    let prompt = "Carry this plan out:\n\n<<output:planner>>\n";
+    let files =
+        [("spec.kdl", spec), ("prompts/implement.md", prompt)].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let compilation = compile("spec.kdl", &BTreeMap::from(files));
+    assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+}
+
+#[test]
 fn specs_have_plans_that_satisfy_the_schema() {
     let project = Project::new();
     let schema = serde_json::from_str(&project.done(&["schema", "plan"])).expect("the schema is JSON");
