@@ -5,5 +5,7 @@
 mod decide;
 mod event;
 mod state;
+mod stream;
 
 pub use event::*;
+pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};
