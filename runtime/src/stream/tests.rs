@@ -253,7 +253,10 @@ fn streams() -> impl Strategy<Value = (Format, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn any_chunking_gives_the_same((format, bytes) in streams(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40)) {
+    fn any_chunking_gives_the_same(
+        (format, bytes) in streams(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
@@ -270,7 +273,7 @@ proptest! {
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), which in 0..FORMATS.len()) {
         let (items, report) = decode(Decoder::new(FORMATS[which]), [&*bytes]);
         let reported = items.contains(&"Reported".to_owned());
-        prop_assert!(FORMATS[which] == Format::Text || FORMATS[which] == Format::Json || reported || report.failure.is_some());
+        prop_assert!(reported || report.failure.is_some() || matches!(FORMATS[which], Format::Text | Format::Json));
     }
 
     #[test]
@@ -280,7 +283,9 @@ proptest! {
             "text", "step_finish", "tool_use", "message", "message_end", "agent_end", "session", "init",
         ]),
         key in prop::sample::select(vec!["message", "item", "part", "usage", "stats", "result", "error", "modelUsage"]),
-        value in prop::sample::select(vec!["null", "true", "-1", "1e999", "\"\\ud800\"", "[]", "[[{}]]", "{\"content\":[1]}", "18446744073709551616"]),
+        value in prop::sample::select(vec![
+            "null", "true", "-1", "1e999", r#""\ud800""#, "[]", "[[{}]]", r#"{"content":[1]}"#, "18446744073709551616",
+        ]),
         which in 2..FORMATS.len(),
     ) {
         let line = format!("{{\"type\":\"{kind}\",\"{key}\":{value}}}\n");
