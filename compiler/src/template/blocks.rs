@@ -34,7 +34,6 @@ struct Open<'a> {
 impl<'a> Blocks<'a> {
     /// Takes the next statement, which starts at `start`.
     pub(super) fn next(&mut self, start: usize, region: &Region<'a>, problems: &mut Vec<Problem>) {
-        self.broken |= !region.usable;
         let Some(Spanned { value: word, range }) = region.word.clone() else { return };
         let whole = start..region.end;
         let problem = match word {

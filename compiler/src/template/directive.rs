@@ -10,7 +10,7 @@ use memchr::memchr;
 use swarmc_plan::Filter;
 
 use super::names::{DIRECTIVE_FILTERS, kinds};
-use super::{Directive, Kind, Problem, Root, Spanned};
+use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
 use crate::suggest::{closest, list};
 
@@ -138,6 +138,9 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
     if here_string || !shaped(&text[start + 2 + word.len()..end - 2]) {
         return Found::Nothing;
     }
+    if problems.len() == MAX_PROBLEMS {
+        return Found::Broken(start, end);
+    }
     let range = start + 2..start + 2 + word.len();
     let mut problem = Problem::new(
         Code::BadDirective,
@@ -159,10 +162,9 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
 /// Whether what follows an unknown word has the shape of a directive's rest.
 fn shaped(rest: &str) -> bool {
     let (path, filters) = match rest.split_once('|') {
-        Some((path, filters)) => (path, Some(filters)),
+        Some((path, filters)) => (path.strip_suffix(' ').unwrap_or(path), Some(filters)),
         None => (rest, None),
     };
-    let path = path.strip_suffix(' ').unwrap_or(path);
     let named = match path.strip_prefix([':', '.']) {
         Some(name) => {
             name.starts_with(|first: char| first.is_ascii_alphanumeric() || matches!(first, '.' | '/' | '~' | '_'))
@@ -172,7 +174,9 @@ fn shaped(rest: &str) -> bool {
     };
     let filtered = filters.is_none_or(|filters| {
         let filter = filters.trim_start_matches(' ');
-        DIRECTIVE_FILTERS.contains(&word_at(filter, 0))
+        let word = word_at(filter, 0);
+        let next = filter[word.len()..].trim_start_matches(' ').chars().next();
+        DIRECTIVE_FILTERS.contains(&word) && matches!(next, None | Some(':' | '|'))
     });
     named && filtered
 }
@@ -303,7 +307,14 @@ impl Body<'_> {
     fn filters(&self, at: usize, problems: &mut Vec<Problem>) -> Vec<Spanned<Filter>> {
         let mut filters = Vec::new();
         for part in split_filters(self.text, at..self.end) {
-            let range = trim(self.text, part);
+            let range = trim(self.text, part.clone());
+            if range.is_empty() {
+                problems.push(
+                    self.problem(part.start - 1..part.start, "a filter is missing after `|`", "nothing follows")
+                        .help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and"))),
+                );
+                continue;
+            }
             match self.filter(range.clone()) {
                 Ok(value) => filters.push(Spanned { value, range }),
                 Err(problem) => problems.push(*problem),
@@ -346,11 +357,6 @@ impl Body<'_> {
     }
 
     fn unknown_filter(&self, name: &str, range: Range<usize>) -> Problem {
-        if name.is_empty() {
-            return self
-                .problem(range.start - 1..range.end, "a filter is missing after `|`", "nothing follows")
-                .help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and")));
-        }
         let problem =
             self.problem(range.clone(), format!("unknown filter `{}`", clip(name)), "no filter has this name");
         match (name.len() <= 40).then(|| closest(name, DIRECTIVE_FILTERS)).flatten() {

@@ -14,7 +14,7 @@ use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{FILTERS, FUNCTIONS, LOOP, TESTS, roots};
 use super::region::template_error;
-use super::{Directive, Problem, Read, Root};
+use super::{Directive, MAX_PROBLEMS, Problem, Read, Root};
 use crate::suggest::{closest, list};
 
 /// A reference that is written out: a root and its segments.
@@ -390,7 +390,9 @@ impl<'a> Walk<'a, '_, '_> {
             return;
         }
         let name = path.name().map(str::to_owned);
-        let guarded = missing == Missing::Harmless || fact::prove(facts, root, name.as_deref());
+        // A field of a missing value is an error, whatever stands around the field.
+        let harmless = missing == Missing::Harmless && path.fields().next().is_none();
+        let guarded = harmless || fact::prove(facts, root, name.as_deref());
         self.reads.push(Read {
             root,
             fields: path.fields().map(str::to_owned).collect(),
@@ -425,12 +427,18 @@ impl<'a> Walk<'a, '_, '_> {
             );
             return;
         }
+        if self.problems.len() > 2 * MAX_PROBLEMS {
+            return;
+        }
         let mut known: Vec<&str> = roots().collect();
         known.extend(self.scopes.iter().flat_map(BTreeMap::keys).take(100));
         self.unknown("name", name, range, &known);
     }
 
     fn unknown(&mut self, what: &str, name: &str, range: Range<usize>, known: &[&str]) {
+        if self.problems.len() > 2 * MAX_PROBLEMS {
+            return;
+        }
         let problem = template_error(
             range.clone(),
             format!("unknown {what} `{}`", clip(name)),
@@ -452,7 +460,7 @@ impl<'a> Walk<'a, '_, '_> {
         }
         if !FILTERS.contains(&filter.name) {
             let place = self.filter_place(filter);
-            self.unknown("filter", filter.name, place, &FILTERS);
+            self.unknown("filter", filter.name, place, FILTERS);
         }
         self.arguments(&filter.args, facts);
     }
@@ -468,7 +476,7 @@ impl<'a> Walk<'a, '_, '_> {
         self.operand(&test.expr, facts, if presence { Missing::Harmless } else { Missing::Harms });
         if !TESTS.contains(&test.name) {
             let span = range(test.span());
-            self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), &TESTS);
+            self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), TESTS);
         }
         self.arguments(&test.args, facts);
     }

@@ -32,7 +32,7 @@ pub(super) struct Region<'a> {
     pub(super) dashes: Vec<usize>,
     /// Whether it may go to minijinja.
     pub(super) usable: bool,
-    /// Whether its end was not found, and `end` is a guess.
+    /// Whether looking for its end may have cost a look at the whole text.
     pub(super) lost: bool,
 }
 
@@ -96,6 +96,13 @@ pub(super) fn standalone(text: &str, problems: &mut Vec<Problem>) -> Option<Stri
         match tokenizer.next_token() {
             Ok(Some(_)) if tokens.len() == MAX_TOKENS => {
                 problems.push(too_long(0..text.len()));
+                return None;
+            }
+            Ok(Some((Token::VariableEnd, span))) => {
+                problems.push(
+                    template_error(shift(span, 0), "`}}` does not belong here", "a condition is an expression alone")
+                        .help("leave it out"),
+                );
                 return None;
             }
             Ok(Some(token)) => tokens.push(token),
