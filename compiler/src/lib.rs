@@ -6,6 +6,8 @@
 mod code;
 mod diagnostic;
 mod files;
+#[cfg(test)]
+mod pages;
 mod source;
 mod suggest;
 pub mod syntax;

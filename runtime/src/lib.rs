@@ -4,6 +4,10 @@
 
 mod decide;
 mod event;
+mod graph;
 mod state;
 
+pub use decide::{Command, decide};
 pub use event::*;
+pub use graph::{Graph, GraphError, MAX_STEPS};
+pub use state::{Counts, End, Open, Reading, State};
