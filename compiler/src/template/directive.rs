@@ -36,12 +36,7 @@ pub(super) fn directive(text: &str, start: usize, problems: &mut Vec<Problem>) -
     }
     let after = word_start + word.len();
     let rest = &text.as_bytes()[after..];
-    let separated = match rest {
-        [b':' | b'.' | b'|', ..] => true,
-        [b' ', b'|', ..] => true,
-        [b'>', b'>', ..] => true,
-        _ => false,
-    };
+    let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', b'>', ..]);
     if !separated {
         return Found::Nothing;
     }
@@ -203,6 +198,9 @@ struct Body<'a> {
     end: usize,
 }
 
+/// A name and its fields.
+type Names = (Option<Spanned<String>>, Vec<Spanned<String>>);
+
 impl Body<'_> {
     fn read(&self, range: Range<usize>, problems: &mut Vec<Problem>) -> Option<Directive> {
         let bar = memchr(b'|', &self.text.as_bytes()[self.at..self.end]).map_or(self.end, |index| self.at + index);
@@ -212,7 +210,7 @@ impl Body<'_> {
     }
 
     /// The name and the fields, which end at `bar`.
-    fn path(&self, bar: usize, problems: &mut Vec<Problem>) -> Option<(Option<Spanned<String>>, Vec<Spanned<String>>)> {
+    fn path(&self, bar: usize, problems: &mut Vec<Problem>) -> Option<Names> {
         let path = trim(self.text, self.at..bar);
         let word = self.kind.word();
         let Kind::Read(root) = self.kind else {

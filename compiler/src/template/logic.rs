@@ -293,16 +293,27 @@ impl<'a> Walk<'a, '_, '_> {
     }
 
     fn operation(&mut self, op: &'a ast::BinOp<'a>, facts: &Facts) {
-        if matches!(op.op, BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In) {
-            self.comparison(op);
-        }
-        self.expression(&op.left, facts);
-        let right = match op.op {
-            BinOpKind::ScAnd => narrowed(facts, outcomes(&op.left, Reading::Evaluated).yes),
-            BinOpKind::ScOr => narrowed(facts, outcomes(&op.left, Reading::Evaluated).no),
-            _ => facts.clone(),
+        let both = match op.op {
+            BinOpKind::ScAnd => true,
+            BinOpKind::ScOr => false,
+            kind => {
+                if matches!(kind, BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In) {
+                    self.comparison(op);
+                }
+                self.expression(&op.left, facts);
+                return self.expression(&op.right, facts);
+            }
         };
-        self.expression(&op.right, &right);
+        // Of `a and b and c`, `c` is reached when `a` and `b` held; of `a or b or c`, when neither did.
+        let mut facts = facts.clone();
+        let terms = terms(op);
+        for (index, term) in terms.iter().enumerate() {
+            self.expression(term, &facts);
+            if index + 1 < terms.len() {
+                let Outcomes { yes, no } = outcomes(term, Reading::Evaluated);
+                facts = narrowed(&facts, if both { yes } else { no });
+            }
+        }
     }
 
     /// Reports comparisons that nothing can fulfil.
@@ -526,6 +537,21 @@ impl<'a> Walk<'a, '_, '_> {
             }
         }
     }
+}
+
+/// The terms of `a and b and c`, or of `a or b or c`, in order.
+fn terms<'a>(op: &'a ast::BinOp<'a>) -> Vec<&'a Expr<'a>> {
+    let mut terms = vec![&op.right];
+    let mut left = &op.left;
+    while let Expr::BinOp(inner) = left
+        && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
+    {
+        terms.push(&inner.right);
+        left = &inner.left;
+    }
+    terms.push(left);
+    terms.reverse();
+    terms
 }
 
 /// The status that a word means.
