@@ -1,5 +1,6 @@
 //! The integration tests, one module a topic.
 
+mod agents;
 mod cases;
 mod judge;
 mod properties;
