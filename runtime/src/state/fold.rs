@@ -145,8 +145,8 @@ impl State {
         if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
         } else if attempt <= self.graph.node(key.step).retry.times && !stopped {
-            let due = at.saturating_add(self.backoff(key));
             self.step_mut(key).attempt += 1;
+            let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
         } else {
             self.fail(key);
