@@ -21,18 +21,9 @@ fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
     let mut clock = 1_000;
     let mut seq = 0;
     let mut answer = Vec::new();
-    let start = Event::RunStarted {
-        version: 1,
-        run: "run".to_owned(),
-        plan: String::new(),
-        pipeline: "main".to_owned(),
-        task: None,
-        params: Default::default(),
-        stdin: None,
-    };
     let words = events.split(',').map(str::trim).filter(|event| !event.is_empty());
     for words in std::iter::once("").chain(words) {
-        let facts = if words.is_empty() { vec![start.clone()] } else { parse(words, &mut clock) };
+        let facts = if words.is_empty() { vec![run_started()] } else { parse(words, &mut clock) };
         for event in facts {
             seq += 1;
             state.apply(&Record { seq, at: clock, event });
@@ -40,6 +31,18 @@ fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
         answer = decide(&mut state, clock);
     }
     (state, answer)
+}
+
+fn run_started() -> Event {
+    Event::RunStarted {
+        version: 1,
+        run: "run".to_owned(),
+        plan: String::new(),
+        pipeline: "main".to_owned(),
+        task: None,
+        params: Default::default(),
+        stdin: None,
+    }
 }
 
 fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
@@ -345,6 +348,18 @@ fn fail_fast_cuts_only_the_round_where_rounds_go_on() {
 }
 
 #[test]
+fn a_round_that_was_cut_does_not_count_against_a_later_one() {
+    let mut going = repeated("a \n b", 2);
+    going.iteration.on_failure = RoundFailure::Continue;
+    going.fail_fast = true;
+    going.parallelism = 2;
+    going.concurrency = Some(1);
+    let first = "a broken, b skipped, round fails, a/1/2 broken, b/1/2 skipped, round/1/2 fails";
+    let (state, _) = play(going, &format!("{first}, a/2 done, b/2 done, a/2/2 broken, round/2 holds"));
+    assert_eq!((state.end(1), state.end(2)), (Some(crate::End::Succeeded), None));
+}
+
+#[test]
 fn instances_go_round_on_their_own() {
     let mut two = repeated("a", 3);
     two.parallelism = 2;
@@ -411,6 +426,14 @@ fn a_stop_cancels_what_runs_and_skips_the_rest() {
 }
 
 #[test]
+fn what_was_ordered_and_did_not_start_is_cancelled_too() {
+    check(pipeline("a \n b \n s stop < a"), "a done, s done", "cancel b 1");
+    check(pipeline("a \n b \n s stop < a"), "a done, s done, b cancelled 1", "skip b (stopped by s)");
+    check(pipeline("a \n b \n c < a"), "a done, stop requested", "cancel b 1, cancel c 1");
+    check(pipeline("a \n b \n c < a"), "a done, stop requested, b cancelled 1, c cancelled 1", "");
+}
+
+#[test]
 fn a_stop_says_how_its_pipeline_ends_unless_a_failure_came_first() {
     check(pipeline("s stop=failure"), "s done", "finish failed");
     check(pipeline("a \n b \n s stop < b"), "a broken, b done, s done", "finish failed");
@@ -453,6 +476,24 @@ fn a_cancellation_that_nothing_explains_ends_the_run_as_a_person_would() {
         "a started 1, b started 1, a cancelled 1, b cancelled 1, resumed",
         "start a 1, start b 1",
     );
+}
+
+#[test]
+fn a_state_that_was_only_folded_counts_the_slots_of_open_attempts() {
+    let mut one = pipeline("a limit=1 \n b");
+    one.parallelism = 2;
+    one.concurrency = Some(3);
+    let (whole, _) = play(one.clone(), "a started 1, b started 1");
+    assert_eq!(whole.agenda.busy, 3);
+    let mut folded = State::new(graph(one));
+    let mut seq = 0;
+    for words in ["", "a started 1", "b started 1"] {
+        for event in if words.is_empty() { vec![run_started()] } else { parse(words, &mut 0) } {
+            seq += 1;
+            folded.apply(&Record { seq, at: 0, event });
+        }
+    }
+    assert_eq!(commands(&mut decide(&mut folded, 0)), "start b/1/2 1");
 }
 
 #[test]
