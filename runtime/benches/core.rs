@@ -23,18 +23,18 @@ fn main() {
     divan::main();
 }
 
-#[divan::bench(args = STEPS)]
+#[divan::bench(args = STEPS, sample_count = 20)]
 fn independent(bencher: Bencher, steps: usize) {
     measure(bencher, steps, |_| Vec::new());
 }
 
-#[divan::bench(args = STEPS)]
+#[divan::bench(args = STEPS, sample_count = 20)]
 fn chain(bencher: Bencher, steps: usize) {
     measure(bencher, steps, link);
 }
 
 /// Layers of fifty, each step needing three of the layer before.
-#[divan::bench(args = STEPS)]
+#[divan::bench(args = STEPS, sample_count = 20)]
 fn layers(bencher: Bencher, steps: usize) {
     measure(bencher, steps, |step| match step.checked_sub(50) {
         Some(_) => (0..3).map(|other| (step / 50 * 50 - 50 + (step + other * 7) % 50, When::Success)).collect(),
@@ -43,21 +43,21 @@ fn layers(bencher: Bencher, steps: usize) {
 }
 
 /// Three of four steps need a failure of one that succeeds, and are skipped.
-#[divan::bench(args = STEPS)]
+#[divan::bench(args = STEPS, sample_count = 20)]
 fn skipped(bencher: Bencher, steps: usize) {
     measure(bencher, steps, |step| if step % 4 == 0 { Vec::new() } else { vec![(step - step % 4, When::Failure)] });
 }
 
 /// What resuming costs before the first process starts.
-#[divan::bench(args = STEPS)]
+#[divan::bench(args = STEPS, sample_count = 20)]
 fn fold(bencher: Bencher, steps: usize) {
     let graph = graph(steps, link);
-    let records = run(State::new(Arc::clone(&graph)), steps);
-    bencher.counter(ItemsCount::new(records.len())).bench(|| {
-        let mut state = State::new(Arc::clone(&graph));
-        records.iter().for_each(|record| state.apply(record));
-        state
-    });
+    let mut records = Vec::new();
+    run(&mut State::new(Arc::clone(&graph)), |record| records.push(record));
+    bencher
+        .counter(ItemsCount::new(records.len()))
+        .with_inputs(|| State::new(Arc::clone(&graph)))
+        .bench_refs(|state| records.iter().for_each(|record| state.apply(record)));
 }
 
 fn link(step: usize) -> Vec<Link> {
@@ -66,15 +66,16 @@ fn link(step: usize) -> Vec<Link> {
 
 fn measure(bencher: Bencher, steps: usize, needs: fn(usize) -> Vec<Link>) {
     let graph = graph(steps, needs);
-    let records = run(State::new(Arc::clone(&graph)), steps).len();
+    let records = run(&mut State::new(Arc::clone(&graph)), drop);
     bencher
         .counter(ItemsCount::new(records))
         .with_inputs(|| State::new(Arc::clone(&graph)))
-        .bench_values(|state| run(state, steps));
+        .bench_refs(|state| run(state, drop));
 }
 
-fn run(mut state: State, steps: usize) -> Vec<Record> {
-    let mut records = Vec::with_capacity(steps * 2 + 2);
+/// Runs to the end, hands every record on, and says how many there were.
+fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
+    let mut seq = 0;
     let mut events = VecDeque::from([Event::RunStarted {
         version: swarmc_runtime::VERSION,
         run: "run".to_owned(),
@@ -85,10 +86,11 @@ fn run(mut state: State, steps: usize) -> Vec<Record> {
         stdin: None,
     }]);
     while let Some(event) = events.pop_front() {
-        let record = Record { seq: records.len() as u64 + 1, at: 0, event };
+        seq += 1;
+        let record = Record { seq, at: 0, event };
         state.apply(&record);
-        records.push(record);
-        for command in decide(&mut state, 0) {
+        keep(record);
+        for command in decide(state, 0) {
             match command {
                 Command::Start { step, attempt } => {
                     let output = Some(Content::Text("done".to_owned()));
@@ -103,7 +105,7 @@ fn run(mut state: State, steps: usize) -> Vec<Record> {
         }
     }
     assert!(state.finished().is_some(), "the run ends");
-    records
+    seq
 }
 
 fn graph(steps: usize, needs: impl Fn(usize) -> Vec<Link>) -> Arc<Graph> {
