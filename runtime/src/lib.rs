@@ -5,6 +5,8 @@
 mod decide;
 mod event;
 mod graph;
+#[cfg(test)]
+mod simulate;
 mod state;
 mod stream;
 
