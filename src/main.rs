@@ -4,15 +4,27 @@
 
 mod args;
 mod check;
+mod display;
 #[cfg(test)]
 mod docs;
+mod doctor;
 mod exit;
 mod explain;
 mod files;
+mod home;
+mod init;
+mod ledger;
+mod live;
 mod load;
+mod logs;
+mod params;
 mod plan;
 mod render;
+mod run;
+mod runs;
 mod shell;
+mod signals;
+mod summary;
 mod terminal;
 mod units;
 
@@ -27,11 +39,19 @@ fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
         Command::Check(args) => check::exec(&args),
         Command::Plan(args) => plan::exec(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Resume(args) => run::resume(&args),
+        Command::Stop(args) => runs::stop(&args),
+        Command::Ps(args) => runs::ps(&args),
+        Command::Logs(args) => logs::exec(&args),
+        Command::Inspect(args) => runs::inspect(&args),
+        Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),
+        Command::Init(args) => init::exec(&args),
+        Command::Doctor(args) => doctor::exec(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
-        _ => return ExitCode::from(2),
     };
     outcome.unwrap_or_else(|error| fail(&error)).into()
 }

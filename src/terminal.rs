@@ -1,4 +1,5 @@
-//! Standard output and standard error: whether they are terminals, their colours and width, and writing to them.
+//! Standard output and standard error: whether they are terminals, their colours and width, and writing to them
+//! without a buffer.
 //!
 //! A reader that went away (`| head`) is no error. Text from outside passes through [`printable`] on its way to a
 //! terminal, so that nobody but us sends control characters there.
@@ -44,21 +45,46 @@ impl Stream {
         }
     }
 
-    /// Writes everything at once, past any buffer.
-    pub(crate) fn write(self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Stream::Out => {
-                let mut stdout = std::io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())
-            }
-            Stream::Err => std::io::stderr().lock().write_all(bytes),
+    fn wait_writable(self) -> std::io::Result<()> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
+        let mut fds = match self {
+            Stream::Out => [PollFd::new(&stdout, PollFlags::OUT)],
+            Stream::Err => [PollFd::new(&stderr, PollFlags::OUT)],
+        };
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        loop {
+            let written = match self {
+                Stream::Out => rustix::io::write(std::io::stdout(), bytes),
+                Stream::Err => rustix::io::write(std::io::stderr(), bytes),
+            };
+            match written {
+                Ok(count) => return Ok(count),
+                Err(rustix::io::Errno::INTR) => {}
+                // Another program may have made our terminal non-blocking.
+                Err(rustix::io::Errno::AGAIN) => self.wait_writable()?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// There is no buffer.
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
 /// Prints to standard output.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> miette::Result<()> {
-    match Stream::Out.write(text.as_ref()) {
+    match Stream::Out.write_all(text.as_ref()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(error).into_diagnostic().map_err(|error| error.wrap_err("cannot write to standard output"))
         }
@@ -68,7 +94,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> miette::Result<()> {
 
 /// Prints to standard error; when even that fails there is nobody left to tell.
 pub(crate) fn eprint(text: impl AsRef<[u8]>) {
-    let _ = Stream::Err.write(text.as_ref());
+    let _ = Stream::Err.write_all(text.as_ref());
 }
 
 /// Puts colours on text, or not.
