@@ -1,7 +1,7 @@
 //! `swarmc init`: a small workflow that runs offline, to begin with.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use miette::miette;
 
@@ -18,21 +18,30 @@ const FILES: [(&str, &str); 2] = [
 pub(crate) fn exec(args: &Init) -> miette::Result<Exit> {
     let taken: Vec<String> = FILES
         .iter()
-        .map(|(name, _)| args.dir.join(name))
+        .map(|(name, _)| path(name, &args.dir))
         .filter(|path| path.symlink_metadata().is_ok())
         .map(|path| format!("`{}`", path.display()))
         .collect();
     if !taken.is_empty() {
-        return Err(miette!(help = "name another folder: `swarmc init DIR`", "{} exists already", taken.join(" and ")));
+        return Err(miette!(
+            help = "name another folder: `swarmc init DIR`",
+            "not overwriting {}",
+            taken.join(" and ")
+        ));
     }
     for (name, text) in FILES {
-        let path = args.dir.join(name);
+        let path = path(name, &args.dir);
         write(&path, text).map_err(|error| miette!("cannot write `{}`: {error}", path.display()))?;
         terminal::print(format!("wrote {}\n", path.display()))?;
     }
-    let spec = args.dir.join(FILES[0].0);
+    let spec = path(FILES[0].0, &args.dir);
     terminal::print(format!("run it with: swarmc run {}\n", spec.display()))?;
     Ok(Exit::Done)
+}
+
+/// As one would type it.
+fn path(name: &str, folder: &Path) -> PathBuf {
+    if folder == Path::new(".") { PathBuf::from(name) } else { folder.join(name) }
 }
 
 /// Never overwrites, not even what appeared a moment ago.

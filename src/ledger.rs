@@ -8,8 +8,6 @@ use serde_json::{Value, json};
 use swarmc_plan::{OnFailure, Pipeline};
 use swarmc_runtime::{Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
-use crate::units::limit;
-
 /// The rows of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -277,20 +275,10 @@ fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
 }
 
 fn words(failure: &Failure, exit: Option<i32>) -> String {
-    match failure {
-        Failure::Exit => match exit {
-            Some(code) if code > 128 => format!("exit {code} (signal {})", code - 128),
-            Some(code) => format!("exit {code}"),
-            None => "it exited with an unknown code".to_owned(),
-        },
-        Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } => message.clone(),
-        Failure::Timeout { after_ms } => format!("ended after its timeout of {}", limit(*after_ms)),
-        Failure::Idle { after_ms } => format!("ended after {} without output", limit(*after_ms)),
-        Failure::Check { line, exit } => match exit {
-            Some(code) => format!("check `{line}` failed with exit {code}"),
-            None => format!("check `{line}` failed"),
-        },
-        Failure::Cancelled => "ended with the run".to_owned(),
+    match (failure, exit) {
+        (Failure::Exit, Some(code)) if code > 128 => format!("exit {code} (signal {})", code - 128),
+        (Failure::Exit, Some(code)) => format!("exit {code}"),
+        (failure, _) => failure.to_string(),
     }
 }
 

@@ -6,8 +6,12 @@
 mod code;
 mod diagnostic;
 mod files;
+#[cfg(test)]
+mod pages;
 mod source;
+mod suggest;
 pub mod syntax;
+mod template;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
