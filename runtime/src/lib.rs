@@ -15,6 +15,7 @@ mod observer;
 mod run;
 mod socket;
 mod state;
+mod stream;
 
 pub use control::Control;
 pub use decide::{Command, decide};
@@ -26,3 +27,4 @@ pub use observer::{Observer, Stream};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
 pub use socket::request_stop;
 pub use state::{Counts, End, Open, Reading, State};
+pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};
