@@ -3,6 +3,7 @@
 mod agents;
 mod cases;
 mod judge;
+mod cli;
 mod properties;
 mod specs;
 mod tidy;
