@@ -9,7 +9,9 @@ mod files;
 #[cfg(test)]
 mod pages;
 mod source;
+mod suggest;
 pub mod syntax;
+mod template;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
