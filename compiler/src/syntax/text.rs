@@ -60,6 +60,11 @@ impl Text {
         Self { value, form, span, offset: 0, pieces }
     }
 
+    /// What stands at `span` as it is, without quotes.
+    pub(crate) fn plain(value: &str, span: Span) -> Self {
+        Self::verbatim(value, Form::Bare, span, 0)
+    }
+
     /// The decoded value.
     pub fn as_str(&self) -> &str {
         &self.value
