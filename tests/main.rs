@@ -2,8 +2,8 @@
 
 mod agents;
 mod cases;
-mod judge;
 mod cli;
+mod judge;
 mod properties;
 mod specs;
 mod tidy;

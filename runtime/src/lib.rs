@@ -9,12 +9,12 @@ mod decide;
 mod error;
 mod event;
 mod graph;
-#[cfg(test)]
-mod simulate;
 mod home;
 mod journal;
 mod observer;
 mod run;
+#[cfg(test)]
+mod simulate;
 mod socket;
 mod state;
 mod stream;
