@@ -11,6 +11,7 @@ mod event;
 mod home;
 mod journal;
 mod observer;
+mod render;
 mod run;
 mod socket;
 mod state;
