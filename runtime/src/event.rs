@@ -162,6 +162,19 @@ pub struct Outcome {
     pub session: Option<String>,
 }
 
+impl Outcome {
+    /// Why the attempt failed, for people and for `error`: the tail of its stderr, or the runner's words.
+    pub fn error(&self) -> Option<String> {
+        let failure = self.failure.as_ref()?;
+        let words = match (failure, self.exit) {
+            (Failure::Exit, _) if !self.stderr.is_empty() => return Some(self.stderr.clone()),
+            (Failure::Exit, Some(exit)) => format!("it exited with {exit}"),
+            _ => failure.to_string(),
+        };
+        Some(words)
+    }
+}
+
 /// Why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cause", rename_all = "snake_case")]
@@ -202,6 +215,31 @@ pub enum Failure {
     },
     /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
     Cancelled,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failure::Exit => f.write_str("it exited with an error"),
+            Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } => {
+                f.write_str(message)
+            }
+            Failure::Timeout { after_ms } => write!(f, "it took longer than {}", span(*after_ms)),
+            Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),
+            Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
+            Failure::Check { line, exit: None } => write!(f, "the check `{line}` could not be run"),
+            Failure::Cancelled => f.write_str("it was ended"),
+        }
+    }
+}
+
+/// Milliseconds in the largest unit of the language that divides them.
+fn span(ms: u64) -> String {
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    match units.into_iter().find(|&(unit, _)| ms >= unit && ms.is_multiple_of(unit)) {
+        Some((unit, name)) => format!("{}{name}", ms / unit),
+        None => format!("{ms}ms"),
+    }
 }
 
 /// A text, in the event or beside it.
