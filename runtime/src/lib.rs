@@ -29,3 +29,4 @@ pub use observer::{Observer, Stream};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
 pub use socket::request_stop;
 pub use state::{Counts, End, Open, Reading, State};
+pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

@@ -13,6 +13,8 @@ mod request;
 mod responses;
 mod script;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use answer::{Answer, Call, Usage};
 pub use request::{Protocol, Request};

@@ -223,6 +223,7 @@ fn plain(code: u16, text: &'static str) -> Response<Body> {
 }
 
 fn stream(frames: VecDeque<String>, cut: bool) -> Response<Body> {
+    let cut = if cut { Cut::AfterFlush } else { Cut::Never };
     let body = Body::from_stream(Frames { frames, cut });
     respond(200, "text/event-stream", body)
 }
@@ -235,21 +236,39 @@ fn respond(code: u16, kind: &'static str, body: Body) -> Response<Body> {
     response
 }
 
-/// The frames of a streamed body; a cut one ends in an error, which breaks the connection off.
+/// The frames of a streamed body.
 struct Frames {
     frames: VecDeque<String>,
-    cut: bool,
+    cut: Cut,
+}
+
+/// Whether the body ends in an error, which breaks the connection off.
+#[derive(Clone, Copy)]
+enum Cut {
+    Never,
+    /// The server sends what it has while it waits for more; an error at once would take the frames with it.
+    AfterFlush,
+    Now,
 }
 
 impl Stream for Frames {
     type Item = io::Result<String>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = match self.frames.pop_front() {
-            Some(frame) => Some(Ok(frame)),
-            None if std::mem::take(&mut self.cut) => Some(Err(io::ErrorKind::BrokenPipe.into())),
-            None => None,
-        };
-        Poll::Ready(next)
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(frame) = self.frames.pop_front() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        match self.cut {
+            Cut::Never => Poll::Ready(None),
+            Cut::AfterFlush => {
+                self.cut = Cut::Now;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Cut::Now => {
+                self.cut = Cut::Never;
+                Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())))
+            }
+        }
     }
 }

@@ -1,0 +1,61 @@
+//! `gemini --output-format stream-json`: messages in pieces, tools, and one `result` with the tokens.
+
+use super::json::Json;
+use super::turn::Sink;
+use crate::Usage;
+
+#[derive(Debug, Default)]
+pub(super) struct Gemini {
+    /// Whether the message whose pieces come in is still the same.
+    speaking: bool,
+}
+
+impl Gemini {
+    pub(super) fn read(&mut self, event: Json<'_>, sink: &mut Sink<'_>) {
+        let kind = event.get("type");
+        if kind.is("message") && event.get("role").is("assistant") {
+            self.message(event, sink);
+            return;
+        }
+        self.speaking = false;
+        if kind.is("init") {
+            sink.session(event.get("session_id").text());
+        } else if kind.is("tool_use") {
+            sink.working();
+            sink.tool(&event.get("tool_name").text().unwrap_or_default());
+        } else if kind.is("error") {
+            sink.complaint(event.get("message").text());
+        } else if kind.is("result") {
+            if let Some(usage) = usage(event.get("stats")) {
+                sink.usage(usage);
+            }
+            if event.get("status").is("success") {
+                sink.done();
+            } else {
+                sink.failed(event.get("error").get("message").text());
+            }
+        }
+    }
+
+    fn message(&mut self, event: Json<'_>, sink: &mut Sink<'_>) {
+        sink.working();
+        let text = event.get("content").text().unwrap_or_default();
+        let more = std::mem::replace(&mut self.speaking, true) && event.get("delta").is_true();
+        if more {
+            sink.answer_more(&text);
+        } else {
+            sink.answer(text);
+        }
+    }
+}
+
+fn usage(stats: Json<'_>) -> Option<Usage> {
+    if stats.is_null() {
+        return None;
+    }
+    let count = |key| stats.get(key).count().unwrap_or_default();
+    let input = count("input_tokens");
+    // Thoughts are in the total only.
+    let output = count("total_tokens").saturating_sub(input).max(count("output_tokens"));
+    Some(Usage { input, output, cache_read: count("cached"), cache_write: 0, cost: None })
+}
