@@ -25,7 +25,6 @@ pub(crate) use cancel::Cancel;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
 pub(crate) use scribe::Scribe;
-pub(crate) use tail::keep_last;
 pub(crate) use viewer::Viewer;
 
 use crate::event::StepId;

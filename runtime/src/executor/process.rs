@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
 
 use super::cancel::Cancel;
 use super::spawn::{Finder, Launch};
@@ -299,7 +297,7 @@ impl<'a> Running<'a> {
         let stdin = self.feed.as_ref().map_or(wake, |feed| feed.pipe.as_fd());
         let exit = if self.exited.is_none() { self.pidfd.as_fd() } else { wake };
         let mut fds = [
-            PollFd::from_borrowed_fd(wake, if self.exited.is_none() { PollFlags::IN } else { none }),
+            PollFd::from_borrowed_fd(wake, PollFlags::IN),
             PollFd::from_borrowed_fd(exit, if self.exited.is_none() { PollFlags::IN } else { none }),
             PollFd::from_borrowed_fd(stdin, if self.feed.is_some() { PollFlags::OUT } else { none }),
             PollFd::from_borrowed_fd(self.stdout.as_ref().map_or(wake, AsFd::as_fd), of(&self.stdout)),
@@ -315,7 +313,7 @@ impl<'a> Running<'a> {
             return Ready::default();
         }
         let any = |position: usize| !fds[position].revents().is_empty();
-        if any(0) && self.exited.is_none() {
+        if any(0) {
             // Taken away here; what was asked for stays in the cancellation itself.
             let _ = rustix::io::read(wake, &mut [0; 8]);
         }

@@ -6,7 +6,7 @@ use swarmc_plan::{Directive, DirectiveKind, Filter, ParamType};
 use super::{RenderError, Values, file};
 
 /// What stands where a task has no output.
-pub(crate) fn placeholder(task: &str) -> String {
+fn placeholder(task: &str) -> String {
     format!("(No output available from task \"{task}\")")
 }
 
@@ -45,6 +45,12 @@ pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String,
         }
         (None, _) => String::new(),
     })
+}
+
+/// The value of a directive without filters; null where there is none.
+pub(super) fn typed(directive: &Directive, values: &dyn Values) -> Result<Value, RenderError> {
+    let found = value(directive, values).map_err(|problem| RenderError::at(&directive.origin, problem))?;
+    Ok(found.unwrap_or(Value::Null))
 }
 
 /// A value's text: strings as they are, everything else as JSON.

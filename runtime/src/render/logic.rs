@@ -134,10 +134,7 @@ fn directives(segments: &[Segment], values: &dyn Values) -> Value {
 }
 
 /// What `read` names (`output.plan.steps`, `param`): read up front, since minijinja asks for values that live for ever.
-fn context(
-    read: &std::collections::HashSet<String>,
-    values: &dyn Values,
-) -> Result<BTreeMap<String, Value>, String> {
+fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Result<BTreeMap<String, Value>, String> {
     // Sorted, so that of several problems it is always the same that is told.
     let read: BTreeSet<&str> = read.iter().map(String::as_str).collect();
     let mut context: BTreeMap<String, Value> = BTreeMap::new();

@@ -12,7 +12,6 @@ use std::path::Path;
 
 use swarmc_plan::{Expression, Origin, ParamType, Segment, Template};
 
-pub(crate) use directive::placeholder;
 use logic::Logic;
 
 use crate::event::Status;
@@ -98,6 +97,16 @@ impl Renderer {
             }
         }
         Ok(text)
+    }
+
+    /// The value that `template` stands for: of its own type where the template is nothing but one directive.
+    pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<serde_json::Value, RenderError> {
+        match template.segments.as_slice() {
+            [Segment::Directive(directive)] if directive.filters.is_empty() && !directive.wrap => {
+                directive::typed(directive, values)
+            }
+            _ => self.text(template, values).map(serde_json::Value::String),
+        }
     }
 
     /// Whether `expression` is true.

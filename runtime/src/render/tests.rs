@@ -128,7 +128,8 @@ fn an_output_stands_between_its_lines() {
 
 #[test]
 fn where_nothing_ran_stands_the_placeholder() {
-    let missing = |filters: &[Filter]| render(vec![directive(DirectiveKind::Output, "coder", true, filters)], &world()).unwrap();
+    let missing =
+        |filters: &[Filter]| render(vec![directive(DirectiveKind::Output, "coder", true, filters)], &world()).unwrap();
     assert_eq!(missing(&[]), "(No output available from task \"coder\")");
     assert_eq!(missing(&[Filter::Tail(3)]), "(No output available from task \"coder\")");
     assert_eq!(missing(&[Filter::Default("none".to_owned())]), "none");
@@ -229,9 +230,8 @@ fn a_template_cannot_run_for_ever() {
 
 #[test]
 fn conditions_hold_or_not_and_say_when_a_value_is_missing() {
-    let holds = |source: &str| {
-        Renderer::new().holds(&Expression { source: source.to_owned(), origin: origin() }, &world())
-    };
+    let holds =
+        |source: &str| Renderer::new().holds(&Expression { source: source.to_owned(), origin: origin() }, &world());
     assert!(holds("status.planner == 'succeeded' and exit.planner == 101").unwrap());
     assert!(!holds("output.record.legs > param.count + 1").unwrap());
     assert!(holds("output.unit_tests").unwrap_err().missing);
