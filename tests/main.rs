@@ -2,6 +2,8 @@
 
 mod agents;
 mod cases;
+mod cli;
+mod judge;
 mod properties;
 mod specs;
 mod tidy;
