@@ -44,16 +44,18 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
         return;
     }
     let template = template::scan(value);
-    let directives = template.parts.iter().filter_map(|part| match part {
+    let mut reads = template.reads.iter().filter(|read| !read.via_directive && read.name.is_some()).peekable();
+    let found = template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) => Some((directive.range.clone(), directive.kind.word())),
-        Part::Text(_) | Part::Escape(_) | Part::Logic(_) => None,
+        Part::Logic(range) => {
+            let inside = reads.next_if(|read| read.range.start < range.end)?;
+            // One report for a whole expression, whatever else it reads.
+            while reads.next_if(|read| read.range.start < range.end).is_some() {}
+            Some((range.clone(), Kind::Read(inside.root).word()))
+        }
+        Part::Text(_) | Part::Escape(_) => None,
     });
-    let expressions = template
-        .reads
-        .iter()
-        .filter(|read| !read.via_directive && read.name.is_some())
-        .map(|read| (read.whole.clone(), Kind::Read(read.root).word()));
-    for (range, word) in directives.chain(expressions) {
+    for (range, word) in found {
         let written = &value[range.clone()];
         let diagnostic = Diagnostic::new(
             Code::UntrustedToCommand,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, When};
+use swarmc_plan::{Join, OnFailure, When};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -14,7 +14,7 @@ use crate::model::{Need, Pipeline, Read, Step};
 use crate::template::{Fact, Root, Status, same_name};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let mut proofs = Proofs { pipeline, by_target: BTreeMap::new() };
+    let mut proofs = Proofs { pipeline, runs: certain(pipeline), by_target: BTreeMap::new() };
     for (index, step) in pipeline.steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let back =
@@ -46,6 +46,8 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 /// What steps prove by having started, for each step that is asked about.
 struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
+    /// Which steps run whenever the pipeline gets that far.
+    runs: Vec<bool>,
     by_target: BTreeMap<usize, Vec<Proof>>,
 }
 
@@ -63,17 +65,18 @@ impl Proofs<'_, '_> {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
         // Nearly every read is proved by the need that it implies.
+        let runs = self.runs[target];
         let direct =
-            |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when);
+            |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when, runs);
         if pipeline.steps[step].needs.iter().any(direct) {
             return true;
         }
-        self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target))[step].started
+        self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target, runs))[step].started
     }
 }
 
 /// One pass in the order of needs: each step after those that it needs.
-fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
+fn proofs(pipeline: &Pipeline<'_>, target: usize, runs: bool) -> Vec<Proof> {
     let producer = &pipeline.steps[target];
     let mut proofs = vec![Proof::default(); pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
@@ -81,7 +84,7 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
         let by = |need: &Need, succeeded: bool| {
             let when = if succeeded { When::Success } else { need.when };
             if need.step == target {
-                return gives(producer, when);
+                return gives(producer, when, runs);
             }
             match when {
                 When::Success => proofs[need.step].started,
@@ -104,13 +107,32 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
     proofs
 }
 
-/// Whether a step that ended like this has a value.
-fn gives(producer: &Step<'_>, when: When) -> bool {
+/// Whether a step that ended like this has a value; `runs` says that it is never skipped.
+fn gives(producer: &Step<'_>, when: When, runs: bool) -> bool {
     match when {
         When::Success => true,
         When::Any | When::Failure => producer.keeps_output(),
-        When::Always => false,
+        When::Always => runs && producer.keeps_output(),
     }
+}
+
+/// Which steps are never skipped: nothing that they wait for can keep them from running, and nothing else does.
+fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let mut certain = vec![false; pipeline.steps.len()];
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        let holds = |need: &Need| match need.when {
+            When::Always => true,
+            When::Any => certain[need.step],
+            When::Success | When::Failure => false,
+        };
+        let declares = step.needs.iter().any(|need| need.declared);
+        certain[index] = step.when.is_none()
+            && step.ast.on_failure == OnFailure::Fail
+            && !(declares && step.ast.join.value == Join::NoneFailed)
+            && step.needs.iter().all(holds);
+    }
+    certain
 }
 
 fn assumed(read: &Read, producer: &Step<'_>, root: Root) -> bool {
