@@ -44,18 +44,21 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
         return;
     }
     let template = template::scan(value);
-    let mut reads = template.reads.iter().filter(|read| !read.via_directive && read.name.is_some()).peekable();
-    let found = template.parts.iter().filter_map(|part| match part {
+    let directives = template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) => Some((directive.range.clone(), directive.kind.word())),
-        Part::Logic(range) => {
-            let inside = reads.next_if(|read| read.range.start < range.end)?;
-            // One report for a whole expression, whatever else it reads.
-            while reads.next_if(|read| read.range.start < range.end).is_some() {}
-            Some((range.clone(), Kind::Read(inside.root).word()))
-        }
-        Part::Text(_) | Part::Escape(_) => None,
+        Part::Text(_) | Part::Escape(_) | Part::Logic(_) => None,
     });
-    for (range, word) in found {
+    let expressions = template.parts.iter().filter_map(|part| match part {
+        Part::Logic(range) => {
+            let inside = |read: &&template::Read| {
+                !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end
+            };
+            let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
+            Some((range.clone(), Kind::Read(read.root).word()))
+        }
+        Part::Text(_) | Part::Escape(_) | Part::Directive(_) => None,
+    });
+    for (range, word) in directives.chain(expressions) {
         let written = &value[range.clone()];
         let diagnostic = Diagnostic::new(
             Code::UntrustedToCommand,

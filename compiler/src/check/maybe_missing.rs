@@ -14,7 +14,7 @@ use crate::model::{Need, Pipeline, Read, Step};
 use crate::template::{Fact, Root, Status, same_name};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let mut proofs = Proofs { pipeline, runs: certain(pipeline), by_target: BTreeMap::new() };
+    let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_target: BTreeMap::new() };
     for (index, step) in pipeline.steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let back =
@@ -46,8 +46,8 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 /// What steps prove by having started, for each step that is asked about.
 struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
-    /// Which steps run whenever the pipeline gets that far.
-    runs: Vec<bool>,
+    /// The steps that run whatever happens.
+    certain: Vec<bool>,
     by_target: BTreeMap<usize, Vec<Proof>>,
 }
 
@@ -64,19 +64,42 @@ impl Proofs<'_, '_> {
     fn present(&mut self, step: usize, target: usize) -> bool {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
+        if self.certain[target]
+            && producer.keeps_output()
+            && pipeline.steps[step].needs.iter().any(|need| need.step == target)
+        {
+            return true;
+        }
         // Nearly every read is proved by the need that it implies.
-        let runs = self.runs[target];
         let direct =
-            |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when, runs);
+            |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when);
         if pipeline.steps[step].needs.iter().any(direct) {
             return true;
         }
-        self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target, runs))[step].started
+        self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target))[step].started
     }
 }
 
+/// The steps that nothing can skip: without `when`, and with needs that hold however those before them end.
+fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let mut certain = vec![false; pipeline.steps.len()];
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        let holds = |need: &Need| match need.when {
+            When::Always => true,
+            When::Any => certain[need.step],
+            When::Success | When::Failure => false,
+        };
+        certain[index] = step.when.is_none()
+            && step.ast.on_failure == OnFailure::Fail
+            && step.ast.join.value == Join::All
+            && step.needs.iter().all(holds);
+    }
+    certain
+}
+
 /// One pass in the order of needs: each step after those that it needs.
-fn proofs(pipeline: &Pipeline<'_>, target: usize, runs: bool) -> Vec<Proof> {
+fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
     let producer = &pipeline.steps[target];
     let mut proofs = vec![Proof::default(); pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
@@ -84,7 +107,7 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize, runs: bool) -> Vec<Proof> {
         let by = |need: &Need, succeeded: bool| {
             let when = if succeeded { When::Success } else { need.when };
             if need.step == target {
-                return gives(producer, when, runs);
+                return gives(producer, when);
             }
             match when {
                 When::Success => proofs[need.step].started,
@@ -107,32 +130,13 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize, runs: bool) -> Vec<Proof> {
     proofs
 }
 
-/// Whether a step that ended like this has a value; `runs` says that it is never skipped.
-fn gives(producer: &Step<'_>, when: When, runs: bool) -> bool {
+/// Whether a step that ended like this has a value.
+fn gives(producer: &Step<'_>, when: When) -> bool {
     match when {
         When::Success => true,
         When::Any | When::Failure => producer.keeps_output(),
-        When::Always => runs && producer.keeps_output(),
+        When::Always => false,
     }
-}
-
-/// Which steps are never skipped: nothing that they wait for can keep them from running, and nothing else does.
-fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
-    let mut certain = vec![false; pipeline.steps.len()];
-    for &index in &pipeline.order.sorted {
-        let step = &pipeline.steps[index];
-        let holds = |need: &Need| match need.when {
-            When::Always => true,
-            When::Any => certain[need.step],
-            When::Success | When::Failure => false,
-        };
-        let declares = step.needs.iter().any(|need| need.declared);
-        certain[index] = step.when.is_none()
-            && step.ast.on_failure == OnFailure::Fail
-            && !(declares && step.ast.join.value == Join::NoneFailed)
-            && step.needs.iter().all(holds);
-    }
-    certain
 }
 
 fn assumed(read: &Read, producer: &Step<'_>, root: Root) -> bool {
@@ -195,7 +199,7 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize)
         Some((span, text)) => diagnostic.label(span, text),
         None => diagnostic,
     };
-    let field = read.fields.iter().map(|field| format!(".{field}")).collect::<String>();
+    let field = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
     diagnostic.help(match read.directive {
         true => format!(
             "say what to read instead: `<<output:{name}{field} | default:\"…\">>`, or `output default=\"…\"` in `{name}`"

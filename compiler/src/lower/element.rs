@@ -242,7 +242,7 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
         }
         (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
     };
-    // A literal of KDL 1 has been reported as such: one mistake, one message.
+    // A literal of KDL 1 has been reported, with what to write.
     if !diagnostics.covers(span) {
         diagnostics.push(diagnostic);
     }
