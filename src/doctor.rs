@@ -18,9 +18,6 @@ use crate::terminal::{self, Stream, printable};
 /// How long a program may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The presets of the compiler's own providers.
-const PRESETS: [&str; 6] = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"];
-
 /// A program that workflows may need.
 struct Program {
     name: String,
@@ -104,11 +101,11 @@ fn document(home: &Path, writable: &Result<(), String>, programs: &[Program]) ->
 fn wanted() -> Vec<Program> {
     let program =
         |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
-    let presets = PRESETS.into_iter().filter_map(|preset| {
-        let plan = swarmc_compiler::compile("doctor.kdl", &Only(using(preset))).plan?;
+    let presets = swarmc_compiler::presets().into_iter().filter_map(|preset| {
+        let plan = swarmc_compiler::compile("doctor.kdl", &Only(using(&preset))).plan?;
         let provider = plan.providers.into_iter().next()?;
         let Connection::Exec { argv, .. } = provider.connection else { return None };
-        Some(Program { preset: Some(preset.to_owned()), install: provider.install, ..program(argv.first()?) })
+        Some(Program { preset: Some(preset), install: provider.install, ..program(argv.first()?) })
     });
     std::iter::once(program("sh")).chain(presets).collect()
 }

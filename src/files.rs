@@ -46,6 +46,8 @@ impl Workspace {
     /// A path of the workspace as a person in the current folder would type it.
     pub(crate) fn shown(&self, path: &str) -> String {
         match std::env::current_dir() {
+            // The compiler's own library is no file.
+            _ if path.starts_with("std:") => path.to_owned(),
             Ok(current) => relative(&self.root.join(path), &current).display().to_string(),
             Err(_) => path.to_owned(),
         }

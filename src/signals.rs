@@ -1,7 +1,7 @@
 //! Ctrl-C and its kin: the first ends the run so that it can be resumed, the second kills it.
 
 use miette::{IntoDiagnostic, WrapErr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use swarmc_runtime::Control;
 
@@ -10,11 +10,8 @@ use crate::exit::Exit;
 
 /// Ends the run behind `control` when a signal asks for it.
 pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
-    let failed = "cannot watch for signals";
-    // Beyond a limit of file sizes, writing is to fail with an error that the journal can report, not to kill us.
-    signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default()).into_diagnostic().wrap_err(failed)?;
     let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect();
-    let mut signals = Signals::new(wanted).into_diagnostic().wrap_err(failed)?;
+    let mut signals = Signals::new(wanted).into_diagnostic().wrap_err("cannot watch for signals")?;
     std::thread::spawn(move || {
         for (index, _) in signals.forever().enumerate() {
             match index {
