@@ -3,15 +3,16 @@
 //! `tests/run` installs the programs and says where they are in `SWARMC_AGENTS`. Without that variable these tests do
 //! nothing; with it, a program that is missing is a failure.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use kdl::{KdlDocument, KdlNode};
 use serde_json::json;
+use swarmc_compiler::compile;
 use swarmc_endpoint::{Answer, Endpoint, Script};
-use swarmc_plan::Format;
+use swarmc_plan::{Connection, EnvValue, Format, PromptDelivery, Provider, Segment};
 use swarmc_runtime::{Decoder, Item, Report};
 use tempfile::TempDir;
 
@@ -78,10 +79,17 @@ impl Place {
 
     /// One turn of the program that a preset names, as the preset names it.
     fn turn(&self, preset: &str, prompt: &str) -> (Report, Vec<String>) {
-        let preset = Preset::read(preset);
-        let mut command = Command::new(&preset.argv[0]);
+        let provider = provider(preset);
+        let (argv, _, format) = exec(&provider);
+        let mut command = Command::new(&argv[0]);
         self.environment(&mut command);
-        command.args(&preset.argv[1..]).envs(preset.env).current_dir(self.work());
+        command.args(&argv[1..]).current_dir(self.work());
+        for variable in &provider.env {
+            if let EnvValue::Set { name, value } = variable {
+                let [Segment::Text(value)] = value.segments.as_slice() else { panic!("presets set plain texts") };
+                command.env(name, value);
+            }
+        }
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -91,7 +99,7 @@ impl Place {
         let mut stdin = child.stdin.take().expect("stdin is a pipe");
         stdin.write_all(prompt.as_bytes()).expect("the prompt is read");
         drop(stdin);
-        let mut decoder = Decoder::new(preset.format);
+        let mut decoder = Decoder::new(format);
         let mut tools = Vec::new();
         let mut emit = |item: Item<'_>| {
             if let Item::Tool(name) = item {
@@ -112,45 +120,34 @@ impl Place {
     }
 }
 
-/// What a preset of the compiler says, read with a parser that is not ours.
-struct Preset {
-    argv: Vec<String>,
-    env: Vec<(String, String)>,
-    format: Format,
+/// The provider that a preset of the compiler makes.
+fn provider(preset: &str) -> Provider {
+    let spec = format!(
+        "workflow agents\nprovider a preset={preset}\nagent a provider=a\npipeline p {{ task t {{ prompt \"Go.\" }} }}\n"
+    );
+    let files = BTreeMap::from([("agents.kdl".to_owned(), spec)]);
+    let compilation = compile("agents.kdl", &files);
+    assert_eq!(compilation.diagnostics, [], "{preset}");
+    compilation.plan.expect("there is a plan").providers.remove(0)
 }
 
-impl Preset {
-    fn read(name: &str) -> Preset {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("compiler/src/std/providers.kdl");
-        let text = fs::read_to_string(path).expect("the presets can be read");
-        let document: KdlDocument = text.parse().expect("the presets are KDL");
-        let node = document.nodes().iter().find(|node| words(node)[0] == name).expect("there is such a preset");
-        let children = node.children().expect("a preset has children");
-        let env = children.nodes().iter().filter(|node| node.name().value() == "env").flat_map(KdlNode::entries);
-        let set = |entry: &kdl::KdlEntry| {
-            Some((entry.name()?.value().to_owned(), entry.value().as_string().expect("variables are texts").to_owned()))
-        };
-        assert_eq!(children.get_arg("prompt").and_then(|value| value.as_string()), Some("stdin"));
-        let format = children.get_arg("reads").and_then(|value| value.as_string()).expect("a preset has a format");
-        Preset {
-            argv: words(children.get("exec").expect("a preset has a program")),
-            env: env.filter_map(set).collect(),
-            format: serde_json::from_value(json!(format)).expect("the format is one of the plan's"),
-        }
+/// How a provider is started: its argument vector, how it gets its prompt, and what it prints.
+fn exec(provider: &Provider) -> (&[String], PromptDelivery, Format) {
+    match &provider.connection {
+        Connection::Exec { argv, prompt, reads, .. } => (argv, *prompt, *reads),
+        Connection::Script { .. } => panic!("presets are programs"),
     }
-}
-
-/// The arguments of a node.
-fn words(node: &KdlNode) -> Vec<String> {
-    let arguments = node.entries().iter().filter(|entry| entry.name().is_none());
-    arguments.map(|entry| entry.value().as_string().expect("they are texts").to_owned()).collect()
 }
 
 #[test]
 fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
-    for name in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"] {
-        let preset = Preset::read(name);
-        assert!(!matches!(preset.format, Format::Text | Format::Json), "{name}");
+    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"] {
+        let provider = provider(preset);
+        let (argv, prompt, format) = exec(&provider);
+        assert!(provider.install.as_ref().is_some_and(|install| install.starts_with("npm install -g ")), "{preset}");
+        assert!(argv[0].chars().all(|c| c.is_ascii_lowercase()), "{preset}");
+        assert_eq!(prompt, PromptDelivery::Stdin, "{preset}");
+        assert!(!matches!(format, Format::Text | Format::Json), "{preset}");
     }
 }
 
