@@ -46,7 +46,7 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
     let template = template::scan(value);
     let directives = template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) => Some((directive.range.clone(), directive.kind.word())),
-        Part::Text(_) | Part::Escape(_) | Part::Logic(_) => None,
+        Part::Text(_) | Part::Escape | Part::Logic(_) => None,
     });
     let expressions = template
         .reads

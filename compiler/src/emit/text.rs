@@ -26,7 +26,7 @@ impl Emitter<'_, '_, '_> {
                     plain.push_str(&text[range.clone()]);
                     continue;
                 }
-                Part::Escape(_) => continue,
+                Part::Escape => continue,
                 Part::Directive(directive) => match self.directive(directive, prose, back) {
                     Some(directive) => Segment::Directive(directive),
                     None => continue,
