@@ -56,7 +56,7 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
             let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
             Some((range.clone(), Kind::Read(read.root).word()))
         }
-        Part::Text(_) | Part::Escape(_) | Part::Directive(_) => None,
+        Part::Text(_) | Part::Escape | Part::Directive(_) => None,
     });
     for (range, word) in directives.chain(expressions) {
         let written = &value[range.clone()];
