@@ -1,7 +1,8 @@
 //! A simulator of runs, for tests: plans from a few words, worlds in which every attempt's fate is known beforehand,
 //! and runs of the core in them, interrupted anywhere.
 
-mod build;
+pub(crate) mod build;
+mod journals;
 mod model;
 mod properties;
 mod random;

@@ -144,6 +144,17 @@ fn a_step_has_a_limit_of_its_own_over_all_instances() {
     check(three, "a started 1, a ended 1", "start a/1/2 1");
 }
 
+#[test]
+fn what_no_slot_limits_comes_in_batches() {
+    let many = |option: &str| (0..600).map(|number| format!("s{number} {option}\n")).collect::<String>();
+    let mut state = State::new(graph(pipeline(&many("value"))));
+    state.apply(&Record { seq: 1, at: 0, event: run_started() });
+    let sizes = [(); 4].map(|()| decide(&mut state, 0).len());
+    assert_eq!(sizes, [256, 256, 88, 0]);
+    let wide = format!("a\n{}", many("< a:failure"));
+    assert_eq!(play(pipeline(&wide), "a done").1.len(), 256);
+}
+
 // Settling.
 
 #[test]
