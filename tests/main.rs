@@ -1,7 +1,9 @@
 //! The integration tests, one module a topic.
 
+mod agents;
 mod cases;
 mod cli;
+mod judge;
 mod properties;
 mod specs;
 mod tidy;

@@ -60,10 +60,11 @@ impl Project {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("failed to read {}: {error}", path.display()))
     }
 
-    /// Every prompt of the run, in no order that matters.
+    /// Every prompt of the run, in no order that matters; what an agent is told before each is apart.
     fn prompts(&self) -> Vec<String> {
         let run = only(&self.home().join("runs"));
-        texts(&run.join("prompts")).into_values().collect()
+        let prompts = texts(&run.join("prompts")).into_iter();
+        prompts.filter(|(path, _)| !path.ends_with(".system.txt")).map(|(_, prompt)| prompt).collect()
     }
 
     /// The one prompt that holds this text.

@@ -133,8 +133,14 @@ impl<'a> Loader<'a> {
         if !mentions_include(passage.text()) {
             return passage;
         }
-        let mut expansion =
-            Expansion { loader: self, diagnostics, chain: Vec::new(), bytes: 0, includes: 0, full: false };
+        let mut expansion = Expansion {
+            loader: self,
+            diagnostics,
+            chain: vec![passage.span(0..0).file],
+            bytes: 0,
+            includes: 0,
+            full: false,
+        };
         expansion.expand(&passage)
     }
 
@@ -206,13 +212,13 @@ impl Expansion<'_, '_, '_> {
         let limit = |message: String, label: &str, help: &str| {
             Diagnostic::new(Code::InputLimits, message).label(span, label).help(help)
         };
-        let diagnostic = if self.chain.contains(&file) || span.file == file {
+        let diagnostic = if self.chain.contains(&file) {
             limit(
                 format!("`{written}` includes itself"),
                 "closes the circle",
                 "remove one of the includes in the circle",
             )
-        } else if self.chain.len() >= INCLUDE_DEPTH {
+        } else if self.chain.len() > INCLUDE_DEPTH {
             limit(format!("includes nest deeper than {INCLUDE_DEPTH}"), "one too deep", "include the text directly")
         } else if self.includes <= INCLUDES && self.bytes <= PROMPT_BYTES {
             return Some(file);

@@ -8,11 +8,15 @@ mod control;
 mod decide;
 mod error;
 mod event;
+mod executor;
 mod graph;
 mod home;
 mod journal;
 mod observer;
+mod render;
 mod run;
+#[cfg(test)]
+mod simulate;
 mod socket;
 mod state;
 mod stream;

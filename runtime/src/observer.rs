@@ -13,6 +13,11 @@ pub trait Observer: Send {
     /// A process put out some bytes: any bytes, cut anywhere.
     fn output(&mut self, step: &StepId, attempt: u32, stream: Stream, bytes: &[u8]);
 
+    /// Whether [`Observer::output`] is to be called at all; asked once. Copying a gigabyte for nobody takes its time.
+    fn wants_output(&self) -> bool {
+        true
+    }
+
     /// Something a person should know that is no event of the workflow, as one line without a full stop.
     fn notice(&mut self, text: &str);
 }

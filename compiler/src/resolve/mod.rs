@@ -140,7 +140,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
         let provider = match &agent.provider {
             Some(name) => self.lookup("provider", name, |tables| &tables.providers, "declare it: `provider"),
-            None if self.spec.providers.len() == 1 => Some(0),
+            None if self.tables.providers.distinct() == 1 => Some(0),
             None => {
                 let known = self.tables.providers.iter();
                 let help = match self.spec.providers.is_empty() {
@@ -259,7 +259,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
         let agent = match &step.agent {
             Some(name) => self.lookup("agent", name, |tables| &tables.agents, "declare it: `agent"),
-            None if self.spec.agents.len() == 1 => Some(0),
+            None if self.tables.agents.distinct() == 1 => Some(0),
             None => {
                 let (code, help) = match self.spec.agents.is_empty() {
                     true => (
@@ -310,7 +310,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
         let prompt = self.passage(source);
         let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
-        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().collect::<Option<_>>()?;
+        // A part that is not there has been reported; the others are read all the same.
+        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        if parts.is_empty() {
+            return None;
+        }
         let [whole] = parts.as_slice() else {
             let mut whole = Passage::empty(step.name.span);
             for (index, part) in parts.iter().enumerate() {

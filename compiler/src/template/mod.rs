@@ -26,6 +26,9 @@ pub(crate) use condition::expression;
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use scan::scan;
 
+/// How many problems of one text are reported.
+const MAX_PROBLEMS: usize = 100;
+
 /// A text with holes.
 #[derive(Debug, Default)]
 pub(crate) struct Template {

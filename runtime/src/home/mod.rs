@@ -19,7 +19,7 @@ pub use layout::Layout;
 pub use prune::{Prune, Pruned, PrunedRun};
 pub use summary::{RunSummary, RunningState};
 
-pub(crate) use folder::Lock;
+pub(crate) use folder::{Facts, Lock, digest};
 pub(crate) use layout::file_name;
 
 use crate::error::RunError;

@@ -16,7 +16,7 @@ pub(crate) use durability::Durability;
 pub(crate) use file::FileJournal;
 #[cfg(test)]
 pub(crate) use memory::MemoryJournal;
-pub(crate) use read::{Recovered, read};
+pub(crate) use read::read;
 
 use crate::event::Record;
 
