@@ -140,6 +140,10 @@ impl Observer for Display {
     fn notice(&mut self, text: &str) {
         self.screen().notice(text);
     }
+
+    fn wants_output(&self) -> bool {
+        !self.screen().show.quiet
+    }
 }
 
 impl Screen {

@@ -1,21 +1,55 @@
-//! `docs/cli.md`, written from the command line's own types. Stale docs fail this test; `BLESS=1` rewrites them.
+//! The generated pages of `docs/`: the command line from its types, the language from its table, the checks from their
+//! pages. Stale docs fail these tests; `BLESS=1` rewrites them.
 
 use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
+use swarmc_compiler::Code;
 
 use crate::args::CommandLine;
 
 #[test]
 fn the_manual_is_current() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
-    let expected = manual();
+    check("docs/cli.md", &manual());
+}
+
+#[test]
+fn the_language_reference_is_current() {
+    let page = swarmc_compiler::language();
+    check(
+        "docs/language.md",
+        &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
+    );
+}
+
+#[test]
+fn the_pages_of_the_checks_are_current() {
+    let mut page = String::from("# The checks\n\n<!-- Generated from compiler/src/codes by `tests/run bless`. -->\n\n");
+    for code in Code::ALL {
+        let _ = writeln!(
+            page,
+            "- [{0} {1}](#{2}-{1}): {3}",
+            code.id(),
+            code.name(),
+            code.id().to_lowercase(),
+            code.severity().word()
+        );
+    }
+    for code in Code::ALL {
+        let _ = write!(page, "\n#{}", code.page());
+    }
+    check("docs/rules.md", &page);
+}
+
+/// Compares a page with what it should be, or writes it.
+fn check(page: &str, expected: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &expected).unwrap();
+        std::fs::write(&path, expected).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "docs/cli.md is stale: run `tests/run bless`");
+    assert!(found == expected, "{page} is stale: run `tests/run bless`");
 }
 
 fn manual() -> String {

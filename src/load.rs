@@ -49,7 +49,10 @@ pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>
     let close = names
         .iter()
         .map(|name| (strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase()), name))
-        .filter(|(distance, name)| *distance <= name.len().max(wrong.len()) / 3)
+        .filter(|(distance, name)| {
+            let longer = name.len().max(wrong.len());
+            *distance < longer && *distance <= (longer / 3).max(1)
+        })
         .min();
     match close {
         Some((_, name)) => format!("did you mean `{name}`?"),
@@ -92,6 +95,8 @@ mod tests {
     fn close_names_are_offered_and_else_all() {
         let names = || ["draft", "review"].into_iter();
         assert_eq!(did_you_mean("drafd", names()), "did you mean `draft`?");
+        assert_eq!(did_you_mean("tt", ["t"].into_iter()), "did you mean `t`?");
+        assert_eq!(did_you_mean("x", ["t"].into_iter()), "there is `t`");
         assert_eq!(did_you_mean("Review", names()), "did you mean `review`?");
         assert_eq!(did_you_mean("zzz", names()), "there is `draft`, `review`");
         assert_eq!(did_you_mean("zzz", std::iter::empty()), "there are none");

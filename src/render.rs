@@ -231,9 +231,9 @@ fn json_span(sources: &Sources, span: Span) -> Value {
     json!({ "file": sources.name(span.file), "start": end(span.start), "end": end(span.end) })
 }
 
-/// The diagnostic without control characters in its words.
+/// The diagnostic without control characters in its words, and without words longer than anybody reads.
 fn clean(diagnostic: &Diagnostic) -> Diagnostic {
-    let clean = |text: &str| text.split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    let clean = |text: &str| text.split('\n').map(|line| cut(&printable(line))).collect::<Vec<_>>().join("\n");
     let mut diagnostic = diagnostic.clone();
     diagnostic.message = clean(&diagnostic.message);
     diagnostic.help = diagnostic.help.as_deref().map(clean);
@@ -241,6 +241,19 @@ fn clean(diagnostic: &Diagnostic) -> Diagnostic {
         label.text = clean(&label.text);
     }
     diagnostic
+}
+
+/// Shortens words of more than 200 characters.
+fn cut(line: &str) -> String {
+    let short = |word: &str| match word.char_indices().nth(200) {
+        None => word.to_owned(),
+        Some(_) => {
+            let tail = word.char_indices().rev().nth(9).map_or(0, |(at, _)| at);
+            let head: String = word.chars().take(100).collect();
+            format!("{head}...{}", &word[tail..])
+        }
+    };
+    line.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -328,6 +341,13 @@ mod tests {
         assert_eq!(levels.of(Code::UnusedDefinition), None);
         assert_eq!(levels.of(Code::Cycle), Some(Severity::Warning));
         assert_eq!(levels.of(Code::Syntax), Some(Severity::Error));
+    }
+
+    #[test]
+    fn endless_words_are_cut() {
+        assert_eq!(cut("there is no `name`"), "there is no `name`");
+        let long = format!("there is no `{}` in it", "é".repeat(5000));
+        assert_eq!(cut(&long), format!("there is no `{}...{}` in it", "é".repeat(99), "é".repeat(9)));
     }
 
     #[test]
