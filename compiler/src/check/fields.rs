@@ -58,7 +58,7 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: 
                         Code::UntypedFieldAccess,
                         format!("`{name}.{field}` is text, and has no field `{}`", deeper.value),
                     )
-                    .label(first.span, "text has no fields")
+                    .label(deeper.span, "text has no fields")
                     .help(format!("read it as a whole, without `.{}`", deeper.value)),
                 );
             }

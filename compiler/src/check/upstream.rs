@@ -34,8 +34,12 @@ fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic
     )
     .label(read.span, format!("in this round, `{name}` has not run yet"))
     .label(target.ast.name.span, "runs later");
+    let written = match read.directive {
+        true => format!("<<previous:{name}>>"),
+        false => format!("previous.{}", name.replace('-', "_")),
+    };
     let (title, span, text) = rewritten(read);
-    diagnostic.help(format!("say so: `{text}`")).fix(title, span, text)
+    diagnostic.help(format!("say so: `{written}`")).fix(title, span, text)
 }
 
 /// The reference with `previous` in the place of its root.

@@ -351,7 +351,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut resolved = Vec::new();
         for variable in variables {
             resolved.push(match variable {
-                ast::Variable::Named(name) => match self.tables.secrets.exact(&name.value) {
+                ast::Variable::Named(name) => match self.secret(&name.value) {
                     Some(secret) => {
                         self.uses.secrets[secret] = true;
                         Variable::Secret(self.spec.secrets[secret].env.clone())
@@ -364,6 +364,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             });
         }
         resolved
+    }
+
+    /// The secret of this name, or the one that this variable holds.
+    fn secret(&self, name: &str) -> Option<usize> {
+        self.tables.secrets.exact(name).or_else(|| self.spec.secrets.iter().position(|secret| secret.env == name))
     }
 
     /// Looks up what variables read that are the same for every step.
