@@ -1,1 +1,10 @@
-//! Skeleton.
+//! The integration tests, one module a topic.
+
+mod agents;
+mod cases;
+mod cli;
+mod judge;
+mod kill;
+mod properties;
+mod specs;
+mod tidy;

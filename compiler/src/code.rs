@@ -106,6 +106,20 @@ codes! {
 }
 
 impl Code {
+    /// Whether a run can go on where the check is wrong; what cannot be understood or found cannot be allowed.
+    pub fn suppressible(self) -> bool {
+        matches!(
+            self,
+            Code::UnusedDefinition
+                | Code::OutputMayBeSkipped
+                | Code::PreviousIteration
+                | Code::LegacyDirective
+                | Code::NeverRuns
+                | Code::UntrustedToCommand
+                | Code::SecretInSource
+        )
+    }
+
     /// The code with this id or name, in any case.
     pub fn find(text: &str) -> Option<Code> {
         Code::ALL

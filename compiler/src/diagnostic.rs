@@ -2,10 +2,12 @@
 //!
 //! Stages push into [`Diagnostics`] and carry on. [`Report`] is the one `impl miette::Diagnostic`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::code::{Code, Severity};
-use crate::source::{SourceFile, Sources, Span};
+use crate::source::{FileId, SourceFile, Sources, Span};
+use crate::syntax::{Problem, ProblemKind};
 
 /// One problem of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,24 +101,50 @@ impl Diagnostic {
     }
 }
 
+/// The most problems that are kept of one compilation: nobody reads more, and showing them takes time.
+pub(crate) const MOST: usize = 1000;
+
 /// The problems found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     list: Vec<Diagnostic>,
+    /// Where each of them starts.
+    starts: BTreeSet<(FileId, u32)>,
+    errors: usize,
 }
 
 impl Diagnostics {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        if diagnostic.severity() == Severity::Error {
+            self.errors += 1;
+        }
+        if let Some(span) = diagnostic.span() {
+            self.starts.insert((span.file, span.start));
+        }
+        if self.list.len() < MOST {
+            self.list.push(diagnostic);
+        }
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.list.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+        self.errors > 0
     }
 
-    /// Keeps the diagnostics for which `keep` is true.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Diagnostic) -> bool) {
-        self.list.retain(keep);
+    /// Whether something was reported in this place: what follows from it need not be.
+    pub(crate) fn covers(&self, span: Span) -> bool {
+        self.starts.range((span.file, span.start)..(span.file, span.end)).next().is_some()
+    }
+
+    /// Takes the diagnostics for which `drop` is true out again.
+    pub(crate) fn suppress(&mut self, mut drop: impl FnMut(&Diagnostic) -> bool) {
+        let errors = &mut self.errors;
+        self.list.retain(|diagnostic| {
+            let dropped = drop(diagnostic);
+            if dropped && diagnostic.severity() == Severity::Error {
+                *errors -= 1;
+            }
+            !dropped
+        });
     }
 
     /// The diagnostics by place, each once.
@@ -131,6 +159,7 @@ impl Diagnostics {
 #[derive(Debug)]
 pub struct Report<'a> {
     diagnostic: &'a Diagnostic,
+    severity: Severity,
     source: Option<&'a SourceFile>,
     /// Labels in other files, a report each.
     elsewhere: Vec<Elsewhere<'a>>,
@@ -148,6 +177,7 @@ impl<'a> Report<'a> {
         let home = diagnostic.span().map(|span| span.file);
         Report {
             diagnostic,
+            severity: diagnostic.severity(),
             source: home.map(|file| sources.file(file)),
             elsewhere: diagnostic
                 .labels
@@ -156,6 +186,11 @@ impl<'a> Report<'a> {
                 .map(|label| Elsewhere { label, source: sources.file(label.span.file) })
                 .collect(),
         }
+    }
+
+    /// Shows it as this bad, where a flag says otherwise than its code.
+    pub fn with_severity(self, severity: Severity) -> Report<'a> {
+        Report { severity, ..self }
     }
 }
 
@@ -169,11 +204,11 @@ impl std::error::Error for Report<'_> {}
 
 impl miette::Diagnostic for Report<'_> {
     fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
-        Some(Box::new(format!("{}[{}]", self.diagnostic.severity().word(), self.diagnostic.code.id())))
+        Some(Box::new(format!("{}[{}]", self.severity.word(), self.diagnostic.code.id())))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.diagnostic.severity() {
+        Some(match self.severity {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
         })
@@ -228,4 +263,25 @@ impl miette::Diagnostic for Elsewhere<'_> {
 
 fn range(span: Span) -> miette::SourceSpan {
     (span.start as usize, (span.end - span.start) as usize).into()
+}
+
+/// A problem of the text as a diagnostic.
+impl From<Problem> for Diagnostic {
+    fn from(problem: Problem) -> Diagnostic {
+        let code = match problem.kind {
+            ProblemKind::Syntax | ProblemKind::Habit => Code::Syntax,
+            ProblemKind::V1Literal => Code::V1Literal,
+            ProblemKind::Limit => Code::InputLimits,
+        };
+        let diagnostic =
+            Diagnostic::new(code, problem.message).label(problem.span, problem.label).help_maybe(problem.help);
+        let diagnostic = match problem.second {
+            Some((span, text)) => diagnostic.label(span, text),
+            None => diagnostic,
+        };
+        match problem.fix {
+            Some(fix) => diagnostic.edit(fix.title, fix.span, fix.replacement, fix.certain),
+            None => diagnostic,
+        }
+    }
 }

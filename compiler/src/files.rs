@@ -1,5 +1,6 @@
 //! How the compiler asks for files: it does no I/O, whoever drives it does.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The files of a workspace. Paths are relative to it, with `/`, without `.` and `..`.
@@ -46,4 +47,49 @@ pub enum FileError {
         /// In its words.
         message: String,
     },
+}
+
+/// Files in memory, texts by path: for tests, and for an editor that holds texts of its own.
+impl Files for BTreeMap<String, String> {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        if let Some(text) = self.get(path) {
+            return Ok(text.as_str().into());
+        }
+        let folder = format!("{path}/");
+        if self.keys().any(|file| file.starts_with(&folder)) {
+            return Err(FileError::Folder);
+        }
+        match self.keys().find(|file| file.eq_ignore_ascii_case(path)) {
+            Some(actual) => Err(FileError::Case { actual: actual.rsplit('/').next().unwrap_or(actual).to_owned() }),
+            None => Err(FileError::Missing),
+        }
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+        let names: BTreeSet<String> = self
+            .keys()
+            .filter_map(|file| file.strip_prefix(&folder))
+            .map(|rest| rest.split_inclusive('/').next().unwrap_or(rest).to_owned())
+            .collect();
+        names.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_memory_answer_as_those_on_disk_do() {
+        let files: BTreeMap<String, String> = [("spec.kdl", "pipeline p"), ("prompts/plan.md", "Plan")]
+            .map(|(path, text)| (path.into(), text.into()))
+            .into();
+        assert_eq!(files.read("prompts/plan.md").as_deref(), Ok("Plan"));
+        assert_eq!(files.read("prompts"), Err(FileError::Folder));
+        assert_eq!(files.read("prompts/Plan.md"), Err(FileError::Case { actual: "plan.md".into() }));
+        assert_eq!(files.read("prompts/code.md"), Err(FileError::Missing));
+        assert_eq!(files.list(""), ["prompts/", "spec.kdl"]);
+        assert_eq!(files.list("prompts"), ["plan.md"]);
+    }
 }

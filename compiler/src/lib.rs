@@ -3,22 +3,42 @@
 //! `text ─parse► tree ─lower► ast ─resolve► model ─check► diagnostics ─emit► plan`. Pure: the texts of files come
 //! through [`Files`]. A problem in the text is a [`Diagnostic`], never an `Err`, and every stage carries on after it.
 
+mod ast;
+mod check;
 mod code;
 mod diagnostic;
+mod emit;
 mod files;
+mod library;
+mod load;
+mod lower;
+mod model;
+#[cfg(test)]
+mod pages;
+mod passage;
+mod resolve;
+mod schema;
 mod source;
+mod suggest;
+mod suppress;
 pub mod syntax;
+mod template;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{FileError, Files};
+pub use library::presets;
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 
+use diagnostic::Diagnostics;
+use load::Loader;
+
 /// What came of a spec.
+#[derive(Debug)]
 pub struct Compilation {
     /// The texts that were read, the spec first.
     pub sources: Sources,
-    /// Every problem, by place.
+    /// The problems, by place: the first thousand.
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; none when there is an error.
     pub plan: Option<swarmc_plan::Plan>,
@@ -26,6 +46,34 @@ pub struct Compilation {
 
 /// Compiles the spec at `path` (relative to the workspace, with `/`).
 pub fn compile(path: &str, files: &dyn Files) -> Compilation {
-    let _ = (path, files);
-    Compilation { sources: Sources::new(), diagnostics: Vec::new(), plan: None }
+    let mut diagnostics = Diagnostics::default();
+    let mut loader = Loader::new(files);
+    let file = match loader.read(path) {
+        Ok(file) => file,
+        Err(error) => {
+            diagnostics.push(loader.unreadable(path, path, &error, None));
+            return Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan: None };
+        }
+    };
+    let tree = syntax::parse(loader.sources.text(file), file);
+    tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
+    let mut spec = lower::lower(tree.nodes, &mut diagnostics);
+    let allows = std::mem::take(&mut spec.allows);
+    let presets = library::providers(&spec, &mut loader);
+    let model = resolve::resolve(&spec, &presets, &mut loader, &mut diagnostics);
+    check::check(&model, &loader.sources, &mut diagnostics);
+    suppress::suppress(allows, &loader.sources, &mut diagnostics);
+    let plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
+    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan }
+}
+
+/// The reference of the language, in Markdown, from the table that the compiler itself uses.
+pub fn language() -> String {
+    schema::page()
+}
+
+/// What a spec without a `workflow` is called: its file, without folder and ending.
+fn stem(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.strip_suffix(".kdl").unwrap_or(name)
 }

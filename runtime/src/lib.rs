@@ -15,6 +15,8 @@ mod journal;
 mod observer;
 mod render;
 mod run;
+#[cfg(test)]
+mod simulate;
 mod socket;
 mod state;
 mod stream;

@@ -3,12 +3,24 @@
 //! [`parse`] never fails, never recurses and takes linear time on every input. A broken node is reported and kept as far as
 //! it could be read; every other node is kept whole. Nothing outside this module knows KDL's grammar.
 
+mod chars;
+mod entry;
+mod habit;
+mod lex;
+mod parse;
 mod problem;
+mod reparse;
+mod string;
+#[cfg(test)]
+mod tests;
 mod text;
 mod token;
 mod tree;
+mod word;
 
+pub use parse::parse;
 pub use problem::{Fix, Problem, ProblemKind};
+pub use reparse::reparse;
 pub use text::{Form, Text};
 pub use token::{Token, TokenKind};
 pub use tree::{Block, Entry, Name, Node, Number, Tree, Value, ValueKind};

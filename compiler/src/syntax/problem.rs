@@ -32,6 +32,8 @@ pub enum ProblemKind {
     V1Literal,
     /// A limit is passed, and nothing was read.
     Limit,
+    /// KDL, but a habit from another notation that does not mean what it seems to.
+    Habit,
 }
 
 /// An edit that mends a problem.
@@ -45,6 +47,28 @@ pub struct Fix {
     pub replacement: String,
     /// Whether the meaning is certainly the one wanted.
     pub certain: bool,
+}
+
+/// How many problems are reported for a file.
+pub(super) const MAX_PROBLEMS: usize = 100;
+
+/// The problems found so far; past a number they are no longer even described.
+#[derive(Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Adds what `describe` gives, while there is room.
+    pub(super) fn add(&mut self, describe: impl FnOnce() -> Problem) {
+        if self.0.len() < MAX_PROBLEMS {
+            self.0.push(describe());
+        }
+    }
+
+    /// The problems by place.
+    pub(super) fn sorted(mut self) -> Vec<Problem> {
+        self.0.sort_by_key(|problem| problem.span.start);
+        self.0
+    }
 }
 
 impl Problem {

@@ -60,6 +60,11 @@ impl Text {
         Self { value, form, span, offset: 0, pieces }
     }
 
+    /// What stands at `span` as it is, without quotes.
+    pub(crate) fn plain(value: &str, span: Span) -> Self {
+        Self::verbatim(value, Form::Bare, span, 0)
+    }
+
     /// The decoded value.
     pub fn as_str(&self) -> &str {
         &self.value
@@ -78,8 +83,8 @@ impl Text {
     }
 
     /// Moves the text within its file.
-    pub(super) fn shift(&mut self, span: Span) {
-        self.span = span;
+    pub(super) fn move_by(&mut self, shift: impl FnOnce(&mut Span)) {
+        shift(&mut self.span);
     }
 
     /// Where a byte of the value comes from, and where the source goes on after it.

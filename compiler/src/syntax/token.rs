@@ -7,6 +7,8 @@ pub struct Token {
     pub kind: TokenKind,
     /// Offset after its last byte.
     pub end: u32,
+    /// Of a string: that its value stands between the quotes as it is. Of a word: that it cannot be a number.
+    pub(super) plain: bool,
 }
 
 /// The kinds of token.

@@ -51,10 +51,15 @@ fn choose(request: &Request) -> Answer {
         let code = digits.and_then(|digits| digits.parse().ok());
         return Answer::status(code.unwrap_or(500), "told to fail");
     }
-    match asked {
-        asked if asked.contains("hang") => Answer::hang(),
-        asked if asked.contains("garbage") => Answer::garbage(),
-        asked if asked.contains("cut") => Answer::text("this is broken off").cut(),
-        _ => Answer::text(format!("You said {} bytes; all is well.", asked.len())),
+    // Whole words: agents add texts of their own, in which files are "changed".
+    let says = |word: &str| asked.split_whitespace().any(|said| said == word);
+    if says("hang") {
+        Answer::hang()
+    } else if says("garbage") {
+        Answer::garbage()
+    } else if says("cut") {
+        Answer::text("this is broken off").cut()
+    } else {
+        Answer::text(format!("You said {} bytes; all is well.", asked.len()))
     }
 }

@@ -1,0 +1,41 @@
+//! The checks, in order. Each reads the model and reports; none changes it.
+
+mod command;
+mod cycle;
+mod fields;
+mod maybe_missing;
+mod never_runs;
+mod secrets;
+mod unused;
+pub(crate) mod upstream;
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::Model;
+use crate::source::{FileId, Sources, Span};
+
+/// Runs every check.
+pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    unused::check(model, diagnostics);
+    for pipeline in &model.pipelines {
+        upstream::check(pipeline, diagnostics);
+        cycle::check(pipeline, diagnostics);
+        fields::check(pipeline, diagnostics);
+        command::check(pipeline, diagnostics);
+        // Where steps wait for each other, nothing can be said of what runs before what.
+        if pipeline.order.cycles.is_empty() {
+            maybe_missing::check(pipeline, diagnostics);
+            never_runs::check(pipeline, diagnostics);
+        }
+    }
+    if model.pipelines.is_empty() && !diagnostics.has_errors() {
+        let file = FileId::new(0);
+        diagnostics.push(
+            Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
+                .label(Span::new(file, 0, 0), "no pipeline")
+                .help("write `pipeline NAME { task NAME { … } }`"),
+        );
+    }
+    command::check_providers(model, diagnostics);
+    secrets::check(sources, diagnostics);
+}

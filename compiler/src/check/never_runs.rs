@@ -1,0 +1,180 @@
+//! SW302: a step that never runs, because of a condition that cannot hold.
+//!
+//! Steps prove things about those before them, as in SW202; where two proofs contradict each other, the step cannot
+//! start. A step that waits for such a one is not reported again.
+
+use std::collections::BTreeMap;
+
+use swarmc_plan::{Join, OnFailure, When};
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Need, Pipeline, Step};
+use crate::source::Span;
+use crate::template::{Fact, Status, same_name};
+
+pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    let watched = watched(pipeline);
+    let mut never = vec![false; pipeline.steps.len()];
+    let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        if let Some(when) = step.when.as_ref().filter(|when| when.expression.constant == Some(false)) {
+            never[index] = true;
+            let span = when.text.span(0..when.text.as_str().len());
+            diagnostics.push(
+                Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
+                    .label(span, "this is always false")
+                    .help("make it depend on a value of the run, or remove the step"),
+            );
+            continue;
+        }
+        match proved(pipeline, index, &watched, &known) {
+            Ok(proved) => known[index] = proved,
+            Err(clash) => {
+                never[index] = true;
+                diagnostics.push(clash.report(pipeline, step));
+                continue;
+            }
+        }
+        never[index] = waits_for_never(step, &never);
+    }
+}
+
+/// How steps must have ended: only of those that a condition asks about.
+type Known = BTreeMap<usize, Ends>;
+
+/// The ways in which a step can have ended, and what says so.
+#[derive(Clone, Debug)]
+struct Ends {
+    any_of: Vec<Status>,
+    because: Span,
+}
+
+struct Clash {
+    target: usize,
+    one: Ends,
+    other: Ends,
+}
+
+/// The steps about which two conditions could disagree.
+fn watched(pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let mut watched = vec![false; pipeline.steps.len()];
+    for step in &pipeline.steps {
+        for need in step.needs.iter().filter(|need| need.when == When::Failure) {
+            watched[need.step] = true;
+        }
+        for (target, _) in ended(pipeline, step) {
+            watched[target] = true;
+        }
+    }
+    watched
+}
+
+/// What the `when` of a step says about how others ended.
+fn ended<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends)> {
+    let Some(when) = &step.when else { return Vec::new() };
+    let because = when.text.span(0..when.text.as_str().len());
+    let facts = when.expression.proves.iter().filter_map(|fact| match fact {
+        Fact::Ended { step: name, any_of } => {
+            let target = step
+                .reads
+                .iter()
+                .filter_map(|read| read.step)
+                .find(|&target| same_name(name, pipeline.steps[target].name()))?;
+            Some((target, Ends { any_of: any_of.clone(), because }))
+        }
+        Fact::Defined { .. } => None,
+    });
+    facts.collect()
+}
+
+fn proved(pipeline: &Pipeline<'_>, index: usize, watched: &[bool], known: &[Known]) -> Result<Known, Clash> {
+    let step = &pipeline.steps[index];
+    let mut proved = Known::new();
+    for need in step.needs.iter().filter(|need| step.binds(need)) {
+        if watched[need.step] {
+            merge(&mut proved, need.step, Ends { any_of: ends(pipeline, need), because: need.span })?;
+        }
+        if need.when != When::Always {
+            for (&target, ends) in &known[need.step] {
+                merge(&mut proved, target, Ends { any_of: ends.any_of.clone(), because: need.span })?;
+            }
+        }
+    }
+    for (target, ends) in ended(pipeline, step) {
+        merge(&mut proved, target, ends)?;
+    }
+    Ok(proved)
+}
+
+/// The ways to end that satisfy a need.
+fn ends(pipeline: &Pipeline<'_>, need: &Need) -> Vec<Status> {
+    let producer = &pipeline.steps[need.step];
+    // Its failure counts as a skip, and a computed text has nothing that fails.
+    let fails = producer.ast.on_failure != OnFailure::Skip;
+    let all = match need.when {
+        When::Success => vec![Status::Succeeded],
+        When::Failure => vec![Status::Failed],
+        When::Any => vec![Status::Succeeded, Status::Failed],
+        When::Always => vec![Status::Succeeded, Status::Failed, Status::Skipped],
+    };
+    all.into_iter().filter(|status| fails || *status != Status::Failed).collect()
+}
+
+fn merge(known: &mut Known, target: usize, ends: Ends) -> Result<(), Clash> {
+    let before = known.get(&target).cloned();
+    let any_of: Vec<Status> = match &before {
+        Some(before) => before.any_of.iter().copied().filter(|status| ends.any_of.contains(status)).collect(),
+        None => ends.any_of.clone(),
+    };
+    if any_of.is_empty() {
+        return Err(Clash { target, one: before.unwrap_or_else(|| ends.clone()), other: ends });
+    }
+    known.insert(target, Ends { any_of, because: ends.because });
+    Ok(())
+}
+
+impl Clash {
+    fn report(&self, pipeline: &Pipeline<'_>, step: &Step<'_>) -> Diagnostic {
+        let target = &pipeline.steps[self.target];
+        let name = target.name();
+        let says = |ends: &Ends| match ends.any_of.as_slice() {
+            [] => format!("`{name}` cannot end like this"),
+            some => format!("needs `{name}` to have {}", words(some)),
+        };
+        let diagnostic = Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
+            .label(self.other.because, says(&self.other));
+        let diagnostic = match self.one.because == self.other.because {
+            true => diagnostic,
+            false => diagnostic.label(self.one.because, says(&self.one)),
+        };
+        match target.ast.on_failure {
+            OnFailure::Skip => {
+                diagnostic.help(format!("`{name}` says `on-failure skip`, so it never counts as failed"))
+            }
+            OnFailure::Fail => diagnostic.help("no end satisfies both: take one of the conditions out"),
+        }
+    }
+}
+
+fn words(ends: &[Status]) -> String {
+    ends.iter()
+        .map(|status| match status {
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::Skipped => "been skipped",
+        })
+        .collect::<Vec<_>>()
+        .join(" or ")
+}
+
+/// Whether a step needs one to run that never does.
+fn waits_for_never(step: &Step<'_>, never: &[bool]) -> bool {
+    let dead = |need: &&Need| never[need.step] && need.when != When::Always;
+    step.needs.iter().filter(|need| step.binds(need)).any(|need| dead(&need))
+        || (step.ast.join.value != Join::All
+            && step.needs.iter().any(|need| need.declared)
+            && step.needs.iter().filter(|need| need.declared).all(|need| dead(&need)))
+        || matches!(step.body, Body::Missing)
+}

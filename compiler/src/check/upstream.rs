@@ -1,0 +1,92 @@
+//! SW201 and SW210: a value read where its step cannot have run.
+//!
+//! A reference makes its reader wait, so this is a cycle of references alone: the one to the later-declared step can
+//! only mean the round before. With rounds that is what it reads (SW210); without, it reads nothing (SW201).
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Pipeline, Read, Step};
+use crate::template::{Kind, Root};
+
+pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    for back in &pipeline.order.back {
+        let step = &pipeline.steps[back.step];
+        let read = &step.reads[back.read];
+        let Some(target) = read.step else { continue };
+        diagnostics.push(if read_as_previous(pipeline, read) {
+            previous_round(step, read, &pipeline.steps[target])
+        } else {
+            not_upstream(pipeline, back.step, read, target)
+        });
+    }
+}
+
+/// Whether a back reference is read as the value of the round before.
+pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, read: &Read) -> bool {
+    pipeline.iterates() && read.root == Root::Output
+}
+
+fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
+    let name = target.name();
+    let diagnostic = Diagnostic::new(
+        Code::PreviousIteration,
+        format!("`{}` reads what `{name}` put out in the round before", step.name()),
+    )
+    .label(read.span, format!("in this round, `{name}` has not run yet"))
+    .label(target.ast.name.span, "runs later");
+    let (title, span, text) = rewritten(read);
+    diagnostic.help(format!("say so: `{text}`")).fix(title, span, text)
+}
+
+/// The reference with `previous` in the place of its root.
+fn rewritten(read: &Read) -> (String, crate::source::Span, String) {
+    let mut span = read.whole;
+    // `<<` stays, and so does everything after the root.
+    let skip = if read.directive { 2 } else { 0 };
+    span.start += skip;
+    span.end = span.start + "output".len() as u32;
+    ("read the round before".to_owned(), span, "previous".to_owned())
+}
+
+fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize) -> Diagnostic {
+    let (step, name) = (&pipeline.steps[index], pipeline.steps[target].name());
+    let word = Kind::Read(read.root).word();
+    if index == target {
+        let diagnostic =
+            Diagnostic::new(Code::OutputNotUpstream, format!("`{name}` reads its own {}", noun(read.root)))
+                .label(read.span, "this very step");
+        return match read.root {
+            Root::Exit | Root::Error => diagnostic.help("only a repeated attempt has one before it: add `retry`"),
+            _ => diagnostic.help(format!("with `iterations`, `<<previous:{name}>>` is its value of the round before")),
+        };
+    }
+    let diagnostic = Diagnostic::new(
+        Code::OutputNotUpstream,
+        format!("`{}` reads `{word}` of `{name}`, which runs after it", step.name()),
+    )
+    .label(read.span, format!("`{name}` cannot have run here"))
+    .label(pipeline.steps[target].ast.name.span, format!("waits for `{}`, by what it reads", step.name()));
+    match read.root {
+        Root::Output if read.directive => {
+            let (title, span, text) = rewritten(read);
+            diagnostic
+                .help(format!(
+                    "read the round before with `<<previous:{name}>>` and say `iterations`, or take one of the two references out"
+                ))
+                .unsafe_fix(title, span, text)
+        }
+        _ => diagnostic.help(format!(
+            "take one of the two references out, or move `{name}` and what it needs before `{}`",
+            step.name()
+        )),
+    }
+}
+
+fn noun(root: Root) -> &'static str {
+    match root {
+        Root::Status => "status",
+        Root::Exit => "exit code",
+        Root::Error => "error",
+        _ => "output",
+    }
+}

@@ -1,0 +1,128 @@
+//! Texts as segments.
+
+use swarmc_plan as plan;
+use swarmc_plan::{DirectiveKind, Filter, Segment};
+
+use super::{Emitter, digest};
+use crate::model::{Condition, Prose};
+use crate::passage::Passage;
+use crate::template::{Directive, Kind, Part, Read, Root};
+
+/// A template of segments, with its digest.
+pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
+    let bytes = serde_json::to_vec(&segments).expect("segments have string keys only");
+    plan::Template { digest: digest(&bytes), segments }
+}
+
+impl Emitter<'_, '_, '_> {
+    /// A text; `back` says which outputs are read as those of the round before.
+    pub(super) fn prose(&self, prose: &Prose, back: &dyn Fn(&str) -> bool) -> plan::Template {
+        let text = prose.passage.text();
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut plain = String::new();
+        for part in &prose.template.parts {
+            let segment = match part {
+                Part::Text(range) => {
+                    plain.push_str(&text[range.clone()]);
+                    continue;
+                }
+                Part::Escape => continue,
+                Part::Directive(directive) => match self.directive(directive, prose, back) {
+                    Some(directive) => Segment::Directive(directive),
+                    None => continue,
+                },
+                Part::Logic(range) => Segment::Logic(plan::Expression {
+                    source: rewritten(text, range.clone(), &prose.template.reads, back),
+                    origin: self.origin(prose.passage.span(range.clone())),
+                }),
+            };
+            if !plain.is_empty() {
+                segments.push(Segment::Text(std::mem::take(&mut plain)));
+            }
+            segments.push(segment);
+        }
+        if !plain.is_empty() {
+            segments.push(Segment::Text(plain));
+        }
+        template(segments)
+    }
+
+    pub(super) fn condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
+        let text = condition.text.as_str();
+        let passage = Passage::string(&condition.text);
+        plan::Expression {
+            source: rewritten(text, 0..text.len(), &condition.expression.reads, back),
+            origin: self.origin(passage.span(0..text.len())),
+        }
+    }
+
+    fn directive(&self, directive: &Directive, prose: &Prose, back: &dyn Fn(&str) -> bool) -> Option<plan::Directive> {
+        let name = directive.name.as_ref().map(|name| name.value.clone());
+        let kind = match directive.kind {
+            Kind::Read(Root::Output) if name.as_deref().is_some_and(back) => DirectiveKind::Previous,
+            Kind::Read(root) => kind(root),
+            Kind::File => DirectiveKind::File,
+            Kind::Include => return None,
+        };
+        let name = match (kind, &directive.name) {
+            (DirectiveKind::File, Some(path)) => {
+                let span = prose.passage.span(path.range.clone());
+                let home = self.loader.sources.name(span.file);
+                let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
+                crate::load::join(folder, &path.value)
+            }
+            _ => name,
+        };
+        let filters: Vec<Filter> = directive.filters.iter().map(|filter| filter.value.clone()).collect();
+        let is_value = matches!(kind, DirectiveKind::Output | DirectiveKind::Previous | DirectiveKind::Input);
+        let whole =
+            directive.fields.is_empty() && !filters.iter().any(|filter| matches!(filter, Filter::Raw | Filter::Json));
+        Some(plan::Directive {
+            kind,
+            name,
+            fields: directive.fields.iter().map(|field| field.value.clone()).collect(),
+            filters,
+            wrap: prose.wrap && is_value && whole,
+            origin: self.origin(prose.passage.span(directive.range.clone())),
+        })
+    }
+}
+
+fn kind(root: Root) -> DirectiveKind {
+    match root {
+        Root::Output => DirectiveKind::Output,
+        Root::Previous => DirectiveKind::Previous,
+        Root::Status => DirectiveKind::Status,
+        Root::Exit => DirectiveKind::Exit,
+        Root::Error => DirectiveKind::Error,
+        Root::Input => DirectiveKind::Input,
+        Root::Param => DirectiveKind::Param,
+        Root::Iteration => DirectiveKind::Iteration,
+        Root::Run => DirectiveKind::Run,
+        Root::Task => DirectiveKind::Task,
+        Root::Stdin => DirectiveKind::Stdin,
+    }
+}
+
+/// The source of a piece of logic, its back references saying `previous`.
+fn rewritten(text: &str, range: std::ops::Range<usize>, reads: &[Read], back: &dyn Fn(&str) -> bool) -> String {
+    let mut source = String::new();
+    let mut copied = range.start;
+    // Reads are sorted by place.
+    let first = reads.partition_point(|read| read.whole.start < range.start);
+    let inside = reads[first..]
+        .iter()
+        .take_while(|read| read.whole.start < range.end)
+        .filter(|read| !read.via_directive && read.whole.end <= range.end);
+    for read in inside {
+        let root = Kind::Read(Root::Output).word();
+        let is_back = read.root == Root::Output && read.name.as_deref().is_some_and(back);
+        if is_back && read.whole.start >= copied && text[read.whole.start..].starts_with(root) {
+            source.push_str(&text[copied..read.whole.start]);
+            source.push_str(Kind::Read(Root::Previous).word());
+            copied = read.whole.start + root.len();
+        }
+    }
+    source.push_str(&text[copied..range.end]);
+    source
+}

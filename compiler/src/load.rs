@@ -1,0 +1,276 @@
+//! Texts of other files: prompts, roles, scripts, and what they include.
+//!
+//! Paths are relative to the file that names them and stay inside the workspace. Each file is read once.
+
+use std::collections::BTreeMap;
+
+use swarmc_plan::SourceFile;
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::{FileError, Files};
+use crate::passage::Passage;
+use crate::source::{FileId, Sources, Span};
+use crate::suggest;
+use crate::template::{self, Kind, Part};
+
+/// How deep includes nest (DESIGN "Limits").
+const INCLUDE_DEPTH: usize = 10;
+/// The bytes of one prompt, includes and all: as many as a file may have.
+const PROMPT_BYTES: usize = 16 << 20;
+/// The includes of one prompt, those of included files counted too.
+const INCLUDES: usize = 1000;
+
+/// Reads files and remembers them.
+pub(crate) struct Loader<'a> {
+    files: &'a dyn Files,
+    pub(crate) sources: Sources,
+    read: BTreeMap<String, FileId>,
+}
+
+impl<'a> Loader<'a> {
+    pub(crate) fn new(files: &'a dyn Files) -> Loader<'a> {
+        Loader { files, sources: Sources::new(), read: BTreeMap::new() }
+    }
+
+    /// The text of the file at a workspace-relative path.
+    pub(crate) fn read(&mut self, path: &str) -> Result<FileId, FileError> {
+        if let Some(&file) = self.read.get(path) {
+            return Ok(file);
+        }
+        let text = self.files.read(path)?;
+        let file = self.sources.add(path, text);
+        self.read.insert(path.to_owned(), file);
+        Ok(file)
+    }
+
+    /// The file that a spec or a prompt names, or a report.
+    pub(crate) fn named(&mut self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<FileId> {
+        let path = self.path(written, span, diagnostics)?;
+        match self.read(&path) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                diagnostics.push(self.unreadable(written, &path, &error, Some(span)));
+                None
+            }
+        }
+    }
+
+    /// Reports a path that names nothing, unless `made` says that a step makes it.
+    pub(crate) fn exists(&self, written: &str, span: Span, made: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
+        let Some(path) = self.path(written, span, diagnostics) else { return };
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let is_there =
+            path.is_empty() || self.files.list(folder).iter().any(|other| other.trim_end_matches('/') == name);
+        if !is_there && !made(&path) {
+            let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
+            let help = missing.help.clone().unwrap_or_default();
+            diagnostics.push(missing.help(format!("{help}; if a task makes it, say so there: `writes \"{path}\"`")));
+        }
+    }
+
+    /// A path as the workspace sees it, or a report when it leads out of it.
+    pub(crate) fn path(&self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
+        let home = self.sources.name(span.file);
+        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let path = join(folder, written);
+        if path.is_none() {
+            diagnostics.push(
+                Diagnostic::new(Code::MissingFile, format!("`{written}` lies outside the workspace"))
+                    .label(span, "leads out of the workspace")
+                    .help("paths are relative to the file that names them: move the file into the workspace"),
+            );
+        }
+        path
+    }
+
+    /// A file that cannot be read; without a span for the spec itself.
+    pub(crate) fn unreadable(&self, written: &str, path: &str, error: &FileError, span: Option<Span>) -> Diagnostic {
+        let place = |diagnostic: Diagnostic, label: &str| match span {
+            Some(span) => diagnostic.label(span, label),
+            None => diagnostic,
+        };
+        let diagnostic = |message: String, label: &str| place(Diagnostic::new(Code::MissingFile, message), label);
+        match error {
+            FileError::Missing => {
+                let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+                let names = self.files.list(folder);
+                let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.ends_with('/')).collect();
+                let missing = diagnostic(format!("there is no file `{path}`"), "not there");
+                match suggest::closest(name, names.iter().copied()) {
+                    Some(close) => {
+                        let written_folder =
+                            written.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+                        missing.help(format!("did you mean `{written_folder}{close}`?"))
+                    }
+                    None => missing.help("paths are relative to the file that names them"),
+                }
+            }
+            FileError::Case { actual } => diagnostic(format!("there is no file `{path}`"), "differs in case")
+                .help(format!("the file is called `{actual}`; other systems tell the two apart")),
+            FileError::Outside => {
+                diagnostic(format!("`{path}` lies outside the workspace"), "leads out of the workspace")
+                    .help("a link that leaves the workspace is not followed: copy the file into it")
+            }
+            FileError::Folder => diagnostic(format!("`{path}` is a folder"), "not a file").help("name a file in it"),
+            FileError::TooLarge { bytes } => {
+                let message = format!("`{path}` has {bytes} bytes, and a file may have 16 MiB");
+                place(Diagnostic::new(Code::InputLimits, message), "too large")
+                    .help("split it, or read it at run time, by a task with `run`")
+            }
+            FileError::NotText { offset, looks_like } => {
+                let is = looks_like.map_or(String::new(), |name| format!(" (it looks like {name})"));
+                diagnostic(format!("`{path}` is not UTF-8 text{is}"), "not text")
+                    .help(format!("byte {offset} is the first that is not UTF-8: save the file as UTF-8"))
+            }
+            FileError::Refused { message } => {
+                diagnostic(format!("`{path}` cannot be read: {message}"), "not readable").help("mend its permissions")
+            }
+        }
+    }
+
+    /// A text with everything that it includes in place.
+    pub(crate) fn expand(&mut self, passage: Passage, diagnostics: &mut Diagnostics) -> Passage {
+        if !mentions_include(passage.text()) {
+            return passage;
+        }
+        let mut expansion = Expansion {
+            loader: self,
+            diagnostics,
+            chain: vec![passage.span(0..0).file],
+            bytes: 0,
+            includes: 0,
+            full: false,
+        };
+        expansion.expand(&passage)
+    }
+
+    /// What was read, for the plan.
+    pub(crate) fn manifest(&self) -> Vec<SourceFile> {
+        let mut files: Vec<SourceFile> = self
+            .read
+            .iter()
+            .map(|(path, &file)| SourceFile {
+                path: path.clone(),
+                digest: crate::emit::digest(self.sources.text(file).as_bytes()),
+            })
+            .collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+}
+
+struct Expansion<'l, 'a, 'd> {
+    loader: &'l mut Loader<'a>,
+    diagnostics: &'d mut Diagnostics,
+    /// The files that are open, outermost first.
+    chain: Vec<FileId>,
+    bytes: usize,
+    includes: usize,
+    /// Whether a limit on the two was reported.
+    full: bool,
+}
+
+impl Expansion<'_, '_, '_> {
+    /// Recursion is bounded by [`INCLUDE_DEPTH`].
+    fn expand(&mut self, passage: &Passage) -> Passage {
+        if !mentions_include(passage.text()) {
+            self.bytes += passage.text().len();
+            return passage.clone();
+        }
+        let template = template::scan(passage.text());
+        let mut whole = Passage::empty(passage.span(0..0));
+        let mut copied = 0;
+        for part in &template.parts {
+            let Part::Directive(directive) = part else { continue };
+            let (Kind::Include, Some(name)) = (directive.kind, &directive.name) else { continue };
+            self.bytes += directive.range.start - copied;
+            whole.append(passage, copied..directive.range.start);
+            copied = directive.range.end;
+            let span = passage.span(name.range.clone());
+            for problem in template.problems.iter().filter(|problem| directive.range.contains(&problem.range.start)) {
+                self.diagnostics.push(crate::resolve::text::problem(problem, passage));
+            }
+            if let Some(file) = self.include(&name.value, span) {
+                let text = Passage::file(file, self.loader.sources.text(file)).trimmed();
+                self.chain.push(file);
+                let text = self.expand(&text);
+                self.chain.pop();
+                whole.append(&text, 0..text.text().len());
+            }
+        }
+        self.bytes += passage.text().len() - copied;
+        whole.append(passage, copied..passage.text().len());
+        whole
+    }
+
+    /// The file of an include, when it may be put in place.
+    fn include(&mut self, written: &str, span: Span) -> Option<FileId> {
+        let last = written.rsplit_once('/').map_or(written, |(_, last)| last);
+        let written = if last.contains('.') { written.to_owned() } else { format!("{written}.md") };
+        let file = self.loader.named(&written, span, self.diagnostics)?;
+        self.includes += 1;
+        let limit = |message: String, label: &str, help: &str| {
+            Diagnostic::new(Code::InputLimits, message).label(span, label).help(help)
+        };
+        let diagnostic = if self.chain.contains(&file) {
+            limit(
+                format!("`{written}` includes itself"),
+                "closes the circle",
+                "remove one of the includes in the circle",
+            )
+        } else if self.chain.len() > INCLUDE_DEPTH {
+            limit(format!("includes nest deeper than {INCLUDE_DEPTH}"), "one too deep", "include the text directly")
+        } else if self.includes <= INCLUDES && self.bytes <= PROMPT_BYTES {
+            return Some(file);
+        } else if !self.full {
+            self.full = true;
+            limit(
+                format!("the prompt has more than {INCLUDES} includes, or more than 16 MiB"),
+                "the one too many",
+                "include less: each include counts as often as it is reached",
+            )
+        } else {
+            return None;
+        };
+        self.diagnostics.push(diagnostic);
+        None
+    }
+}
+
+/// Whether a scan for includes would be worth its time.
+fn mentions_include(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), b"include").is_some()
+}
+
+/// A path below the workspace; none when it leads out of it.
+pub(crate) fn join(folder: &str, written: &str) -> Option<String> {
+    if written.starts_with(['/', '\\', '~']) {
+        return None;
+    }
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in written.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_workspace() {
+        assert_eq!(join("specs/a", "../b/./c.md").as_deref(), Some("specs/b/c.md"));
+        assert_eq!(join("", "c.md").as_deref(), Some("c.md"));
+        for outside in ["../c.md", "/etc/passwd", "a/../../c.md", "~/c"] {
+            assert_eq!(join("", outside), None, "{outside}");
+        }
+    }
+}

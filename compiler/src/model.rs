@@ -1,0 +1,204 @@
+//! The resolved model: names are indices, texts are scanned, needs are spelled out.
+//!
+//! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
+//! not hold, there is none, and a diagnostic says why.
+
+use std::sync::Arc;
+
+use swarmc_plan as plan;
+
+use crate::ast::{self, Name};
+use crate::passage::Passage;
+use crate::source::{FileId, Span};
+use crate::syntax::Text;
+use crate::template::{Expression, Fact, Root, Template};
+
+/// A resolved spec.
+#[derive(Debug)]
+pub(crate) struct Model<'a> {
+    pub spec: &'a ast::Spec,
+    /// The pipeline that runs when none is named.
+    pub default: Option<usize>,
+    pub providers: Vec<Provider<'a>>,
+    pub agents: Vec<Agent<'a>>,
+    pub pipelines: Vec<Pipeline<'a>>,
+    pub uses: Uses,
+}
+
+/// What is used, by index.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    pub params: Vec<bool>,
+    pub secrets: Vec<bool>,
+    pub providers: Vec<bool>,
+    pub agents: Vec<bool>,
+    pub prompts: Vec<bool>,
+    /// By pipeline.
+    pub pipeline_params: Vec<Vec<bool>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Provider<'a> {
+    pub ast: &'a ast::Provider,
+    /// What it starts from.
+    pub preset: Option<&'a ast::Provider>,
+    pub env: Vec<Variable>,
+    pub answers: Vec<Answer<'a>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub ast: &'a ast::Answer,
+    pub text: String,
+}
+
+/// A variable of an environment.
+#[derive(Debug)]
+pub(crate) enum Variable {
+    Pass(String),
+    /// A secret, by its variable.
+    Secret(String),
+    Set(String, Prose),
+}
+
+#[derive(Debug)]
+pub(crate) struct Agent<'a> {
+    pub ast: &'a ast::Agent,
+    pub provider: Option<usize>,
+    pub system: Option<Prose>,
+}
+
+/// A text with holes.
+#[derive(Debug)]
+pub(crate) struct Prose {
+    pub passage: Passage,
+    pub template: Template,
+    /// Whether whole texts are put between delimiters.
+    pub wrap: bool,
+}
+
+/// A `when` or an `until`.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub text: Text,
+    pub expression: Expression,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pipeline<'a> {
+    pub ast: &'a ast::Pipeline,
+    pub steps: Vec<Step<'a>>,
+    pub until: Vec<Condition>,
+    /// What the `until` conditions read.
+    pub until_reads: Vec<Read>,
+    pub env: Vec<Variable>,
+    /// The steps whose output is the value.
+    pub result: Vec<usize>,
+    pub order: Order,
+}
+
+impl Pipeline<'_> {
+    /// Whether there is ever a round before this one.
+    pub(crate) fn iterates(&self) -> bool {
+        self.ast.iterations > 1
+    }
+}
+
+/// How the steps of a pipeline can be ordered.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// The steps in an order that their needs allow; all of them unless there are cycles.
+    pub sorted: Vec<usize>,
+    /// Reads that close a cycle of references alone, by step: they can only mean the round before.
+    pub back: Vec<Back>,
+    /// Cycles that something else closes: each step needs the next one, the last needs the first.
+    pub cycles: Vec<Vec<usize>>,
+}
+
+/// A reference to a step that runs later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Back {
+    /// The reader.
+    pub step: usize,
+    /// The read, by its index in the step.
+    pub read: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    pub ast: &'a ast::Step,
+    pub agent: Option<usize>,
+    pub body: Body,
+    pub when: Option<Condition>,
+    pub stdin: Option<Prose>,
+    pub env: Vec<Variable>,
+    /// The ports: what they are called here, and the step behind them.
+    pub inputs: Vec<(String, usize)>,
+    /// Everything that its texts and its `when` read.
+    pub reads: Vec<Read>,
+    /// What it waits for; at most one for each step.
+    pub needs: Vec<Need>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Prompt(Prose),
+    Run,
+    /// A script file.
+    Script(FileId),
+    Value(Prose),
+    Fields(Vec<(String, Prose)>),
+    Stop(Option<Prose>),
+    /// It could not be read.
+    Missing,
+}
+
+impl Step<'_> {
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
+    /// failed agent has none.
+    pub(crate) fn keeps_output(&self) -> bool {
+        !matches!(self.body, Body::Prompt(_))
+    }
+
+    /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
+    pub(crate) fn binds(&self, need: &Need) -> bool {
+        !need.declared
+            || self.ast.join.value == plan::Join::All
+            || self.needs.iter().filter(|need| need.declared).count() == 1
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.ast.name.value
+    }
+}
+
+/// A place that reads a value of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub root: Root,
+    /// The step read, also where a port leads to it.
+    pub step: Option<usize>,
+    /// Fields of the value, outermost first, each with its place.
+    pub fields: Vec<Name>,
+    /// The smallest place to point at.
+    pub span: Span,
+    /// The whole directive or reference.
+    pub whole: Span,
+    /// Whether a missing value does no harm.
+    pub guarded: bool,
+    /// Whether it is a directive rather than part of an expression.
+    pub directive: bool,
+    /// What holds where it stands.
+    pub assumes: Arc<[Fact]>,
+}
+
+/// One step that another waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    pub step: usize,
+    pub when: plan::When,
+    pub declared: bool,
+    pub handles: bool,
+    /// The `depends-on`, or the first read.
+    pub span: Span,
+}

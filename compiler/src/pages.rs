@@ -1,0 +1,84 @@
+//! The pages of the codes, held to what they say.
+//!
+//! In: each page. Its `kdl error` block must raise the page's code and nothing else, its `kdl ok` block nothing at all.
+//! Other files of a block stand in further blocks whose info string names their path: `md prompts/plan.md`.
+
+use std::collections::BTreeMap;
+
+use crate::{Code, compile};
+
+/// A fenced block of Markdown.
+struct Fence<'a> {
+    info: &'a str,
+    text: String,
+}
+
+#[test]
+fn pages_open_with_their_code_and_name() {
+    for code in Code::ALL {
+        let title = format!("# {} {}\n\n", code.id(), code.name());
+        assert!(code.page().starts_with(&title), "the page of {} must open with `{}`", code.id(), title.trim());
+    }
+}
+
+#[test]
+fn pages_hold_one_failing_and_one_mended_example() {
+    for code in Code::ALL {
+        let fences = fences(code.page());
+        let count = |info: &str| fences.iter().filter(|fence| fence.info == info).count();
+        assert_eq!((count("kdl error"), count("kdl ok")), (1, 1), "blocks of {}", code.id());
+        for fence in &fences {
+            let known = matches!(fence.info, "kdl error" | "kdl ok") || path(fence.info).is_some();
+            assert!(known, "{}: nothing reads a block `{}`", code.id(), fence.info);
+        }
+    }
+}
+
+#[test]
+fn failing_examples_raise_their_code_and_nothing_else() {
+    check("kdl error", |code| vec![code.id()]);
+}
+
+#[test]
+fn mended_examples_raise_nothing() {
+    check("kdl ok", |_| Vec::new());
+}
+
+/// Compiles the block `info` of every page and compares the codes it raises.
+fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
+    let mut wrong = Vec::new();
+    for &code in Code::ALL {
+        let fences = fences(code.page());
+        let mut files: BTreeMap<String, String> =
+            fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
+        let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
+        files.insert("spec.kdl".to_owned(), spec);
+        let found = compile("spec.kdl", &files).diagnostics;
+        if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
+            let found: Vec<String> =
+                found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();
+            wrong.push(format!(
+                "{}: `{info}` raises{}",
+                code.id(),
+                if found.is_empty() { " nothing".to_owned() } else { found.concat() }
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The path of a block that is a file of its own.
+fn path(info: &str) -> Option<&str> {
+    info.split_once(' ').map(|(_, path)| path).filter(|path| path.contains('.'))
+}
+
+fn fences(page: &str) -> Vec<Fence<'_>> {
+    let mut fences = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let text: String = lines.by_ref().take_while(|line| *line != "```").flat_map(|line| [line, "\n"]).collect();
+        fences.push(Fence { info, text });
+    }
+    fences
+}

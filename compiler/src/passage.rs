@@ -1,0 +1,124 @@
+//! A text put together from several places, with the way back to them: a prompt with its includes, prefix and suffix.
+
+use std::ops::Range;
+
+use crate::source::{FileId, Span};
+use crate::syntax::Text;
+
+/// A text whose every byte knows where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Passage {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+/// A run of bytes from one place.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// Where it starts in the text.
+    at: usize,
+    origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    /// A file's bytes from this offset.
+    File(FileId, usize),
+    /// A string's bytes from this offset of its value.
+    Text(Box<Text>, usize),
+    /// Made by us, on behalf of this place.
+    Made(Span),
+}
+
+impl Passage {
+    /// An empty text on behalf of `span`.
+    pub(crate) fn empty(span: Span) -> Passage {
+        Passage { text: String::new(), pieces: vec![Piece { at: 0, origin: Origin::Made(span) }] }
+    }
+
+    /// The whole text of a file.
+    pub(crate) fn file(file: FileId, text: &str) -> Passage {
+        Passage { text: text.to_owned(), pieces: vec![Piece { at: 0, origin: Origin::File(file, 0) }] }
+    }
+
+    /// The value of a string.
+    pub(crate) fn string(text: &Text) -> Passage {
+        let origin = Origin::Text(Box::new(text.clone()), 0);
+        Passage { text: text.as_str().to_owned(), pieces: vec![Piece { at: 0, origin }] }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The place of a range of the text. One that runs over several places is given by its first.
+    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+        let index = self.pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        let piece = &self.pieces[index];
+        let end = self.pieces.get(index + 1).map_or(self.text.len(), |next| next.at).max(range.start);
+        let range = range.start..range.end.min(end);
+        let inside = |offset: usize| range.start - piece.at + offset..range.end - piece.at + offset;
+        match &piece.origin {
+            Origin::File(file, offset) => {
+                let inside = inside(*offset);
+                let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
+                Span::new(*file, byte(inside.start), byte(inside.end))
+            }
+            Origin::Text(text, offset) => text.span(inside(*offset)),
+            Origin::Made(span) => *span,
+        }
+    }
+
+    /// Appends a range of another text.
+    pub(crate) fn append(&mut self, other: &Passage, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        let first = other.pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        for piece in other.pieces[first..].iter().take_while(|piece| piece.at < range.end) {
+            let skipped = range.start.saturating_sub(piece.at);
+            let origin = match &piece.origin {
+                Origin::File(file, offset) => Origin::File(*file, offset + skipped),
+                Origin::Text(text, offset) => Origin::Text(text.clone(), offset + skipped),
+                Origin::Made(span) => Origin::Made(*span),
+            };
+            let at = self.text.len() + piece.at.max(range.start) - range.start;
+            self.pieces.push(Piece { at, origin });
+        }
+        self.text.push_str(&other.text[range]);
+    }
+
+    /// Appends text of our own on behalf of `span`.
+    pub(crate) fn made(&mut self, text: &str, span: Span) {
+        self.pieces.push(Piece { at: self.text.len(), origin: Origin::Made(span) });
+        self.text.push_str(text);
+    }
+
+    /// This text without the line breaks at its end.
+    pub(crate) fn trimmed(&self) -> Passage {
+        let mut trimmed = self.clone();
+        trimmed.text.truncate(self.text.trim_end_matches(['\n', '\r']).len());
+        trimmed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_leads_back_to_its_place() {
+        let (one, two) = (FileId::new(0), FileId::new(1));
+        let outer = Passage::file(one, "before<<include:x>>after");
+        let inner = Passage::file(two, "INSIDE");
+        let mut passage = Passage::empty(Span::new(one, 0, 0));
+        passage.append(&outer, 0..6);
+        passage.append(&inner, 0..6);
+        passage.append(&outer, 19..24);
+        assert_eq!(passage.text(), "beforeINSIDEafter");
+        assert_eq!(passage.span(2..4), Span::new(one, 2, 4));
+        assert_eq!(passage.span(6..12), Span::new(two, 0, 6));
+        assert_eq!(passage.span(13..17), Span::new(one, 20, 24));
+        assert_eq!(passage.span(10..15), Span::new(two, 4, 6));
+    }
+}

@@ -1,0 +1,476 @@
+//! Typed tree to model: looks names up, reads the files that texts stand in, scans the texts, and spells needs out.
+
+mod names;
+mod needs;
+mod order;
+pub(crate) mod text;
+
+use crate::ast::{self, Name, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::Loader;
+use crate::model::{Agent, Answer, Body, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
+use crate::passage::Passage;
+use crate::suggest;
+use names::Names;
+use text::Scope;
+
+/// Resolves a spec. `presets` are the providers of the library that it may start from.
+pub(crate) fn resolve<'a>(
+    spec: &'a ast::Spec,
+    presets: &'a ast::Spec,
+    loader: &mut Loader<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Model<'a> {
+    let tables = Tables::new(spec, diagnostics);
+    let uses = Uses {
+        params: vec![false; tables.params.len()],
+        secrets: vec![false; tables.secrets.len()],
+        providers: vec![false; tables.providers.len()],
+        agents: vec![false; tables.agents.len()],
+        prompts: vec![false; tables.prompts.len()],
+        pipeline_params: Vec::new(),
+    };
+    let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
+    resolver.shared = resolver.shared_prompts();
+    let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
+    let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
+    let pipelines = spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
+    let default = resolver.default();
+    resolver.orphan_prompts();
+    Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
+}
+
+/// The names of the top level.
+struct Tables {
+    params: Names,
+    secrets: Names,
+    providers: Names,
+    agents: Names,
+    prompts: Names,
+    pipelines: Names,
+}
+
+impl Tables {
+    fn new(spec: &ast::Spec, diagnostics: &mut Diagnostics) -> Tables {
+        Tables {
+            params: Names::new("parameter", spec.params.iter().map(|param| &param.name), diagnostics),
+            secrets: Names::new("secret", spec.secrets.iter().map(|secret| &secret.name), diagnostics),
+            providers: Names::new("provider", spec.providers.iter().map(|provider| &provider.name), diagnostics),
+            agents: Names::new("agent", spec.agents.iter().map(|agent| &agent.name), diagnostics),
+            prompts: Names::new("prompt", spec.prompts.iter().map(|prompt| &prompt.name), diagnostics),
+            pipelines: Names::new("pipeline", spec.pipelines.iter().map(|pipeline| &pipeline.name), diagnostics),
+        }
+    }
+}
+
+struct Resolver<'r, 'a, 'l, 'd> {
+    spec: &'a ast::Spec,
+    presets: &'a ast::Spec,
+    tables: Tables,
+    uses: Uses,
+    loader: &'r mut Loader<'l>,
+    diagnostics: &'d mut Diagnostics,
+    /// The texts of the shared prompts, by index.
+    shared: Vec<Option<Passage>>,
+}
+
+impl<'a> Resolver<'_, 'a, '_, '_> {
+    fn shared_prompts(&mut self) -> Vec<Option<Passage>> {
+        let spec = self.spec;
+        spec.prompts.iter().map(|prompt| self.passage(prompt.text.as_ref()?)).collect()
+    }
+
+    /// A shared prompt that no task uses is scanned here; the others are, with their task.
+    fn orphan_prompts(&mut self) {
+        for (index, passage) in std::mem::take(&mut self.shared).into_iter().enumerate() {
+            if let Some(passage) = passage
+                && !self.uses.prompts[index]
+            {
+                text::prose(passage, true, self.diagnostics);
+            }
+        }
+    }
+
+    fn default(&mut self) -> Option<usize> {
+        let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
+        match written {
+            Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "declare it: `pipeline"),
+            None => (!self.spec.pipelines.is_empty()).then_some(0),
+        }
+    }
+
+    fn provider(&mut self, provider: &'a ast::Provider) -> Provider<'a> {
+        let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
+        let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
+        env.extend(self.variables(&provider.env));
+        self.outside_reads(&env, &Names::default(), "the `env` of a provider");
+        let answers = provider.script.iter().flat_map(|script| &script.answers);
+        let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
+        Provider { ast: provider, preset, env, answers }
+    }
+
+    fn preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {
+        let preset = self.presets.providers.iter().find(|preset| preset.name.value == name.value);
+        if preset.is_none() {
+            let known: Vec<&str> = self.presets.providers.iter().map(|preset| preset.name.value.as_str()).collect();
+            let (close, help) = suggest::did_you_mean(&name.value, &known, "the presets are ");
+            let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no preset `{}`", name.value))
+                .label(name.span, "not in `std:providers`")
+                .help_maybe(help);
+            self.diagnostics.push(match close {
+                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                None => diagnostic,
+            });
+        }
+        preset
+    }
+
+    /// A recorded answer is data: its text stands as it is.
+    fn answer(&mut self, answer: &ast::Answer) -> Option<String> {
+        match answer.text.as_ref()? {
+            ast::Source::Inline(text) => Some(text.as_str().to_owned()),
+            ast::Source::File(path) => {
+                let file = self.loader.named(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)?;
+                Some(self.loader.sources.text(file).to_owned())
+            }
+            ast::Source::Ref(_) => None,
+        }
+    }
+
+    fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
+        let provider = match &agent.provider {
+            Some(name) => self.lookup("provider", name, |tables| &tables.providers, "declare it: `provider"),
+            None if self.tables.providers.distinct() == 1 => Some(0),
+            None => {
+                let known = self.tables.providers.iter();
+                let help = match self.spec.providers.is_empty() {
+                    true => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
+                    false => format!("write `provider=` with {}", suggest::list(known, "or")),
+                };
+                let message = format!("agent `{}` has no provider", agent.name.value);
+                self.diagnostics.push(
+                    Diagnostic::new(Code::WrongValue, message)
+                        .label(agent.name.span, "`provider=` is missing")
+                        .help(help),
+                );
+                None
+            }
+        };
+        if let Some(provider) = provider {
+            self.uses.providers[provider] = true;
+        }
+        let system = agent.system.as_ref().and_then(|system| self.passage(system));
+        let system = system.map(|system| text::prose(system, true, self.diagnostics));
+        Agent { ast: agent, provider, system }
+    }
+
+    fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
+        let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
+        for param in &pipeline.params {
+            if let Some(outer) = self.tables.params.same(&param.name.value) {
+                self.diagnostics.push(
+                    Diagnostic::new(
+                        Code::DuplicateDefinition,
+                        format!("parameter `{}` is defined by the workflow too", param.name.value),
+                    )
+                    .label(param.name.span, "again here")
+                    .label(self.spec.params[outer].name.span, "first here")
+                    .help("rename one of them, or remove this one and read the workflow's"),
+                );
+            }
+        }
+        self.uses.pipeline_params.push(vec![false; params.len()]);
+        let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
+        if let Some(path) = &pipeline.working_dir {
+            let span = path.span(0..path.as_str().len());
+            let writes = |_: &str| pipeline.steps.iter().any(|step| !step.writes.is_empty());
+            self.loader.exists(path.as_str(), span, &writes, self.diagnostics);
+        }
+        let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
+        let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
+        let env = self.variables(&pipeline.env);
+        self.outside_reads(&env, &params, "the `env` of a pipeline");
+        let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
+        let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
+        let mut until_reads = Vec::new();
+        for condition in &until {
+            let passage = Passage::string(&condition.text);
+            until_reads.extend(self.reads(&condition.expression.reads, &passage, &within, &[], "an `until`"));
+        }
+        let order = order::order(&mut resolved);
+        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
+        if pipeline.result.is_empty() {
+            result.extend(sole_sink(&resolved));
+        }
+        self.answers_name_steps(&within);
+        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, result, order }
+    }
+
+    /// Recorded answers name tasks of any pipeline; one that names none is a slip.
+    fn answers_name_steps(&mut self, within: &Within<'_>) {
+        if self.spec.pipelines.len() != 1 {
+            return;
+        }
+        let answers =
+            self.spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
+        for name in answers.filter_map(|answer| answer.task.as_ref()) {
+            self.step_named(name, within);
+        }
+    }
+
+    fn step(&mut self, step: &'a ast::Step, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+        let mut ports: Vec<(String, Option<usize>)> = Vec::new();
+        Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
+        for input in &step.inputs {
+            ports.push((input.name.value.clone(), self.step_named(&input.from, within)));
+        }
+        let agent = match &step.body {
+            Some(ast::Body::Prompt(_)) => self.step_agent(step),
+            _ => None,
+        };
+        let body = self.body(step);
+        let mut proses: Vec<&Prose> = match &body {
+            Body::Prompt(prose) | Body::Value(prose) | Body::Stop(Some(prose)) => vec![prose],
+            Body::Fields(fields) => fields.iter().map(|(_, prose)| prose).collect(),
+            Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
+        };
+        proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
+        let mut reads = Vec::new();
+        for prose in proses {
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+            self.file_reads(prose, within);
+        }
+        let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
+        let env = self.variables(&step.env);
+        let of_env = env.iter().filter_map(|variable| match variable {
+            Variable::Set(_, prose) => Some(prose),
+            Variable::Pass(_) | Variable::Secret(_) => None,
+        });
+        for prose in stdin.iter().chain(of_env) {
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+            self.file_reads(prose, within);
+        }
+        let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
+        if let Some(when) = &when {
+            let passage = Passage::string(&when.text);
+            reads.extend(self.reads(&when.expression.reads, &passage, within, &ports, "a `when`"));
+        }
+        let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
+        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new() };
+        let declared =
+            step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
+        resolved.needs = needs::declared(declared, step, self.diagnostics);
+        resolved
+    }
+
+    fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
+        let agent = match &step.agent {
+            Some(name) => self.lookup("agent", name, |tables| &tables.agents, "declare it: `agent"),
+            None if self.tables.agents.distinct() == 1 => Some(0),
+            None => {
+                let (code, help) = match self.spec.agents.is_empty() {
+                    true => (
+                        Code::UnknownReference,
+                        "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
+                    ),
+                    false => {
+                        let known = suggest::list(self.tables.agents.iter(), "or");
+                        (Code::WrongValue, format!("write `agent=` with {known}"))
+                    }
+                };
+                let message = format!("task `{}` has a prompt and no agent", step.name.value);
+                self.diagnostics
+                    .push(Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?").help(help));
+                None
+            }
+        };
+        if let Some(agent) = agent {
+            self.uses.agents[agent] = true;
+        }
+        agent
+    }
+
+    fn body(&mut self, step: &'a ast::Step) -> Body {
+        match &step.body {
+            None => Body::Missing,
+            Some(ast::Body::Prompt(source)) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
+            Some(ast::Body::Run(_)) => Body::Run,
+            Some(ast::Body::Script(path)) => {
+                let span = path.span(0..path.as_str().len());
+                self.loader.named(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
+            }
+            Some(ast::Body::Value(text)) => Body::Value(text::inline(text, self.loader, self.diagnostics)),
+            Some(ast::Body::Fields(fields)) => Body::Fields(
+                fields
+                    .iter()
+                    .map(|(name, text)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics)))
+                    .collect(),
+            ),
+            Some(ast::Body::Stop { message, .. }) => {
+                Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
+            }
+        }
+    }
+
+    /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
+    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<Prose> {
+        let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
+        let prompt = self.passage(source);
+        let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
+        // A part that is not there has been reported; the others are read all the same.
+        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let [whole] = parts.as_slice() else {
+            let mut whole = Passage::empty(step.name.span);
+            for (index, part) in parts.iter().enumerate() {
+                if index > 0 {
+                    whole.made("\n\n", step.name.span);
+                }
+                let part = part.trimmed();
+                whole.append(&part, 0..part.text().len());
+            }
+            return Some(text::prose(whole, true, self.diagnostics));
+        };
+        Some(text::prose(whole.clone(), true, self.diagnostics))
+    }
+
+    fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
+        let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
+        let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
+            let index = lookup("prompt", name, &tables.prompts, "declare it: `prompt", diagnostics)?;
+            uses.prompts[index] = true;
+            shared[index].clone()
+        };
+        text::passage(source, self.loader, &mut lookup, self.diagnostics)
+    }
+
+    fn variables(&mut self, variables: &[ast::Variable]) -> Vec<Variable> {
+        let mut resolved = Vec::new();
+        for variable in variables {
+            resolved.push(match variable {
+                ast::Variable::Named(name) => match self.tables.secrets.exact(&name.value) {
+                    Some(secret) => {
+                        self.uses.secrets[secret] = true;
+                        Variable::Secret(self.spec.secrets[secret].env.clone())
+                    }
+                    None => Variable::Pass(name.value.clone()),
+                },
+                ast::Variable::Set(name, text) => {
+                    Variable::Set(name.clone(), text::inline(text, self.loader, self.diagnostics))
+                }
+            });
+        }
+        resolved
+    }
+
+    /// Looks up what variables read that are the same for every step.
+    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) {
+        for variable in env {
+            let Variable::Set(_, prose) = variable else { continue };
+            let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
+            let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
+            text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics);
+        }
+    }
+
+    fn reads(
+        &mut self,
+        found: &[crate::template::Read],
+        passage: &Passage,
+        within: &Within<'_>,
+        ports: &[(String, Option<usize>)],
+        place: &str,
+    ) -> Vec<Read> {
+        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
+        let steps = Some((within.name, within.steps));
+        let mut scope = Scope { steps, ports, param: &mut param, place };
+        text::reads(found, passage, &mut scope, self.diagnostics)
+    }
+
+    /// `<<file:PATH>>`: it must be there, unless a step of the pipeline says that it writes it.
+    fn file_reads(&mut self, prose: &Prose, within: &Within<'_>) {
+        for part in &prose.template.parts {
+            let crate::template::Part::Directive(directive) = part else { continue };
+            let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
+            let span = prose.passage.span(name.range.clone());
+            let written = |path: &str| within.writes.iter().any(|pattern| fast_glob::glob_match(pattern, path));
+            self.loader.exists(&name.value, span, &written, self.diagnostics);
+        }
+    }
+
+    fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
+        let step = within.steps.exact(&name.value);
+        if step.is_none() {
+            self.diagnostics.push(text::unknown_step(&name.value, within.name, within.steps, name.span, false));
+        }
+        step
+    }
+
+    fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, declare: &str) -> Option<usize> {
+        lookup(what, name, table(&self.tables), declare, self.diagnostics)
+    }
+}
+
+/// The names that a step of a pipeline sees.
+struct Within<'w> {
+    name: &'w str,
+    steps: &'w Names,
+    params: &'w Names,
+    /// The patterns of paths that steps say they write.
+    writes: Vec<&'w str>,
+}
+
+/// Looks a parameter up in the pipeline, then in the workflow, and marks it as used.
+fn param_lookup<'p>(
+    outer: &'p Names,
+    inner: &'p Names,
+    uses: &'p mut Uses,
+) -> impl FnMut(&str) -> Result<(), Vec<String>> + 'p {
+    move |name| {
+        if let Some(index) = inner.same(name) {
+            let own = uses.pipeline_params.last_mut().expect("the pipeline's own are being resolved");
+            own[index] = true;
+            return Ok(());
+        }
+        match outer.same(name) {
+            Some(index) => {
+                uses.params[index] = true;
+                Ok(())
+            }
+            None => Err(inner.iter().chain(outer.iter()).map(str::to_owned).collect()),
+        }
+    }
+}
+
+fn lookup(what: &str, name: &Name, table: &Names, declare: &str, diagnostics: &mut Diagnostics) -> Option<usize> {
+    let found = table.exact(&name.value);
+    if found.is_none() {
+        let known: Vec<&str> = table.iter().collect();
+        let (close, help) = suggest::did_you_mean(&name.value, &known, &format!("the {what}s are "));
+        let help = help.unwrap_or_else(|| format!("{declare} {} …`", name.value));
+        let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`", name.value))
+            .label(name.span, "not defined")
+            .help(help);
+        diagnostics.push(match close {
+            Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+            None => diagnostic,
+        });
+    }
+    found
+}
+
+/// The only step that no other needs; a `stop` is not one.
+fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
+    let mut needed = vec![false; steps.len()];
+    for need in steps.iter().flat_map(|step| &step.needs) {
+        needed[need.step] = true;
+    }
+    let mut sinks = (0..steps.len()).filter(|&step| !needed[step] && !matches!(steps[step].body, Body::Stop(_)));
+    match (sinks.next(), sinks.next()) {
+        (Some(sink), None) => Some(sink),
+        _ => None,
+    }
+}

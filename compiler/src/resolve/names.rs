@@ -1,0 +1,74 @@
+//! Tables of names.
+
+use std::collections::HashMap;
+
+use crate::ast::Name;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Names and their indices. Two names that differ in `-` and `_` only are one, since expressions cannot tell them apart.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    list: Vec<String>,
+    by_plain: HashMap<String, usize>,
+}
+
+impl Names {
+    /// The table of a list of definitions; later ones with a name that is taken are reported (SW102).
+    pub(super) fn new<'a>(what: &str, names: impl Iterator<Item = &'a Name>, diagnostics: &mut Diagnostics) -> Names {
+        let mut table = Names::default();
+        let mut spans = Vec::new();
+        for (index, name) in names.enumerate() {
+            table.list.push(name.value.clone());
+            spans.push(name.span);
+            let first = *table.by_plain.entry(plain(&name.value)).or_insert(index);
+            if first != index {
+                let diagnostic = if table.list[first] == name.value {
+                    Diagnostic::new(Code::DuplicateDefinition, format!("{what} `{}` is defined twice", name.value))
+                } else {
+                    let message = format!(
+                        "{what} `{}` and {what} `{}` have one name where `-` is written `_`",
+                        table.list[first], name.value
+                    );
+                    Diagnostic::new(Code::DuplicateDefinition, message)
+                };
+                diagnostics.push(
+                    diagnostic
+                        .label(name.span, "again here")
+                        .label(spans[first], "first here")
+                        .help("rename one of them"),
+                );
+            }
+        }
+        table
+    }
+
+    /// The index of exactly this name.
+    pub(super) fn exact(&self, name: &str) -> Option<usize> {
+        self.same(name).filter(|&index| self.list[index] == name)
+    }
+
+    /// The index of this name, `-` and `_` being one.
+    pub(super) fn same(&self, name: &str) -> Option<usize> {
+        self.by_plain.get(&plain(name)).copied()
+    }
+
+    /// The names, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(String::as_str)
+    }
+
+    /// How many different names there are.
+    pub(super) fn distinct(&self) -> usize {
+        self.by_plain.len()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+/// A name as expressions write it.
+pub(super) fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}

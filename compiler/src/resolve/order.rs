@@ -1,0 +1,108 @@
+//! The order of steps: implied needs, cycles, and the references in them that can only mean the round before.
+
+use petgraph::algo::{kosaraju_scc, toposort};
+use petgraph::graph::{DiGraph, NodeIndex};
+
+use super::needs;
+use crate::model::{Back, Order, Step};
+use crate::template::Root;
+
+/// Spells the implied needs out and orders the steps.
+///
+/// Where references alone close a cycle, those to a later-declared step are taken out: they are back references.
+pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
+    needs::imply(steps, &|_, _| false);
+    let implied = graph(steps, |declared| !declared);
+    let mut component = vec![usize::MAX; steps.len()];
+    for (index, scc) in kosaraju_scc(&implied).into_iter().enumerate().filter(|(_, scc)| scc.len() > 1) {
+        scc.into_iter().for_each(|node| component[node.index()] = index);
+    }
+    let mut back = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        for (position, read) in step.reads.iter().enumerate() {
+            let Some(target) = read.step else { continue };
+            let same_cycle = component[index] != usize::MAX && component[index] == component[target];
+            let closes = same_cycle && target > index && waits(step, read.root, target);
+            if closes || (target == index && own(step, read.root)) {
+                back.push(Back { step: index, read: position });
+            }
+        }
+    }
+    if !back.is_empty() {
+        // In the order of their reads, so a search finds them.
+        let is_back =
+            |step: usize, read: usize| back.binary_search_by_key(&(step, read), |back| (back.step, back.read)).is_ok();
+        needs::imply(steps, &is_back);
+    }
+    let graph = graph(steps, |_| true);
+    match toposort(&graph, None) {
+        Ok(sorted) => Order { sorted: sorted.into_iter().map(NodeIndex::index).collect(), back, cycles: Vec::new() },
+        Err(_) => {
+            let sccs = kosaraju_scc(&graph);
+            let looped = |scc: &Vec<NodeIndex>| scc.len() > 1 || graph.contains_edge(scc[0], scc[0]);
+            let mut cycles: Vec<Vec<usize>> =
+                sccs.iter().filter(|scc| looped(scc)).map(|scc| shortest(&graph, scc)).collect();
+            cycles.sort();
+            let sorted = sccs.iter().filter(|scc| !looped(scc)).map(|scc| scc[0].index()).collect();
+            Order { sorted, back, cycles }
+        }
+    }
+}
+
+/// Whether reading this root of a step makes the reader wait for it.
+fn waits(reader: &Step<'_>, root: Root, target: usize) -> bool {
+    let reads = matches!(root, Root::Output | Root::Input | Root::Status | Root::Exit | Root::Error);
+    reads && reader.needs.iter().any(|need| need.step == target && !need.declared)
+}
+
+/// Whether a step that reads this of itself reads something that is not there.
+fn own(step: &Step<'_>, root: Root) -> bool {
+    match root {
+        Root::Output | Root::Input | Root::Status => true,
+        // A repeated attempt may read how the one before it failed.
+        Root::Exit | Root::Error => step.ast.retry.times == 0,
+        Root::Previous | Root::Param | Root::Iteration | Root::Run | Root::Task | Root::Stdin => false,
+    }
+}
+
+/// The graph from each step to those that wait for it.
+fn graph(steps: &[Step<'_>], keep: impl Fn(bool) -> bool) -> DiGraph<(), ()> {
+    let mut graph = DiGraph::with_capacity(steps.len(), steps.len());
+    for _ in steps {
+        graph.add_node(());
+    }
+    for (index, step) in steps.iter().enumerate() {
+        for need in step.needs.iter().filter(|need| keep(need.declared)) {
+            graph.add_edge(NodeIndex::new(need.step), NodeIndex::new(index), ());
+        }
+    }
+    graph
+}
+
+/// The shortest cycle through the first-declared step of a component: each needs the next one.
+fn shortest(graph: &DiGraph<(), ()>, component: &[NodeIndex]) -> Vec<usize> {
+    let start = component.iter().copied().min().expect("a component has a member");
+    let inside: std::collections::BTreeSet<NodeIndex> = component.iter().copied().collect();
+    let mut came = std::collections::BTreeMap::new();
+    let mut queue = std::collections::VecDeque::from([start]);
+    while let Some(node) = queue.pop_front() {
+        let needed = graph.neighbors_directed(node, petgraph::Direction::Incoming).filter(|next| inside.contains(next));
+        for next in needed {
+            if next == start {
+                let mut cycle = vec![node.index()];
+                let mut at = node;
+                while at != start {
+                    at = came[&at];
+                    cycle.push(at.index());
+                }
+                cycle.reverse();
+                return cycle;
+            }
+            if let std::collections::btree_map::Entry::Vacant(entry) = came.entry(next) {
+                entry.insert(node);
+                queue.push_back(next);
+            }
+        }
+    }
+    vec![start.index()]
+}

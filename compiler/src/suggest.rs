@@ -1,0 +1,73 @@
+//! Words for messages: "did you mean", and lists of what is allowed.
+
+/// The candidate closest to `name`, if any is close enough to be a slip of the finger.
+pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = match name.chars().count() {
+        0 => return None,
+        1..=3 => 1,
+        4..=7 => 2,
+        _ => 3,
+    };
+    let plain = plain(name);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate)), candidate))
+        .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// "did you mean `x`?", or the list of what there is.
+pub(crate) fn did_you_mean<'a>(
+    name: &str,
+    candidates: &[&'a str],
+    otherwise: &str,
+) -> (Option<&'a str>, Option<String>) {
+    match closest(name, candidates.iter().copied()) {
+        Some(close) => (Some(close), Some(format!("did you mean `{close}`?"))),
+        None if candidates.is_empty() => (None, None),
+        None => (None, Some(format!("{otherwise}{}", list(candidates.iter().copied(), "and")))),
+    }
+}
+
+/// "`a`, `b` and `c`"; long lists are cut, and say so.
+pub(crate) fn list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> String {
+    const SHOWN: usize = 24;
+    let all: Vec<&str> = items.collect();
+    let mut items: Vec<String> = all.iter().take(SHOWN).map(|item| format!("`{item}`")).collect();
+    if all.len() > SHOWN {
+        items.push(format!("{} more", all.len() - SHOWN));
+    }
+    match items.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} {and} {last}", rest.join(", ")),
+    }
+}
+
+/// Case and the two separators are the commonest slips.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace('_', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_close_and_other_words_are_not() {
+        let names = ["planner", "coder", "unit-tests", "qa"];
+        assert_eq!(closest("planer", names), Some("planner"));
+        assert_eq!(closest("unit_tests", names), Some("unit-tests"));
+        assert_eq!(closest("Coder", names), Some("coder"));
+        assert_eq!(closest("deploy", names), None);
+        assert_eq!(closest("zz", names), None);
+    }
+
+    #[test]
+    fn lists_read_as_sentences() {
+        assert_eq!(list([].into_iter(), "and"), "");
+        assert_eq!(list(["a"].into_iter(), "and"), "`a`");
+        assert_eq!(list(["a", "b", "c"].into_iter(), "or"), "`a`, `b` or `c`");
+    }
+}

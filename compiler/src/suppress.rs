@@ -1,0 +1,116 @@
+//! Suppressions: `allow CODE reason=` in a node, `// swarmc: allow(CODE) reason` for the next line, and the same in
+//! `<!-- … -->` in prompts. One that suppresses nothing, or says no reason, is SW008.
+
+use crate::ast::{Allow, Scope, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::{FileId, Sources, Span};
+use crate::suggest;
+
+const MARK: &str = "swarmc: allow(";
+
+/// Takes out what is suppressed, and reports suppressions that are not right themselves.
+pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    allows.extend(sources.files().flat_map(|file| comments(sources, file)));
+    let mut active: Vec<(Code, &Allow, bool)> = Vec::new();
+    for allow in &allows {
+        match Code::find(&allow.code.value) {
+            Some(code) if code.suppressible() => active.push((code, allow, false)),
+            Some(code) => diagnostics.push(
+                Diagnostic::new(Code::UnusedSuppression, format!("{} cannot be suppressed", code.id()))
+                    .label(allow.code.span, "suppresses nothing")
+                    .help("without it there is no plan: mend what it reports")
+                    .fix("remove the suppression", allow.span, ""),
+            ),
+            None => {
+                let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
+                let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+                let close = suggest::closest(&allow.code.value, ids.into_iter().chain(names));
+                let help = close
+                    .map_or("`swarmc explain` lists the checks".into(), |close| format!("did you mean `{close}`?"));
+                diagnostics.push(
+                    Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
+                        .label(allow.code.span, "suppresses nothing")
+                        .help(help),
+                );
+            }
+        }
+    }
+    diagnostics.suppress(|diagnostic| {
+        let mut dropped = false;
+        for (_, allow, used) in active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
+            let within = match (allow.scope, diagnostic.span()) {
+                (Scope::Everywhere, _) => true,
+                (Scope::Within(scope), Some(span)) => {
+                    scope.file == span.file && scope.start <= span.start && span.start <= scope.end
+                }
+                (Scope::Within(_), None) => false,
+            };
+            *used |= within;
+            dropped |= within;
+        }
+        dropped
+    });
+    for (code, allow, used) in active {
+        if !used {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::UnusedSuppression,
+                    format!("this suppression of {} suppresses nothing", code.id()),
+                )
+                .label(allow.span, "nothing to suppress")
+                .help("remove it")
+                .fix("remove the suppression", allow.span, ""),
+            );
+        } else if allow.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
+            diagnostics.push(
+                Diagnostic::new(Code::UnusedSuppression, format!("this suppression of {} gives no reason", code.id()))
+                    .label(allow.span, "why is the spec right?")
+                    .help(format!(
+                        "write `allow {} reason=\"…\"`, or the reason after `allow({})`",
+                        code.id(),
+                        code.id()
+                    )),
+            );
+        }
+    }
+}
+
+/// The suppressions in a file's comments: each holds for its own line and the next one.
+fn comments(sources: &Sources, file: FileId) -> Vec<Allow> {
+    let text = sources.text(file);
+    let spec = sources.name(file).ends_with(".kdl");
+    let mut found = Vec::new();
+    for at in memchr::memmem::find_iter(text.as_bytes(), MARK) {
+        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let opening = if spec { "//" } else { "<!--" };
+        let lead = text[line..at].trim_end();
+        let Some(before) = lead.strip_suffix(opening) else { continue };
+        let rest_end = text[at..].find('\n').map_or(text.len(), |newline| at + newline);
+        let rest = &text[at + MARK.len()..rest_end];
+        let Some((code, reason)) = rest.split_once(')') else { continue };
+        let (reason, end) = match (spec, reason.find("-->")) {
+            (true, _) => (reason, rest_end),
+            (false, Some(close)) => (&reason[..close], rest_end - (reason.len() - close) + 3),
+            (false, None) => continue,
+        };
+        let next_end = text[rest_end..]
+            .char_indices()
+            .skip(1)
+            .find(|(_, c)| *c == '\n')
+            .map_or(text.len(), |(at, _)| rest_end + at);
+        let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
+        let start = line + before.len();
+        let code_start = at + MARK.len();
+        found.push(Allow {
+            code: Spanned {
+                value: code.trim().to_owned(),
+                span: Span::new(file, byte(code_start), byte(code_start + code.len())),
+            },
+            reason: Some(reason.trim().to_owned()),
+            span: Span::new(file, byte(start), byte(end)),
+            scope: Scope::Within(Span::new(file, byte(line), byte(next_end))),
+        });
+    }
+    found
+}

@@ -1,0 +1,540 @@
+//! Strings: a token in, its value and the way back to the source out.
+//!
+//! Knows escapes, raw strings and the indentation of multi-line strings. What is wrong in a string is reported, and its value
+//! is then as near to what was meant as can be told.
+
+use super::chars::{self, CLASSES, Class, STOPS};
+use super::lex::escape_end;
+use super::problem::{Problem, ProblemKind, Problems};
+use super::text::{Form, Piece, Text};
+use super::token::TokenKind;
+use crate::source::{FileId, Span};
+
+/// Reads strings of one text.
+pub(super) struct Strings<'t> {
+    pub(super) text: &'t str,
+    pub(super) file: FileId,
+}
+
+/// A value in the making.
+struct Builder<'t> {
+    text: &'t str,
+    /// Where the string starts.
+    start: usize,
+    value: String,
+    pieces: Vec<Piece>,
+}
+
+/// A line of a multi-line string, escaped line breaks taken as part of it.
+struct Line {
+    start: usize,
+    /// The offset before its line break.
+    end: usize,
+    /// The length of the line break.
+    newline: usize,
+    /// Whether white space in it is escaped.
+    folded: bool,
+}
+
+impl<'t> Strings<'t> {
+    /// Reads the string from `start` to `end`, a token of one of the kinds of strings.
+    pub(super) fn read(&self, kind: TokenKind, plain: bool, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let span = self.span(start, end);
+        match kind {
+            TokenKind::Quoted if plain => Text::verbatim(&self.text[start + 1..end - 1], Form::Quoted, span, 1),
+            TokenKind::Quoted | TokenKind::BrokenLines => self.quoted(kind, start, end, problems),
+            TokenKind::Raw => self.raw(start, end, problems),
+            TokenKind::Lines => self.lines(start, end, 3, Form::Lines, problems),
+            TokenKind::RawLines => self.lines(start, end, 3 + self.hashes(start), Form::RawLines, problems),
+            TokenKind::LegacyRaw => self.legacy_raw(start, end, problems),
+            _ => self.open(start, end, problems),
+        }
+    }
+
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.file, offset(start), offset(end))
+    }
+
+    fn hashes(&self, start: usize) -> usize {
+        self.text.as_bytes()[start..].iter().take_while(|&&byte| byte == b'#').count()
+    }
+
+    fn builder(&self, start: usize, capacity: usize) -> Builder<'t> {
+        Builder { text: self.text, start, value: String::with_capacity(capacity), pieces: Vec::new() }
+    }
+
+    fn quoted(&self, kind: TokenKind, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let hashes = self.hashes(start);
+        let (from, to) = (start + hashes + 1, end - hashes - 1);
+        if kind == TokenKind::BrokenLines {
+            problems.add(|| self.broken_lines(start, end, hashes));
+        }
+        let mut builder = self.builder(start, to - from);
+        self.content(from, to, hashes == 0, &mut builder, problems);
+        builder.finish(if hashes == 0 { Form::Quoted } else { Form::Raw }, self.span(start, end))
+    }
+
+    fn broken_lines(&self, start: usize, end: usize, hashes: usize) -> Problem {
+        let line_end = chars::line_end(self.text, start);
+        let quotes = &self.text[start..=start + hashes];
+        let marks = &self.text[start..start + hashes];
+        let body = &self.text[start + hashes + 1..end - hashes - 1];
+        let several = format!("{marks}\"\"\"");
+        Problem::new(self.span(start, line_end), "a string between single quotes ends on its line", "this one goes on")
+            .second(self.span(end - hashes - 1, end), "up to here")
+            .help(format!(
+                "write `{several}`, then the text on lines of its own, then `\"\"\"{marks}` on a line of its own"
+            ))
+            .unsafe_fix(
+                format!("write `{several}` instead of `{quotes}`"),
+                self.span(start, end),
+                format!("{several}\n{body}\n\"\"\"{marks}"),
+            )
+    }
+
+    fn raw(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let hashes = self.hashes(start);
+        let (from, to) = (start + hashes + 1, end - hashes - 1);
+        let body = &self.text[from..to];
+        if body == "\"" || body.starts_with("\"\"") {
+            problems.add(|| {
+                let marks = &self.text[start..start + hashes];
+                Problem::new(
+                    self.span(start, end),
+                    format!("after `{marks}\"\"\"` the text starts on the next line"),
+                    "this opens a string of several lines",
+                )
+                .help("break the line after `\"\"\"`, or write a quoted string with `\\\"` for each quote")
+            });
+        }
+        self.forbidden(from, to, problems);
+        let span = self.span(start, end);
+        // `#"""one line"""#` means the line.
+        match body.strip_prefix("\"\"").and_then(|rest| rest.strip_suffix("\"\"")) {
+            Some(inner) => Text::verbatim(inner, Form::Raw, span, offset(hashes + 3)),
+            None => Text::verbatim(body, Form::Raw, span, offset(hashes + 1)),
+        }
+    }
+
+    fn legacy_raw(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let hashes = self.hashes(start + 1);
+        let (from, to) = (start + hashes + 2, end - hashes - 1);
+        let body = &self.text[from..to];
+        let span = self.span(start, end);
+        let marks = "#".repeat(hashes.max(1));
+        let several = chars::line_end(body, 0) < body.len();
+        let written =
+            if several { format!("{marks}\"\"\"\n{body}\n\"\"\"{marks}") } else { format!("{marks}\"{body}\"{marks}") };
+        problems.add(|| {
+            let shape = if several { "#\"\"\"" } else { "#\"…\"#" };
+            Problem::new(self.span(start, from), "`r\"…\"` is a raw string of KDL 1", "KDL 1")
+                .kind(ProblemKind::V1Literal)
+                .help(format!("write `{shape}`"))
+                .fix("write it as a raw string of KDL 2", span, written)
+        });
+        self.forbidden(from, to, problems);
+        Text::verbatim(body, Form::Raw, span, offset(from - start))
+    }
+
+    /// A string without its end.
+    fn open(&self, start: usize, end: usize, problems: &mut Problems) -> Text {
+        let legacy = usize::from(self.text.as_bytes()[start] == b'r');
+        let hashes = self.hashes(start + legacy);
+        let quotes = start + legacy + hashes;
+        let several = self.text[quotes..end].starts_with("\"\"\"");
+        let from = quotes + if several { 3 } else { 1 };
+        let close = format!("{}{}", if several { "\"\"\"" } else { "\"" }, "#".repeat(hashes));
+        problems.add(|| {
+            let problem = Problem::new(
+                self.span(start, from),
+                format!("this string has no closing `{close}`"),
+                format!("no `{close}` follows"),
+            );
+            if several {
+                problem.help(format!("write `{close}` on a line of its own behind the text"))
+            } else {
+                problem.help(format!("write `{close}` where the text ends")).unsafe_fix(
+                    format!("write `{close}` at the end"),
+                    self.span(end, end),
+                    close.clone(),
+                )
+            }
+        });
+        let mut builder = self.builder(start, end - from);
+        builder.copy(from, end);
+        let form = match (several, hashes + legacy) {
+            (false, 0) => Form::Quoted,
+            (false, _) => Form::Raw,
+            (true, 0) => Form::Lines,
+            (true, _) => Form::RawLines,
+        };
+        builder.finish(form, self.span(start, end))
+    }
+
+    /// Adds the text from `from` to `to`, its escapes resolved.
+    fn content(&self, from: usize, to: usize, escapes: bool, builder: &mut Builder<'t>, problems: &mut Problems) {
+        let bytes = self.text.as_bytes();
+        let (mut copied, mut at) = (from, from);
+        while at < to {
+            let byte = bytes[at];
+            if !STOPS[byte as usize] {
+                at += 1;
+            } else if byte == b'\\' && escapes {
+                builder.copy(copied, at);
+                at = self.escape(at, builder, problems).min(to);
+                copied = at;
+            } else if byte == b'"' || byte == b'\\' {
+                at += 1;
+            } else {
+                let (class, length) = chars::at(self.text, at).unwrap_or((Class::Word, 1));
+                if class == Class::Forbidden {
+                    problems.add(|| forbidden(self.text, self.span(at, at + length)));
+                }
+                at += length;
+            }
+        }
+        builder.copy(copied, to);
+    }
+
+    /// Resolves the escape at a backslash and gives the offset after it.
+    fn escape(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
+        let end = escape_end(self.text, backslash);
+        let character = match &self.text[backslash + 1..end] {
+            "n" => '\n',
+            "t" => '\t',
+            "r" => '\r',
+            "s" => ' ',
+            "b" => '\u{8}',
+            "f" => '\u{C}',
+            "\\" => '\\',
+            "\"" => '"',
+            "u" => return self.unicode(backslash, builder, problems),
+            white
+                if white
+                    .chars()
+                    .all(|character| matches!(chars::classify(character), Class::Space | Class::Newline)) =>
+            {
+                return end;
+            }
+            _ => {
+                problems.add(|| self.bad_escape(backslash, end));
+                builder.copy(backslash, end);
+                return end;
+            }
+        };
+        builder.put(character, backslash, end);
+        end
+    }
+
+    /// `\u{…}`
+    fn unicode(&self, backslash: usize, builder: &mut Builder<'t>, problems: &mut Problems) -> usize {
+        let bytes = self.text.as_bytes();
+        let open = backslash + 2;
+        let digits = bytes[open..].iter().skip(1).take(7).take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let close = open + 1 + digits;
+        let shaped = bytes[open] == b'{' && (1..=6).contains(&digits) && bytes.get(close) == Some(&b'}');
+        if !shaped {
+            problems.add(|| {
+                let sample = if bytes[open] == b'{' { "\\u{1F41D}" } else { "\\u{E9}" };
+                Problem::new(self.span(backslash, open), "`\\u` needs a code in braces", "an unfinished escape")
+                    .help(format!("write one to six hexadecimal digits: `{sample}`"))
+            });
+            builder.copy(backslash, open);
+            return open;
+        }
+        let end = close + 1;
+        match u32::from_str_radix(&self.text[open + 1..close], 16).ok().and_then(char::from_u32) {
+            Some(character) => builder.put(character, backslash, end),
+            None => {
+                problems.add(|| {
+                    let written = &self.text[backslash..end];
+                    Problem::new(self.span(backslash, end), format!("`{written}` is no character"), "no such character")
+                        .help("write a Unicode code up to `10FFFF`, without `D800` to `DFFF`")
+                });
+                builder.copy(backslash, end);
+            }
+        }
+        end
+    }
+
+    fn bad_escape(&self, backslash: usize, end: usize) -> Problem {
+        let span = self.span(backslash, end);
+        let place = self.span(backslash, backslash + 1);
+        let written = &self.text[backslash..end];
+        if self.text[backslash..].starts_with("\\<<") {
+            let span = self.span(backslash, backslash + 3);
+            return Problem::new(span, "`\\<<` is no escape in a quoted string", "no such escape")
+                .help("write `\\\\<<`, or a raw string `#\"…\"#` with `\\<<` in it")
+                .fix("write `\\\\<<`", place, "\\\\");
+        }
+        let problem = Problem::new(span, format!("`{written}` is no escape"), "no such escape");
+        match written {
+            "\\/" | "\\'" | "\\`" | "\\$" => {
+                let bare = &written[1..];
+                problem.help(format!("write `{bare}`: it needs no backslash")).fix(
+                    format!("write `{bare}`"),
+                    span,
+                    bare,
+                )
+            }
+            "\\0" => problem.help("write `\\u{0}`").unsafe_fix("write `\\u{0}`", span, "\\u{0}"),
+            _ => problem.help(format!("write `\\{written}` for a backslash, or a raw string `#\"…\"#`")).unsafe_fix(
+                format!("write `\\{written}`"),
+                place,
+                "\\\\",
+            ),
+        }
+    }
+
+    /// Reports forbidden characters between two places.
+    fn forbidden(&self, from: usize, to: usize, problems: &mut Problems) {
+        for (index, &byte) in self.text.as_bytes()[from..to].iter().enumerate() {
+            if !matches!(CLASSES[byte as usize], Class::Forbidden | Class::Unsure) {
+                continue;
+            }
+            let at = from + index;
+            if let Some((Class::Forbidden, length)) = chars::at(self.text, at) {
+                problems.add(|| forbidden(self.text, self.span(at, at + length)));
+            }
+        }
+    }
+
+    /// A multi-line string; `marks` is the length of its opening quotes with the `#`.
+    fn lines(&self, start: usize, end: usize, marks: usize, form: Form, problems: &mut Problems) -> Text {
+        let (from, to) = (start + marks, end - marks);
+        let span = self.span(start, end);
+        let escapes = form == Form::Lines;
+        let mut builder = self.builder(start, to - from);
+        let first = match chars::at(self.text, from) {
+            Some((Class::Newline, length)) if from < to => from + length,
+            _ => {
+                problems.add(|| self.not_on_next_line(start, from, to, end));
+                if chars::line_end(&self.text[from..to], 0) == to - from {
+                    self.content(from, to, escapes, &mut builder, problems);
+                    return builder.finish(form, span);
+                }
+                from
+            }
+        };
+        let mut lines = self.split(first, to, escapes);
+        let last = lines.pop().unwrap_or(Line { start: first, end: to, newline: 0, folded: false });
+        let closing = self.unfold(&last);
+        let prefix = if chars::is_blank(&closing) {
+            closing
+        } else {
+            problems.add(|| self.not_on_own_line(&last, marks, end));
+            let blank = chars::skip(&closing, 0, Class::Space);
+            lines.push(last);
+            closing[..blank].to_owned()
+        };
+        self.dedent(&lines, &prefix, end - marks, escapes, &mut builder, problems);
+        builder.finish(form, span)
+    }
+
+    /// The lines between two places, one at least; a line break that is escaped ends none.
+    fn split(&self, from: usize, to: usize, escapes: bool) -> Vec<Line> {
+        let bytes = self.text.as_bytes();
+        let mut lines = Vec::new();
+        let (mut start, mut at, mut folded) = (from, from, false);
+        while at < to {
+            let byte = bytes[at];
+            if !STOPS[byte as usize] || byte == b'"' {
+                at += 1;
+            } else if byte == b'\\' {
+                let end = if escapes { escape_end(self.text, at).min(to) } else { at + 1 };
+                folded |= escapes && matches!(chars::at(self.text, at + 1), Some((Class::Space | Class::Newline, _)));
+                at = end;
+            } else {
+                match chars::at(self.text, at) {
+                    Some((Class::Newline, newline)) => {
+                        lines.push(Line { start, end: at, newline, folded });
+                        at += newline;
+                        (start, folded) = (at, false);
+                    }
+                    Some((_, length)) => at += length,
+                    None => at += 1,
+                }
+            }
+        }
+        lines.push(Line { start, end: to, newline: 0, folded });
+        lines
+    }
+
+    /// A line without the white space that is escaped in it.
+    fn unfold(&self, line: &Line) -> String {
+        if !line.folded {
+            return self.text[line.start..line.end].to_owned();
+        }
+        let mut unfolded = String::new();
+        let (mut copied, mut at) = (line.start, line.start);
+        while let Some(found) = self.text[at..line.end].find('\\') {
+            let backslash = at + found;
+            at = escape_end(self.text, backslash).min(line.end);
+            if matches!(chars::at(self.text, backslash + 1), Some((Class::Space | Class::Newline, _))) {
+                unfolded.push_str(&self.text[copied..backslash]);
+                copied = at;
+            }
+        }
+        unfolded.push_str(&self.text[copied..line.end]);
+        unfolded
+    }
+
+    /// Adds the lines without the indentation that the closing quotes have.
+    fn dedent(
+        &self,
+        lines: &[Line],
+        prefix: &str,
+        close: usize,
+        escapes: bool,
+        builder: &mut Builder<'t>,
+        problems: &mut Problems,
+    ) {
+        let mut complained = false;
+        for (index, line) in lines.iter().enumerate() {
+            let written = &self.text[line.start..line.end];
+            let blank = if line.folded { chars::is_blank(&self.unfold(line)) } else { chars::is_blank(written) };
+            if !blank {
+                let from = self.after_prefix(line, prefix).unwrap_or_else(|common| {
+                    if !complained {
+                        problems.add(|| self.bad_indent(line, prefix, close));
+                    }
+                    complained = true;
+                    common
+                });
+                self.content(from, line.end, escapes, builder, problems);
+            }
+            if index + 1 == lines.len() {
+                break;
+            }
+            if &self.text[line.end..line.end + line.newline] == "\n" {
+                builder.copy(line.end, line.end + 1);
+            } else {
+                builder.put('\n', line.end, line.end + line.newline);
+            }
+        }
+    }
+
+    /// The offset in a line after its prefix, or after what it has of the prefix when it lacks the rest.
+    fn after_prefix(&self, line: &Line, prefix: &str) -> Result<usize, usize> {
+        if self.text[line.start..line.end].starts_with(prefix) {
+            return Ok(line.start + prefix.len());
+        }
+        let mut at = line.start;
+        for wanted in prefix.chars() {
+            while self.text[at..line.end].starts_with('\\')
+                && matches!(chars::at(self.text, at + 1), Some((Class::Space | Class::Newline, _)))
+            {
+                at = escape_end(self.text, at).min(line.end);
+            }
+            if !self.text[at..line.end].starts_with(wanted) {
+                return Err(at);
+            }
+            at += wanted.len_utf8();
+        }
+        Ok(at)
+    }
+
+    fn bad_indent(&self, line: &Line, prefix: &str, close: usize) -> Problem {
+        let word = chars::skip(self.text, line.start, Class::Space);
+        let indent = &self.text[line.start..word];
+        let mixed = indent.chars().count() >= prefix.chars().count();
+        let message = if mixed {
+            "this line is not indented with the same characters as the closing quotes"
+        } else {
+            "this line is indented less than the closing quotes"
+        };
+        let next = self.text[word..line.end].chars().next().map_or(0, char::len_utf8);
+        let span = if indent.is_empty() { self.span(word, word + next) } else { self.span(line.start, word) };
+        let from = close - prefix.len().min(close);
+        Problem::new(span, message, if mixed { "other spaces or tabs" } else { "too few spaces" })
+            .second(
+                self.span(if self.text.is_char_boundary(from) { from } else { close }, close + 3),
+                "the indentation here counts",
+            )
+            .help("indent every line at least as deep as the closing quotes, with the same characters")
+            .unsafe_fix("indent this line like the closing quotes", self.span(line.start, word), prefix)
+    }
+
+    fn not_on_next_line(&self, start: usize, from: usize, to: usize, end: usize) -> Problem {
+        let line_end = chars::line_end(&self.text[from..to], 0) + from;
+        let quotes = &self.text[start..from];
+        let span = if line_end > from { self.span(from, line_end) } else { self.span(start, end) };
+        let problem =
+            Problem::new(span, format!("after `{quotes}` the text starts on the next line"), "on the same line");
+        let body = &self.text[from..to];
+        if line_end < to || body.contains('"') {
+            return problem.help(format!("break the line after `{quotes}`"));
+        }
+        let marks = quotes.trim_end_matches('"');
+        let written = format!("{marks}\"{body}\"{marks}");
+        problem
+            .help(format!("break the line after `{quotes}`, or write `{marks}\"…\"{marks}` for text on one line"))
+            .fix(format!("write `{marks}\"…\"{marks}`"), self.span(start, end), written)
+    }
+
+    fn not_on_own_line(&self, last: &Line, marks: usize, end: usize) -> Problem {
+        let close = self.span(end - marks, end);
+        let quotes = &self.text[close.range()];
+        let problem = Problem::new(close, format!("the closing `{quotes}` stands on a line of its own"), "behind text");
+        if last.folded {
+            problem.help("remove the `\\` that joins this line to the text above")
+        } else {
+            problem.help(format!("break the line before `{quotes}`")).unsafe_fix(
+                format!("break the line before `{quotes}`"),
+                self.span(end - marks, end - marks),
+                "\n",
+            )
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Adds a stretch of the source as it stands.
+    fn copy(&mut self, from: usize, to: usize) {
+        if from >= to {
+            return;
+        }
+        let (decoded, source) = (offset(self.value.len()), offset(from - self.start));
+        let goes_on =
+            self.pieces.last().is_some_and(|last| last.escape == 0 && decoded - last.decoded == source - last.source);
+        if !goes_on {
+            self.pieces.push(Piece { decoded, source, escape: 0 });
+        }
+        self.value.push_str(&self.text[from..to]);
+    }
+
+    /// Adds a character that the source writes in another way.
+    fn put(&mut self, character: char, from: usize, to: usize) {
+        let (decoded, source) = (offset(self.value.len()), offset(from - self.start));
+        self.pieces.push(Piece { decoded, source, escape: offset(to - from) });
+        self.value.push(character);
+    }
+
+    fn finish(self, form: Form, span: Span) -> Text {
+        match self.pieces[..] {
+            [Piece { source, escape: 0, .. }] => Text::verbatim(&self.value, form, span, source),
+            _ => Text::pieced(self.value, form, span, self.pieces),
+        }
+    }
+}
+
+/// A character that may stand nowhere.
+pub(super) fn forbidden(text: &str, span: Span) -> Problem {
+    let mut characters = text[span.range()].chars();
+    let first = characters.next().unwrap_or('\0');
+    let code = format!("U+{:04X}", u32::from(first));
+    let label = match first {
+        '\0' => "a NUL byte",
+        '\u{FEFF}' => "a byte order mark",
+        '\u{200E}'..='\u{206F}' => "an invisible mark of writing direction",
+        _ => "a control character",
+    };
+    let several = if characters.next().is_some() { " and others beside it" } else { "" };
+    Problem::new(span, format!("the character {code}{several} may not stand in a spec"), label)
+        .help(format!("remove it; in a quoted string write `\\u{{{:X}}}`", u32::from(first)))
+        .unsafe_fix("remove it", span, "")
+}
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).expect("files are under 16 MiB")
+}

@@ -1,0 +1,527 @@
+//! One directive: `<<kind:name.field | filter:arg>>`, and its older notation.
+//!
+//! Goes in: a text and where a directive may start. Comes out: the directive, or plain text, with what is wrong.
+//! A word that no directive has counts only where all around it has a directive's shape, so that here-documents and
+//! shifts stay text.
+
+use std::ops::Range;
+
+use memchr::memchr;
+use swarmc_plan::Filter;
+
+use super::names::{DIRECTIVE_FILTERS, kinds};
+use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
+use crate::code::Code;
+use crate::suggest::{closest, list};
+
+/// The longest directive, in bytes; what goes on beyond is not closed.
+const MAX_LENGTH: usize = 4096;
+
+/// What stands at a place where a directive may start.
+pub(super) enum Found {
+    /// None: text.
+    Nothing,
+    /// One that is too wrong to be used, from there to there; it stays text.
+    Broken(usize, usize),
+    /// One.
+    Directive(Directive),
+}
+
+/// Reads the directive at `start`, where the text says `<<`.
+pub(super) fn directive(text: &str, start: usize, problems: &mut Vec<Problem>) -> Found {
+    let word_start = start + 2;
+    let word = word_at(text, word_start);
+    if word.is_empty() {
+        return Found::Nothing;
+    }
+    let after = word_start + word.len();
+    let rest = &text.as_bytes()[after..];
+    let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', b'>', ..]);
+    if !separated {
+        return Found::Nothing;
+    }
+    let end = close(text, after);
+    let Some(kind) = Kind::find(word) else {
+        return unknown(text, start, word, end, problems);
+    };
+    let Some(end) = end else {
+        // `std::cerr <<error.text` is C++: only the colon tells a directive from it.
+        let names = rest[0] == b':' && rest.get(1).is_some_and(|byte| byte.is_ascii_alphanumeric());
+        if names {
+            problems.push(unclosed(text, start, after));
+        }
+        return Found::Nothing;
+    };
+    let body = Body { text, kind, start: word_start, at: after, end: end - 2 };
+    match body.read(start..end, problems) {
+        Some(directive) => Found::Directive(directive),
+        None => Found::Broken(start, end),
+    }
+}
+
+/// Reads the older notation at `start`, where the text says `{{`: `{{output:x}}`, `{{input:x}}`, `{{include: x}}`.
+pub(super) fn legacy(text: &str, start: usize, problems: &mut Vec<Problem>) -> Found {
+    let spaces = text[start + 2..].bytes().take_while(|byte| *byte == b' ').count();
+    let word_start = start + 2 + spaces;
+    let word = word_at(text, word_start);
+    let after = word_start + word.len();
+    if !matches!(word, "output" | "input" | "include") || text.as_bytes().get(after) != Some(&b':') {
+        return Found::Nothing;
+    }
+    let window = &text.as_bytes()[after..text.len().min(after + MAX_LENGTH)];
+    let Some(length) = window.iter().position(|byte| matches!(byte, b'}' | b'{' | b'\n')) else {
+        return Found::Nothing;
+    };
+    let close = after + length;
+    if !text[close..].starts_with("}}") {
+        return Found::Nothing;
+    }
+    let Some(kind) = Kind::find(word) else { return Found::Nothing };
+    let range = start..close + 2;
+    let body = Body { text, kind, start: word_start, at: after, end: close };
+    let modern = format!("<<{word}:{}>>", text[after + 1..close].trim());
+    let Some(directive) = body.read(range.clone(), problems) else { return Found::Broken(start, range.end) };
+    problems.push(
+        Problem::new(
+            Code::LegacyDirective,
+            range.clone(),
+            "this is the older notation of a directive",
+            "older notation",
+        )
+        .help(format!("write `{modern}`"))
+        .fix(format!("write `{modern}`"), range, modern.clone(), true),
+    );
+    Found::Directive(directive)
+}
+
+/// The word at `at`, empty if there is none.
+fn word_at(text: &str, at: usize) -> &str {
+    let bytes = &text.as_bytes()[at..];
+    let length = match bytes.first() {
+        Some(byte) if byte.is_ascii_alphabetic() || *byte == b'_' => {
+            bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')).count()
+        }
+        _ => 0,
+    };
+    &text[at..at + length]
+}
+
+/// The end of the directive whose word ends at `at`: after `>>` on the same line, before any other `<<`.
+fn close(text: &str, at: usize) -> Option<usize> {
+    let bytes = &text.as_bytes()[..text.len().min(at + MAX_LENGTH)];
+    let (mut filters, mut quoted) = (false, false);
+    let mut index = at;
+    while index < bytes.len() {
+        match bytes[index] {
+            b'\n' | b'\r' => return None,
+            b'\\' if quoted => index += 1,
+            b'"' if quoted => quoted = false,
+            b'"' if filters => quoted = true,
+            b'|' => filters = true,
+            b'>' if !quoted && bytes.get(index + 1) == Some(&b'>') => return Some(index + 2),
+            b'<' if !quoted && bytes.get(index + 1) == Some(&b'<') => return None,
+            _ => {}
+        }
+        index += 1;
+    }
+    None
+}
+
+fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &mut Vec<Problem>) -> Found {
+    let Some(end) = end else { return Found::Nothing };
+    let here_string = start > 0 && text.as_bytes()[start - 1] == b'<';
+    if here_string || !shaped(&text[start + 2 + word.len()..end - 2]) {
+        return Found::Nothing;
+    }
+    if problems.len() == MAX_PROBLEMS {
+        return Found::Broken(start, end);
+    }
+    let range = start + 2..start + 2 + word.len();
+    let mut problem = Problem::new(
+        Code::BadDirective,
+        range.clone(),
+        format!("unknown directive `{}`", clip(word)),
+        "no directive has this name",
+    );
+    let escape = format!("for the text itself, write `\\<<{}`", clip(word));
+    problem = match (word.len() <= 40).then(|| closest(word, kinds())).flatten() {
+        Some(near) => {
+            problem.help(format!("did you mean `{near}`? {escape}")).fix(format!("write `{near}`"), range, near, false)
+        }
+        None => problem.help(format!("the directives are {}; {escape}", list(kinds(), "and"))),
+    };
+    problems.push(problem);
+    Found::Broken(start, end)
+}
+
+/// Whether what follows an unknown word has the shape of a directive's rest.
+fn shaped(rest: &str) -> bool {
+    let (path, filters) = match rest.split_once('|') {
+        Some((path, filters)) => (path.strip_suffix(' ').unwrap_or(path), Some(filters)),
+        None => (rest, None),
+    };
+    let named = match path.strip_prefix([':', '.']) {
+        Some(name) => {
+            name.starts_with(|first: char| first.is_ascii_alphanumeric() || matches!(first, '.' | '/' | '~' | '_'))
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/:~*".contains(&byte))
+        }
+        None => path.is_empty(),
+    };
+    let filtered = filters.is_none_or(|filters| {
+        let filter = filters.trim_start_matches(' ');
+        let word = word_at(filter, 0);
+        let next = filter[word.len()..].trim_start_matches(' ').chars().next();
+        DIRECTIVE_FILTERS.contains(&word) && matches!(next, None | Some(':' | '|'))
+    });
+    named && filtered
+}
+
+fn unclosed(text: &str, start: usize, after: usize) -> Problem {
+    let bytes = &text.as_bytes()[after..];
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(byte);
+    let end = after + bytes.iter().take(MAX_LENGTH).take_while(|byte| part(byte)).count();
+    let shown = clip(&text[start..end]);
+    Problem::new(Code::BadDirective, start..end, format!("`{shown}` is not closed"), "no `>>` follows on this line")
+        .help(format!("write `{shown}>>`, or `\\{shown}` for the text itself"))
+        .fix("write `>>`", end..end, ">>", false)
+}
+
+/// What stands between a directive's word and its end.
+struct Body<'a> {
+    text: &'a str,
+    kind: Kind,
+    /// Where its word starts.
+    start: usize,
+    /// Where its word ends.
+    at: usize,
+    /// Where its closing delimiter starts.
+    end: usize,
+}
+
+/// A name and its fields.
+type Names = (Option<Spanned<String>>, Vec<Spanned<String>>);
+
+impl Body<'_> {
+    fn read(&self, range: Range<usize>, problems: &mut Vec<Problem>) -> Option<Directive> {
+        let bar = memchr(b'|', &self.text.as_bytes()[self.at..self.end]).map_or(self.end, |index| self.at + index);
+        let (name, fields) = self.path(bar, problems)?;
+        let filters = if bar < self.end { self.filters(bar + 1, problems) } else { Vec::new() };
+        Some(Directive { kind: self.kind, name, fields, filters, range, assumes: Vec::new().into() })
+    }
+
+    /// The name and the fields, which end at `bar`.
+    fn path(&self, bar: usize, problems: &mut Vec<Problem>) -> Option<Names> {
+        let path = trim(self.text, self.at..bar);
+        let word = self.kind.word();
+        let Kind::Read(root) = self.kind else {
+            return self.file(path, problems).map(|file| (Some(file), Vec::new()));
+        };
+        let Some(of) = root.of() else {
+            if path.is_empty() {
+                return Some((None, Vec::new()));
+            }
+            problems.push(
+                self.problem(path.clone(), format!("`{word}` takes no name"), "surplus")
+                    .help(format!("write `<<{word}>>`"))
+                    .fix(format!("write `<<{word}>>`"), path, "", true),
+            );
+            return None;
+        };
+        let path = match self.text.as_bytes().get(path.start) {
+            Some(b':') if !path.is_empty() => trim(self.text, path.start + 1..path.end),
+            _ => {
+                problems.push(self.unnamed(root, of, path));
+                return None;
+            }
+        };
+        let mut segments = split(self.text, path.clone(), b'.').into_iter();
+        let name = segments.next().filter(|name| !name.is_empty());
+        let Some(name) = name else {
+            problems.push(self.unnamed(root, of, path));
+            return None;
+        };
+        let mut fields = Vec::new();
+        for segment in std::iter::once(name.clone()).chain(segments) {
+            let value = &self.text[segment.clone()];
+            if value.is_empty() || !value.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-')) {
+                problems.push(self.odd(segment, value));
+                return None;
+            }
+            fields.push(Spanned { value: value.to_owned(), range: segment });
+        }
+        let name = fields.remove(0);
+        self.suits(root, &name, &fields, problems).then_some((Some(name), fields))
+    }
+
+    /// The path of `include` and `file`, as written.
+    fn file(&self, path: Range<usize>, problems: &mut Vec<Problem>) -> Option<Spanned<String>> {
+        let word = self.kind.word();
+        let name = match self.text.as_bytes().get(path.start) {
+            Some(b':') if !path.is_empty() => trim(self.text, path.start + 1..path.end),
+            _ => path.end..path.end,
+        };
+        if name.is_empty() {
+            let place = self.start..self.at;
+            problems.push(
+                self.problem(place, format!("`{word}` needs the path of a file"), "which file?")
+                    .help(format!("write `<<{word}:PATH>>`")),
+            );
+            return None;
+        }
+        Some(Spanned { value: self.text[name.clone()].to_owned(), range: name })
+    }
+
+    fn suits(
+        &self,
+        root: Root,
+        name: &Spanned<String>,
+        fields: &[Spanned<String>],
+        problems: &mut Vec<Problem>,
+    ) -> bool {
+        let word = root.word();
+        if let Some(known) = root.properties().filter(|known| !known.contains(&name.value.as_str())) {
+            let message = format!("`{word}` has no `{}`", clip(&name.value));
+            let write: Vec<String> = known.iter().map(|known| format!("<<{word}:{known}>>")).collect();
+            problems.push(
+                self.problem(name.range.clone(), message, "no such property")
+                    .help(format!("write {}", list(write.iter().map(String::as_str), "or"))),
+            );
+            return false;
+        }
+        match fields {
+            [first, .., last] | [first @ last] if !root.has_fields() => {
+                let surplus = first.range.start - 1..last.range.end;
+                problems.push(
+                    self.problem(surplus.clone(), format!("`{word}` has no fields"), "surplus")
+                        .help(format!("write `<<{word}:{}>>`", clip(&name.value)))
+                        .fix("leave the fields out", surplus, "", false),
+                );
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn filters(&self, at: usize, problems: &mut Vec<Problem>) -> Vec<Spanned<Filter>> {
+        let mut filters = Vec::new();
+        for part in split_filters(self.text, at..self.end) {
+            let range = trim(self.text, part.clone());
+            if range.is_empty() {
+                problems.push(
+                    self.problem(part.start - 1..part.start, "a filter is missing after `|`", "nothing follows")
+                        .help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and"))),
+                );
+                continue;
+            }
+            match self.filter(range.clone()) {
+                Ok(value) => filters.push(Spanned { value, range }),
+                Err(problem) => problems.push(*problem),
+            }
+        }
+        filters
+    }
+
+    fn filter(&self, range: Range<usize>) -> Result<Filter, Box<Problem>> {
+        let text = &self.text[range.clone()];
+        let (name, argument) = match text.split_once(':') {
+            Some((name, argument)) => (name.trim_end(), Some(argument.trim_start())),
+            None => (text, None),
+        };
+        let name_range = range.start..range.start + name.len();
+        if !DIRECTIVE_FILTERS.contains(&name) {
+            return Err(Box::new(self.unknown_filter(name, name_range)));
+        }
+        if !suits(self.kind, name) {
+            let word = self.kind.word();
+            let problem = self
+                .problem(name_range, format!("`{name}` makes no sense on `{word}`"), "no such filter here")
+                .help(match allowed(self.kind) {
+                    [] => format!("`{word}` takes no filters"),
+                    some => format!("`{word}` takes {}", list(some.iter().copied(), "and")),
+                });
+            return Err(Box::new(problem));
+        }
+        let value = match (name, argument) {
+            ("json", None) => Some(Filter::Json),
+            ("raw", None) => Some(Filter::Raw),
+            ("tail", Some(number)) => count(number).map(Filter::Tail),
+            ("head", Some(number)) => count(number).map(Filter::Head),
+            ("chars", Some(number)) => count(number).map(Filter::Chars),
+            ("lines", Some(span)) => lines(span),
+            ("default", Some(argument)) => quoted(argument).map(Filter::Default),
+            _ => None,
+        };
+        value.ok_or_else(|| Box::new(self.bad_argument(name, argument, range)))
+    }
+
+    fn unknown_filter(&self, name: &str, range: Range<usize>) -> Problem {
+        let problem =
+            self.problem(range.clone(), format!("unknown filter `{}`", clip(name)), "no filter has this name");
+        match (name.len() <= 40).then(|| closest(name, DIRECTIVE_FILTERS)).flatten() {
+            Some(near) => {
+                problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
+            }
+            None => problem.help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and"))),
+        }
+    }
+
+    fn bad_argument(&self, name: &str, argument: Option<&str>, range: Range<usize>) -> Problem {
+        let (message, help) = match name {
+            "json" | "raw" => (format!("`{name}` takes no argument"), format!("write `{name}`")),
+            "lines" => ("`lines` needs two line numbers, the first from 1".to_owned(), "write `lines:1-40`".to_owned()),
+            "default" => ("`default` needs a text".to_owned(), "write `default:\"none\"`".to_owned()),
+            _ => {
+                let unit = if name == "chars" { "characters" } else { "lines" };
+                (format!("`{name}` needs a number of {unit}, from 1"), format!("write `{name}:50`"))
+            }
+        };
+        let label = if argument.is_some() { "not that" } else { "no argument" };
+        let problem = self.problem(range.clone(), message, label).help(help);
+        // `lines:9-3` is the wrong way round.
+        let turned = argument.filter(|_| name == "lines").and_then(|argument| argument.split_once('-'));
+        match turned.map(|(from, to)| (count(from), count(to))) {
+            Some((Some(from), Some(to))) => {
+                let turned = format!("lines:{to}-{from}");
+                problem.help(format!("write `{turned}`")).fix(format!("write `{turned}`"), range, turned.clone(), false)
+            }
+            _ => problem,
+        }
+    }
+
+    fn unnamed(&self, root: Root, of: &str, path: Range<usize>) -> Problem {
+        let word = root.word();
+        let message = match root.properties() {
+            Some(_) => format!("`{word}` needs {of}"),
+            None => format!("`{word}` needs the name of {of}"),
+        };
+        let problem = self.problem(self.start..self.at, message, format!("{of} is missing"));
+        let dotted = &self.text[path];
+        match (dotted.strip_prefix('.'), root.properties()) {
+            (Some(name), _) if !name.is_empty() => problem.help(format!("write `<<{word}:{}>>`", clip(name))).fix(
+                "write `:`",
+                self.at..self.at + 1,
+                ":",
+                false,
+            ),
+            (_, Some([first, ..])) => problem.help(format!("write `<<{word}:{first}>>`")),
+            _ => problem.help(format!("write `<<{word}:NAME>>`")),
+        }
+    }
+
+    fn odd(&self, segment: Range<usize>, value: &str) -> Problem {
+        let message = match value.is_empty() {
+            true => "a field is missing after `.`".to_owned(),
+            false => format!("`{}` is not a name", clip(value)),
+        };
+        self.problem(segment, message, "letters, digits, `_` and `-` only")
+            .help(format!("write `<<{}:NAME.FIELD | FILTER>>`", self.kind.word()))
+    }
+
+    fn problem(&self, range: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Problem {
+        Problem::new(Code::BadDirective, range, message, label)
+    }
+}
+
+/// The filters that make sense on a directive.
+fn allowed(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Read(Root::Output | Root::Previous | Root::Input) => &DIRECTIVE_FILTERS,
+        Kind::Read(Root::Error | Root::Param | Root::Stdin) | Kind::File => {
+            &["tail", "head", "lines", "chars", "json", "default"]
+        }
+        Kind::Read(Root::Exit) => &["json", "default"],
+        Kind::Read(Root::Status | Root::Iteration | Root::Run | Root::Task) => &["json"],
+        Kind::Include => &[],
+    }
+}
+
+fn suits(kind: Kind, filter: &str) -> bool {
+    allowed(kind).contains(&filter)
+}
+
+/// A number from 1.
+fn count(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|count| digits && *count > 0)
+}
+
+/// `1-40`.
+fn lines(text: &str) -> Option<Filter> {
+    let (from, to) = text.split_once('-')?;
+    let (from, to) = (count(from)?, count(to)?);
+    (from <= to).then_some(Filter::Lines(from, to))
+}
+
+/// A text in quotes with `\"` and `\\`, or a bare word.
+fn quoted(text: &str) -> Option<String> {
+    let Some(inner) = text.strip_prefix('"') else {
+        let bare = !text.is_empty() && !text.contains(|char: char| char == '"' || char.is_whitespace());
+        return bare.then(|| text.to_owned());
+    };
+    let mut value = String::new();
+    let mut chars = inner.chars();
+    loop {
+        match chars.next()? {
+            '"' => return chars.next().is_none().then_some(value),
+            '\\' => match chars.next()? {
+                escaped @ ('"' | '\\') => value.push(escaped),
+                'n' => value.push('\n'),
+                't' => value.push('\t'),
+                other => value.extend(['\\', other]),
+            },
+            char => value.push(char),
+        }
+    }
+}
+
+/// The range without the blanks at its ends.
+fn trim(text: &str, range: Range<usize>) -> Range<usize> {
+    let inner = &text[range.clone()];
+    let start = range.start + (inner.len() - inner.trim_start().len());
+    start..(start + inner.trim().len())
+}
+
+/// The ranges between separators.
+fn split(text: &str, range: Range<usize>, separator: u8) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let mut start = range.start;
+    for (index, byte) in text.as_bytes()[range.clone()].iter().enumerate() {
+        if *byte == separator {
+            parts.push(start..range.start + index);
+            start = range.start + index + 1;
+        }
+    }
+    parts.push(start..range.end);
+    parts
+}
+
+/// The ranges between bars outside quotes.
+fn split_filters(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut parts = Vec::new();
+    let (mut start, mut index, mut quoted) = (range.start, range.start, false);
+    while index < range.end {
+        match bytes[index] {
+            b'\\' if quoted => index += 1,
+            b'"' if quoted => quoted = false,
+            b'"' => quoted = true,
+            b'|' if !quoted => {
+                parts.push(start..index);
+                start = index + 1;
+            }
+            _ => {}
+        }
+        index += 1;
+    }
+    parts.push(start..range.end);
+    parts
+}
+
+/// A word of the user's, cut to what a message can hold.
+pub(super) fn clip(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

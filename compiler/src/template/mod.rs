@@ -1,0 +1,199 @@
+//! What a prompt, another text with holes, or a condition says.
+//!
+//! A text goes in; its parts, what it reads of the run, and its problems come out. Ranges are bytes of that text; the
+//! parts cover it without gaps. Nothing is looked up: whether a name exists is for the caller to say. Any text is
+//! accepted in linear time and bounded depth.
+
+mod blocks;
+mod condition;
+mod directive;
+mod fact;
+mod logic;
+mod names;
+mod region;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use swarmc_plan::Filter;
+
+use crate::code::Code;
+
+pub(crate) use condition::expression;
+pub(crate) use fact::{Fact, Status, same_name};
+pub(crate) use scan::scan;
+
+/// How many problems of one text are reported.
+const MAX_PROBLEMS: usize = 100;
+
+/// A text with holes.
+#[derive(Debug, Default)]
+pub(crate) struct Template {
+    /// The pieces, in order, covering the text.
+    pub(crate) parts: Vec<Part>,
+    /// What the text reads, by place.
+    pub(crate) reads: Vec<Read>,
+    /// What is wrong with it, by place.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A piece of a [`Template`].
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// Text as it stands.
+    Text(Range<usize>),
+    /// The `\` of `\<<`, one byte: gives nothing.
+    Escape,
+    /// `<<…>>`, or its older notation.
+    Directive(Directive),
+    /// `{{…}}`, `{%…%}`, `{#…#}` or a whole raw region, delimiters included.
+    Logic(Range<usize>),
+}
+
+/// `<<kind:name.field | filter>>`.
+#[derive(Debug)]
+pub(crate) struct Directive {
+    /// What is read.
+    pub(crate) kind: Kind,
+    /// Of which step, port, parameter or path; none for `iteration` and `stdin`.
+    pub(crate) name: Option<Spanned<String>>,
+    /// Fields of the value, outermost first.
+    pub(crate) fields: Vec<Spanned<String>>,
+    /// What the value passes through, in order.
+    pub(crate) filters: Vec<Spanned<Filter>>,
+    /// All of it, delimiters included.
+    pub(crate) range: Range<usize>,
+    /// What holds where it stands, because of the logic around it.
+    pub(crate) assumes: Arc<[Fact]>,
+}
+
+/// The word of a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A value of the run.
+    Read(Root),
+    /// Template text from another file.
+    Include,
+    /// A file's contents.
+    File,
+}
+
+/// What can be read of a run, in directives and expressions alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Root {
+    /// A step's output in this round.
+    Output,
+    /// A step's output in the round before.
+    Previous,
+    /// How a step ended.
+    Status,
+    /// A step's exit code.
+    Exit,
+    /// Why a step failed.
+    Error,
+    /// The output of the step behind a port.
+    Input,
+    /// A parameter.
+    Param,
+    /// The number of the round.
+    Iteration,
+    /// `id` or `dir` of the run.
+    Run,
+    /// `name` of the task.
+    Task,
+    /// What was piped into the runner.
+    Stdin,
+}
+
+/// One place that reads a value of the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    /// What is read.
+    pub(crate) root: Root,
+    /// Of which step, port or parameter, as written: in expressions `_` may stand for `-` ([`same_name`]).
+    pub(crate) name: Option<String>,
+    /// Fields of the value, outermost first.
+    pub(crate) fields: Vec<String>,
+    /// The name's place, or the root's where there is none.
+    pub(crate) range: Range<usize>,
+    /// The whole reference or directive.
+    pub(crate) whole: Range<usize>,
+    /// Whether a missing value does no harm here: a default, a test for being there, or a condition around it that
+    /// proves it.
+    pub(crate) guarded: bool,
+    /// Whether a directive reads; an expression otherwise.
+    pub(crate) via_directive: bool,
+    /// What holds where it stands, because of the logic around it.
+    pub(crate) assumes: Arc<[Fact]>,
+}
+
+/// Something wrong with a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    /// What it is about: `BadDirective`, `TemplateError` or `LegacyDirective`.
+    pub(crate) code: Code,
+    /// The place.
+    pub(crate) range: Range<usize>,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// What this place is.
+    pub(crate) label: String,
+    /// What to type.
+    pub(crate) help: Option<String>,
+    /// An edit that mends it.
+    pub(crate) fix: Option<Fix>,
+}
+
+/// An edit that mends a [`Problem`].
+#[derive(Clone, Debug)]
+pub(crate) struct Fix {
+    /// What it does, as an order.
+    pub(crate) title: String,
+    /// What is replaced.
+    pub(crate) range: Range<usize>,
+    /// By what.
+    pub(crate) text: String,
+    /// Whether that is certainly what was meant.
+    pub(crate) certain: bool,
+}
+
+/// The condition of a `when` or an `until`.
+#[derive(Debug, Default)]
+pub(crate) struct Expression {
+    /// What it reads, by place.
+    pub(crate) reads: Vec<Read>,
+    /// What is wrong with it, by place.
+    pub(crate) problems: Vec<Problem>,
+    /// Its truth, where that is the same whatever the run does.
+    pub(crate) constant: Option<bool>,
+    /// What its holding implies.
+    pub(crate) proves: Vec<Fact>,
+}
+
+/// A value with its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spanned<T> {
+    /// The value.
+    pub(crate) value: T,
+    /// Its place.
+    pub(crate) range: Range<usize>,
+}
+
+impl Problem {
+    fn new(code: Code, range: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Problem {
+        Problem { code, range, message: message.into(), label: label.into(), help: None, fix: None }
+    }
+
+    fn help(mut self, help: impl Into<String>) -> Problem {
+        self.help = Some(help.into());
+        self
+    }
+
+    fn fix(mut self, title: impl Into<String>, range: Range<usize>, text: impl Into<String>, certain: bool) -> Problem {
+        self.fix = Some(Fix { title: title.into(), range, text: text.into(), certain });
+        self
+    }
+}

@@ -1,0 +1,191 @@
+//! The words that texts may use: directives, roots of expressions, minijinja's filters, tests and functions.
+//!
+//! What minijinja has depends on its features; a test holds these lists against it.
+
+use super::{Kind, Root};
+
+/// The words of directives.
+pub(super) const KINDS: [(&str, Kind); 13] = [
+    ("output", Kind::Read(Root::Output)),
+    ("previous", Kind::Read(Root::Previous)),
+    ("status", Kind::Read(Root::Status)),
+    ("exit", Kind::Read(Root::Exit)),
+    ("error", Kind::Read(Root::Error)),
+    ("input", Kind::Read(Root::Input)),
+    ("param", Kind::Read(Root::Param)),
+    ("iteration", Kind::Read(Root::Iteration)),
+    ("include", Kind::Include),
+    ("file", Kind::File),
+    ("run", Kind::Read(Root::Run)),
+    ("task", Kind::Read(Root::Task)),
+    ("stdin", Kind::Read(Root::Stdin)),
+];
+
+/// The filters of directives.
+pub(super) const DIRECTIVE_FILTERS: [&str; 7] = ["tail", "head", "lines", "chars", "json", "raw", "default"];
+
+/// The filters of expressions.
+pub(super) const FILTERS: &[&str] = &[
+    "abs",
+    "attr",
+    "batch",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "trim",
+    "unique",
+    "upper",
+    "zip",
+];
+
+/// The tests of expressions.
+pub(super) const TESTS: &[&str] = &[
+    "boolean",
+    "defined",
+    "divisibleby",
+    "endingwith",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "int",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "safe",
+    "sameas",
+    "sequence",
+    "startingwith",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
+];
+
+/// The functions of expressions.
+pub(super) const FUNCTIONS: [&str; 4] = ["debug", "dict", "namespace", "range"];
+
+/// The statements that have no body.
+pub(super) const PLAIN: [&str; 1] = ["do"];
+
+/// The statements that have a body, which `end` and their word closes; `set` only without a value.
+pub(super) const OPENING: [&str; 6] = ["for", "if", "with", "set", "filter", "autoescape"];
+
+/// The attributes of `loop`.
+pub(super) const LOOP: [&str; 9] =
+    ["depth", "depth0", "first", "index", "index0", "last", "length", "revindex", "revindex0"];
+
+impl Kind {
+    /// The kind with this word.
+    pub(super) fn find(word: &str) -> Option<Kind> {
+        KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+    }
+
+    /// Its word.
+    pub(crate) fn word(self) -> &'static str {
+        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl Root {
+    /// The root with this word.
+    pub(super) fn find(word: &str) -> Option<Root> {
+        match Kind::find(word)? {
+            Kind::Read(root) => Some(root),
+            Kind::Include | Kind::File => None,
+        }
+    }
+
+    /// Its word, in directives and expressions alike.
+    pub(crate) fn word(self) -> &'static str {
+        Kind::Read(self).word()
+    }
+
+    /// What must be named after it: `a step`; none where nothing may.
+    pub(super) fn of(self) -> Option<&'static str> {
+        match self {
+            Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error => Some("a step"),
+            Root::Input => Some("a port"),
+            Root::Param => Some("a parameter"),
+            Root::Run | Root::Task => Some("a property"),
+            Root::Iteration | Root::Stdin => None,
+        }
+    }
+
+    /// The only names that may follow it; none where the spec says which.
+    pub(super) fn properties(self) -> Option<&'static [&'static str]> {
+        match self {
+            Root::Run => Some(&["id", "dir"]),
+            Root::Task => Some(&["name"]),
+            _ => None,
+        }
+    }
+
+    /// Whether its values may have fields.
+    pub(super) fn has_fields(self) -> bool {
+        matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param)
+    }
+}
+
+/// The words of the roots, in the order of the language's page.
+pub(super) fn roots() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().filter(|(_, kind)| matches!(kind, Kind::Read(_))).map(|(word, _)| *word)
+}
+
+/// The words of the directives, in the order of the language's page.
+pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|(word, _)| *word)
+}

@@ -1,0 +1,203 @@
+//! The scanner: text into parts, one pass, at memory speed where nothing stands.
+//!
+//! A directive is found here, never by minijinja; logic is handed to it only when there is some, with directives
+//! masked byte by byte so that every offset stays what it is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use memchr::memchr2;
+use minijinja::machinery::{ast::Stmt, parse};
+
+use super::blocks::Blocks;
+use super::directive::{self, Found};
+use super::logic;
+use super::region::{self, Region};
+use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template};
+
+/// How many pieces of logic without an end are looked for; each may cost a look at the whole text.
+const MAX_LOST: usize = 16;
+/// Finds the parts of a text, what it reads and what is wrong with it.
+pub(crate) fn scan(text: &str) -> Template {
+    let mut scanner = Scanner { text, ..Scanner::default() };
+    scanner.run();
+    let mut template = scanner.finish();
+    template.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
+    template.problems.truncate(MAX_PROBLEMS);
+    template.reads.sort_by_key(|read| (read.whole.start, read.whole.end));
+    template
+}
+
+#[derive(Default)]
+struct Scanner<'a> {
+    text: &'a str,
+    /// Up to where parts cover the text.
+    covered: usize,
+    parts: Vec<Part>,
+    problems: Vec<Problem>,
+    /// What minijinja must not see.
+    masks: Vec<Range<usize>>,
+    dashes: Vec<usize>,
+    blocks: Blocks<'a>,
+    bound: BTreeSet<&'a str>,
+    logic: bool,
+    lost: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn run(&mut self) {
+        let bytes = self.text.as_bytes();
+        let mut at = 0;
+        while let Some(index) = memchr2(b'<', b'{', &bytes[at..]) {
+            let here = at + index;
+            at = match (bytes[here], bytes.get(here + 1)) {
+                (b'<', Some(b'<')) => self.directive(here),
+                (b'{', Some(b'{')) => self.braces(here),
+                (b'{', Some(b'%' | b'#')) => self.region(here),
+                _ => here + 1,
+            };
+            // They may be wrong by the hundred thousand: what is not shown is not kept.
+            self.problems.truncate(MAX_PROBLEMS);
+        }
+        self.cover(bytes.len());
+    }
+
+    /// Covers the text up to `end`.
+    fn cover(&mut self, end: usize) {
+        if self.covered < end {
+            self.parts.push(Part::Text(self.covered..end));
+            self.covered = end;
+        }
+    }
+
+    fn directive(&mut self, here: usize) -> usize {
+        if here > self.covered && self.text.as_bytes()[here - 1] == b'\\' {
+            self.cover(here - 1);
+            self.parts.push(Part::Escape);
+            self.covered = here;
+            return here + 2;
+        }
+        let found = directive::directive(self.text, here, &mut self.problems);
+        self.take(found).unwrap_or(here + 1)
+    }
+
+    fn braces(&mut self, here: usize) -> usize {
+        // `{{{output:x}}}` is the older notation in braces.
+        let inner = here + usize::from(self.text.as_bytes().get(here + 2) == Some(&b'{'));
+        let found = directive::legacy(self.text, inner, &mut self.problems);
+        match self.take(found) {
+            Some(end) => end,
+            None => self.region(here),
+        }
+    }
+
+    fn take(&mut self, found: Found) -> Option<usize> {
+        match found {
+            Found::Nothing => None,
+            Found::Broken(start, end) => {
+                self.masks.push(start..end);
+                Some(end)
+            }
+            Found::Directive(directive) => {
+                let Range { start, end } = directive.range;
+                self.cover(start);
+                self.masks.push(start..end);
+                self.parts.push(Part::Directive(directive));
+                self.covered = end;
+                Some(end)
+            }
+        }
+    }
+
+    fn region(&mut self, here: usize) -> usize {
+        if self.lost == MAX_LOST {
+            return here + 2;
+        }
+        let region = region::region(self.text, here, &mut self.bound, &mut self.problems);
+        let Region { end, usable, lost, .. } = region;
+        self.blocks.next(here, &region, &mut self.problems);
+        self.logic = true;
+        self.lost += usize::from(lost);
+        // A bad `{{…}}` is masked; a bad statement leaves the structure unknown, and so does a missing end.
+        self.blocks.broken |= !usable && (self.text.as_bytes()[here + 1] != b'{' || end == here + 2);
+        self.dashes.extend(region.dashes);
+        if !usable {
+            self.masks.push(here..end);
+        }
+        // Without a known end it is not a piece of logic, only a problem.
+        if end > here + 2 {
+            self.cover(here);
+            self.parts.push(Part::Logic(here..end));
+            self.covered = end;
+        }
+        end
+    }
+
+    fn finish(mut self) -> Template {
+        if self.logic {
+            self.blocks.finish(&mut self.problems);
+        }
+        let broken = self.blocks.broken || self.lost == MAX_LOST;
+        let mut reads = Vec::new();
+        if self.logic && !broken {
+            let source = self.masked();
+            match parse(&source, "", Default::default()) {
+                Ok(Stmt::Template(template)) => {
+                    let mut directives: Vec<&mut Directive> = self.parts.iter_mut().filter_map(as_directive).collect();
+                    reads = logic::template(&template.children, &mut directives, &mut self.problems);
+                }
+                Ok(_) => {}
+                Err(error) => self.problems.push(region::syntax(&error, 0, 0..self.text.len(), self.text)),
+            }
+        }
+        for directive in self.parts.iter_mut().filter_map(as_directive) {
+            // Where the logic is broken nobody knows what guards what; that error comes first.
+            reads.extend(read(directive, broken));
+        }
+        Template { parts: self.parts, reads, problems: self.problems }
+    }
+
+    /// The text as minijinja may see it: every byte where it was.
+    fn masked(&self) -> String {
+        let mut masked = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for mask in &self.masks {
+            masked.push_str(&self.text[at..mask.start]);
+            masked.extend(std::iter::repeat_n('x', mask.len()));
+            at = mask.end;
+        }
+        masked.push_str(&self.text[at..]);
+        region::patched(&masked, 0..masked.len(), &self.dashes)
+    }
+}
+
+fn as_directive(part: &mut Part) -> Option<&mut Directive> {
+    match part {
+        Part::Directive(directive) => Some(directive),
+        _ => None,
+    }
+}
+
+/// What a directive reads.
+fn read(directive: &Directive, harmless: bool) -> Option<Read> {
+    let Kind::Read(root) = directive.kind else { return None };
+    let name = directive.name.as_ref().map(|name| name.value.clone());
+    let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
+    let guarded = harmless || default || super::fact::prove(&directive.assumes, root, name.as_deref());
+    Some(Read {
+        root,
+        fields: directive.fields.iter().map(|field| field.value.clone()).collect(),
+        range: directive.name.as_ref().map_or_else(|| word(directive, root), |name| name.range.clone()),
+        whole: directive.range.clone(),
+        guarded,
+        via_directive: true,
+        assumes: directive.assumes.clone(),
+        name,
+    })
+}
+
+/// The place of a directive's word.
+fn word(directive: &Directive, root: Root) -> Range<usize> {
+    let start = directive.range.start + 2;
+    start..start + root.word().len()
+}

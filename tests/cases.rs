@@ -1,0 +1,312 @@
+//! The annotated fixtures under `tests/cases`: what the compiler says about a spec, written beneath the places it means.
+//!
+//! An annotation is a comment line under the line that it points at, and is taken out before the text is compiled:
+//!
+//! ```text
+//!     task review { depends-on drafd; run echo review }
+//!     //                       ^^^^^ error[SW101]: unknown step `drafd`
+//!     //                       help: did you mean `draft`?
+//! ```
+//!
+//! Carets mark the place exactly, `^…` one that goes on in further lines, `|` an empty one, `@1-4` one whose columns lie
+//! under the slashes. A `note` is another label of the diagnostic with that code. A message that ends in `…` stands for
+//! all that begin so, with any notes and help. Every diagnostic has an annotation and every annotation its diagnostic.
+//! Several files stand in one fixture, each after a line `//- its/path`. With `BLESS=1` the annotations are written anew.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use swarmc_compiler::{Diagnostic, Sources, Span, compile};
+
+/// The name that the first file of a fixture is compiled under.
+const SPEC: &str = "spec.kdl";
+
+#[test]
+fn fixtures_say_what_the_compiler_says() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let paths = fixtures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"));
+    assert!(!paths.is_empty(), "there are fixtures");
+    let mut wrong = String::new();
+    for path in paths {
+        let written = std::fs::read_to_string(&path).expect("a fixture is UTF-8 text");
+        let fixture = Fixture::read(&written);
+        let found = fixture.compile();
+        if bless {
+            let blessed = fixture.annotate(&found);
+            if blessed != written {
+                std::fs::write(&path, blessed).expect("a fixture can be written");
+            }
+            continue;
+        }
+        let differences = compare(&fixture.expected, &found);
+        if !differences.is_empty() {
+            let _ = writeln!(wrong, "\n{}\n{differences}", path.display());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}\nread them, then accept what is right with `tests/run bless`");
+}
+
+/// Every `.kdl` under a folder, by name.
+fn fixtures(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("the folder of the fixtures can be read");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry can be read").path()).collect();
+    paths.sort();
+    paths
+        .into_iter()
+        .flat_map(|path| match path.is_dir() {
+            true => fixtures(&path),
+            false => vec![path],
+        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "kdl"))
+        .collect()
+}
+
+/// Files without their annotations, and what the annotations say.
+struct Fixture {
+    files: Vec<File>,
+    expected: Vec<Annotation>,
+}
+
+struct File {
+    name: String,
+    lines: Vec<String>,
+}
+
+/// A message at a place; lines from 1, columns in characters from 0.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Annotation {
+    file: String,
+    line: usize,
+    place: Place,
+    /// `error[SW101]: message` or `note[SW101]: label`.
+    text: String,
+    help: Option<String>,
+    /// Which diagnostic it belongs to; 0 for what is expected.
+    owner: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    start: usize,
+    end: usize,
+    /// Whether it goes on in the next line.
+    open: bool,
+}
+
+impl Fixture {
+    fn read(text: &str) -> Fixture {
+        let mut fixture =
+            Fixture { files: vec![File { name: SPEC.to_owned(), lines: Vec::new() }], expected: Vec::new() };
+        for line in text.lines() {
+            let file = fixture.files.last_mut().expect("there is a first file");
+            if let Some(name) = line.strip_prefix("//- ") {
+                fixture.files.push(File { name: name.trim().to_owned(), lines: Vec::new() });
+            } else if let Some((place, text)) = annotation(line) {
+                let (file, line) = (file.name.clone(), file.lines.len());
+                fixture.expected.push(Annotation { file, line, place, text, help: None, owner: 0 });
+            } else if let (Some(help), Some(last)) = (help(line), fixture.expected.last_mut())
+                && last.help.is_none()
+            {
+                last.help = Some(help);
+            } else {
+                file.lines.push(line.to_owned());
+            }
+        }
+        fixture
+    }
+
+    fn compile(&self) -> Vec<Annotation> {
+        let text = |file: &File| file.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
+        let files: BTreeMap<String, String> = self.files.iter().map(|file| (file.name.clone(), text(file))).collect();
+        let compilation = compile(SPEC, &files);
+        let sources = &compilation.sources;
+        let all = compilation.diagnostics.iter().enumerate();
+        all.flat_map(|(owner, diagnostic)| annotations(diagnostic, sources, owner)).collect()
+    }
+
+    /// The fixture with these annotations.
+    fn annotate(&self, found: &[Annotation]) -> String {
+        let mut text = String::new();
+        for (index, file) in self.files.iter().enumerate() {
+            if index > 0 {
+                let _ = writeln!(text, "//- {}", file.name);
+            }
+            for (index, line) in file.lines.iter().enumerate() {
+                let _ = writeln!(text, "{line}");
+                let mut here: Vec<&Annotation> =
+                    found.iter().filter(|note| note.file == file.name && note.line == index + 1).collect();
+                here.sort();
+                let indent = line.len() - line.trim_start().len();
+                here.iter().for_each(|annotation| text.push_str(&annotation.render(indent)));
+            }
+        }
+        text
+    }
+}
+
+impl Annotation {
+    fn render(&self, indent: usize) -> String {
+        let Place { start, end, open } = self.place;
+        let mut text = match start < 3 {
+            true => format!("//@{}-{}{}", start + 1, end, if open { "…" } else { "" }),
+            false => {
+                let indent = indent.min(start - 3);
+                let carets = if start == end { "|".to_owned() } else { "^".repeat(end - start) };
+                let gap = start - indent - 2;
+                format!("{:indent$}//{:gap$}{carets}{}", "", "", if open { "…" } else { "" })
+            }
+        };
+        let _ = writeln!(text, " {}", self.text);
+        if let Some(help) = &self.help {
+            let column = if start < 3 { 3 } else { start };
+            let indent = indent.min(column - 3);
+            let gap = column - indent - 2;
+            let _ = writeln!(text, "{:indent$}//{:gap$}help: {help}", "", "");
+        }
+        text
+    }
+
+    /// Whether `found` is what this one expects.
+    fn fits(&self, found: &Annotation) -> bool {
+        let place = (&self.file, self.line, self.place) == (&found.file, found.line, found.place);
+        place
+            && match self.text.strip_suffix('…') {
+                Some(beginning) => found.text.starts_with(beginning),
+                None => self.text == found.text && self.help == found.help,
+            }
+    }
+}
+
+/// What an annotation line says: carets, or columns after an `@`.
+fn annotation(line: &str) -> Option<(Place, String)> {
+    let slashes = line.find("//").filter(|&at| line[..at].trim().is_empty())?;
+    let rest = &line[slashes + 2..];
+    if let Some(rest) = rest.strip_prefix('@') {
+        let (columns, text) = rest.split_once(' ')?;
+        let (first, last) = columns.trim_end_matches('…').split_once('-')?;
+        let start = first.parse::<usize>().ok()?.checked_sub(1)?;
+        return Some((Place { start, end: last.parse().ok()?, open: columns.ends_with('…') }, text.to_owned()));
+    }
+    let start = slashes + 2 + rest.len() - rest.trim_start().len();
+    let carets = line[start..].chars().take_while(|&sign| sign == '^').count();
+    let rest = &line[start + carets..];
+    let rest = if carets == 0 { rest.strip_prefix('|')? } else { rest };
+    let (open, rest) = match rest.strip_prefix('…') {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let text = rest.strip_prefix(' ')?;
+    Some((Place { start, end: start + carets, open }, text.to_owned()))
+}
+
+fn help(line: &str) -> Option<String> {
+    Some(line.trim_start().strip_prefix("//")?.trim_start().strip_prefix("help: ")?.to_owned())
+}
+
+/// What a diagnostic says, a line for each label.
+fn annotations(diagnostic: &Diagnostic, sources: &Sources, owner: usize) -> Vec<Annotation> {
+    let code = diagnostic.code.id();
+    let one_line = |text: &str| text.replace('\n', " ⏎ ");
+    let notes = diagnostic.labels.iter().enumerate().map(|(index, label)| {
+        let (text, help) = match index {
+            0 => {
+                let severity = diagnostic.severity().word();
+                (format!("{severity}[{code}]: {}", diagnostic.message), diagnostic.help.as_deref().map(one_line))
+            }
+            _ => (format!("note[{code}]: {}", label.text), None),
+        };
+        let (line, place) = place(label.span, sources);
+        Annotation { file: sources.name(label.span.file).to_owned(), line, place, text: one_line(&text), help, owner }
+    });
+    let notes: Vec<Annotation> = notes.collect();
+    assert!(!notes.is_empty(), "`{}` of a spec that can be read points at a place", diagnostic.message);
+    notes
+}
+
+fn place(span: Span, sources: &Sources) -> (usize, Place) {
+    let first = sources.position(span.file, span.start);
+    let last = sources.position(span.file, span.end);
+    let open = last.line > first.line;
+    let end = match open {
+        true => sources.file(span.file).line(first.line).chars().count().max(first.column - 1),
+        false => last.column - 1,
+    };
+    (first.line, Place { start: first.column - 1, end, open })
+}
+
+/// What is expected and missing, and what is there and unexpected.
+fn compare(expected: &[Annotation], found: &[Annotation]) -> String {
+    let mut open: Vec<&Annotation> = found.iter().collect();
+    let mut differences = String::new();
+    for annotation in expected {
+        match open.iter().position(|found| annotation.fits(found)) {
+            Some(position) => {
+                let owner = open.remove(position).owner;
+                if annotation.text.ends_with('…') {
+                    open.retain(|other| other.owner != owner);
+                }
+            }
+            None => differences.push_str(&describe("missing   ", annotation)),
+        }
+    }
+    open.iter().for_each(|annotation| differences.push_str(&describe("unexpected", annotation)));
+    differences
+}
+
+fn describe(what: &str, annotation: &Annotation) -> String {
+    let Annotation { file, line, place, text, help, .. } = annotation;
+    let help = help.as_deref().map(|help| format!("\n             help: {help}")).unwrap_or_default();
+    format!("  {what} {file}:{line}:{}-{} {text}{help}\n", place.start + 1, place.end)
+}
+
+#[test]
+fn ten_mistakes_give_ten_diagnostics_with_help() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/mistakes/ten.kdl");
+    let fixture = Fixture::read(&std::fs::read_to_string(path).expect("the fixture is there"));
+    let mut found = fixture.compile();
+    found.retain(|annotation| !annotation.text.starts_with("note"));
+    assert_eq!(found.len(), 10, "{found:#?}");
+    assert!(found.iter().all(|annotation| annotation.help.is_some()), "{found:#?}");
+    let codes: std::collections::BTreeSet<&str> = found.iter().filter_map(|found| found.text.get(..12)).collect();
+    assert!(codes.len() >= 9, "different mistakes: {codes:?}");
+}
+
+#[test]
+fn annotations_are_read_as_they_are_written() {
+    let text = "\
+pipeline p {
+//@1-8 error[SW003]: at the start
+    task a { depends-on b }
+    //                  ^ error[SW101]: unknown step `b`
+    //                  help: define it
+    //                    | note[SW101]: here
+    // ^…
+    // ^^^^… error[SW001]: goes on
+}
+//- prompts/a.md
+héllo wörld
+//    ^^^^^ error[SW208]: …
+";
+    let fixture = Fixture::read(text);
+    let places: Vec<_> =
+        fixture.expected.iter().map(|found| (found.line, found.place.start, found.place.end)).collect();
+    assert_eq!(places, [(1, 0, 8), (2, 24, 25), (2, 26, 26), (3, 7, 11), (1, 6, 11)]);
+    assert_eq!(fixture.files[0].lines.len(), 4, "a comment that is no annotation stays");
+    assert_eq!(fixture.expected[1].help.as_deref(), Some("define it"));
+    assert_eq!(fixture.files[1].name, "prompts/a.md");
+    assert_eq!(fixture.annotate(&fixture.expected), text);
+}
+
+#[test]
+fn differences_are_found() {
+    let read = |text: &str| Fixture::read(text).expected;
+    let exact = read("a b c d\n//    ^ error[SW101]: unknown\n//    help: x\n");
+    assert_eq!(compare(&exact, &exact), "");
+    assert_ne!(compare(&exact, &[]), "");
+    assert_ne!(compare(&[], &exact), "");
+    assert_ne!(compare(&exact, &read("a b c d\n//    ^ error[SW101]: unknown\n")), "", "the help counts");
+    assert_ne!(compare(&exact, &read("a b c d\n//  ^ error[SW101]: unknown\n//  help: x\n")), "", "the column counts");
+    assert_eq!(compare(&read("a b c d\n//    ^ error[SW101]: …\n"), &exact), "", "`…` takes any message and help");
+    assert_ne!(compare(&read("a b c d\n//    ^ error[SW102]: …\n"), &exact), "", "but one code only");
+}

@@ -1,0 +1,261 @@
+//! Every workflow under `specs/`: checked, planned and run offline through the binary, in a copy of the project.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use swarmc_compiler::compile;
+use tempfile::TempDir;
+
+const QUICKSTART: &str = "specs/quickstart/quickstart.kdl";
+const FEATURE: &str = "specs/feature/feature.kdl";
+
+/// A copy of the examples and of some source for them to read, and a home for runs of their own.
+struct Project {
+    folder: TempDir,
+}
+
+impl Project {
+    fn new() -> Project {
+        let folder = TempDir::new().expect("a temporary folder can be made");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for part in ["specs", "plan/src"] {
+            copy(&root.join(part), &folder.path().join("project").join(part));
+        }
+        // Marks the workspace; there is no history in it, so what asks git is told that there is none.
+        fs::create_dir(folder.path().join("project/.git")).expect("a folder can be made");
+        Project { folder }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn swarmc(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_swarmc"))
+            .args(arguments)
+            .current_dir(self.root())
+            .env("SWARM_HOME", self.home())
+            .env("HOME", self.folder.path())
+            .output()
+            .expect("swarmc starts")
+    }
+
+    /// Runs swarmc, which must end well, and gives its stdout.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.swarmc(arguments);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "swarmc {arguments:?}\n{out}\n{err}");
+        out.into_owned()
+    }
+
+    /// What the last task called `name` printed, as it was captured.
+    fn output(&self, name: &str) -> String {
+        let path = only(&self.home().join("outputs")).join(format!("{name}.txt"));
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("failed to read {}: {error}", path.display()))
+    }
+
+    /// Every prompt of the run, in no order that matters; what an agent is told before each is apart.
+    fn prompts(&self) -> Vec<String> {
+        let run = only(&self.home().join("runs"));
+        let prompts = texts(&run.join("prompts")).into_iter();
+        prompts.filter(|(path, _)| !path.ends_with(".system.txt")).map(|(_, prompt)| prompt).collect()
+    }
+
+    /// The one prompt that holds this text.
+    fn prompt(&self, marker: &str) -> String {
+        let mut prompts = self.prompts();
+        prompts.retain(|prompt| prompt.contains(marker));
+        assert_eq!(prompts.len(), 1, "prompts that hold `{marker}`: {prompts:#?}");
+        prompts.remove(0)
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    for (path, text) in texts(from) {
+        let path = to.join(path);
+        fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder can be made");
+        fs::write(path, text).expect("a file can be written");
+    }
+}
+
+/// The only entry of a folder.
+fn only(folder: &Path) -> PathBuf {
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("an entry").path()).collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries.remove(0)
+}
+
+/// The texts beneath a folder, by path.
+fn texts(folder: &Path) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(&next).unwrap_or_else(|error| panic!("{}: {error}", next.display())) {
+            let path = entry.expect("an entry can be read").path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).expect("it lies in the folder").to_string_lossy().into_owned();
+                    texts.insert(name, fs::read_to_string(&path).expect("it is a text"));
+                }
+            }
+        }
+    }
+    texts
+}
+
+/// The specs of the project, relative to its root.
+fn specs(project: &Project) -> Vec<String> {
+    let files = texts(&project.root().join("specs"));
+    files.into_keys().filter(|path| path.ends_with(".kdl")).map(|path| format!("specs/{path}")).collect()
+}
+
+/// The text of a task's output as a prompt shows it.
+fn wrapped(task: &str, output: &str) -> String {
+    let output = output.strip_suffix('\n').unwrap_or(output);
+    format!("--- Output from task \"{task}\" ---\n{output}\n--- End output from task \"{task}\" ---")
+}
+
+#[test]
+fn specs_are_right_to_the_last_warning() {
+    let project = Project::new();
+    let specs = specs(&project);
+    assert!([QUICKSTART, FEATURE].iter().all(|known| specs.iter().any(|spec| spec == known)), "{specs:?}");
+    let files = texts(&project.root());
+    for spec in &specs {
+        let found = compile(spec, &files).diagnostics;
+        assert!(found.is_empty(), "{spec}: {found:#?}");
+        project.done(&["check", spec]);
+    }
+}
+
+#[test]
+fn the_readme_shows_a_spec_that_compiles() {
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("there is a readme");
+    let (_, block) = readme.split_once("```kdl\n").expect("it shows a spec");
+    let (spec, _) = block.split_once("```").expect("the block ends");
+    let prompt = "Carry this plan out:\n\n<<output:planner>>\n";
+    let files =
+        [("spec.kdl", spec), ("prompts/implement.md", prompt)].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let compilation = compile("spec.kdl", &BTreeMap::from(files));
+    assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+}
+
+#[test]
+fn specs_have_plans_that_satisfy_the_schema() {
+    let project = Project::new();
+    let schema = serde_json::from_str(&project.done(&["schema", "plan"])).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
+    for spec in specs(&project) {
+        let text = project.done(&["plan", &spec, "-o", "-"]);
+        let json: serde_json::Value = serde_json::from_str(&text).expect("a plan is JSON");
+        let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{spec}: {errors:#?}");
+        let plan = swarmc_plan::read(&text).unwrap_or_else(|error| panic!("{spec}: {error}"));
+        assert_eq!(swarmc_plan::write(&plan), text, "{spec}: a plan is written as it was read");
+        assert_eq!(project.done(&["plan", &spec, "-o", "-"]), text, "{spec}: the same spec, the same bytes");
+        let summary = project.done(&["plan", &spec]);
+        for step in &plan.pipelines[0].steps {
+            assert!(summary.contains(&step.name), "{spec}: the summary names `{}`\n{summary}", step.name);
+        }
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_no_plan() {
+    let project = Project::new();
+    let schema = serde_json::from_str(&project.done(&["schema", "plan"])).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&project.done(&["plan", QUICKSTART, "-o", "-"])).expect("a plan is JSON");
+    assert!(validator.is_valid(&json));
+    json["pipelines"][0]["steps"][0]["retry"]["times"] = "often".into();
+    assert!(!validator.is_valid(&json));
+}
+
+#[test]
+fn the_quickstart_measures_describes_and_reports() {
+    let project = Project::new();
+    let printed = project.done(&["run", QUICKSTART]);
+    let report = fs::read_to_string(project.root().join("target/quickstart/report.md")).expect("there is a report");
+    assert!(printed.ends_with(&project.output("portrait")), "the result comes last\n{printed}");
+    let lines: usize = texts(&project.root().join("plan/src")).values().map(|text| text.lines().count()).sum();
+    assert!(report.contains(&format!("These files have {lines} lines")), "{report}");
+    assert!(report.contains("(no history here)"), "a failure with a default is handled\n{report}");
+
+    let prompt = project.prompt("# Task");
+    for task in ["sizes", "words", "habits"] {
+        assert!(prompt.contains(&wrapped(task, &project.output(task))), "{prompt}");
+    }
+    assert!(prompt.starts_with("You are an analyst."), "the included text comes first\n{prompt}");
+    assert!(report.contains(project.output("portrait").trim_end()), "an answer reaches the report unwrapped");
+}
+
+#[test]
+fn a_plan_runs_like_its_spec() {
+    let project = Project::new();
+    project.done(&["plan", QUICKSTART, "-o", "plan.json"]);
+    project.done(&["run", "plan.json"]);
+    assert!(project.output("portrait").starts_with("These files have"));
+}
+
+#[test]
+fn the_feature_goes_round_until_the_evaluator_approves() {
+    let project = Project::new();
+    let printed = project.done(&["run", FEATURE, "--param", "goal=Greet everybody"]);
+    assert!(printed.contains("PASS: both tests ran"), "the result is printed\n{printed}");
+
+    // Two rounds of four agents.
+    assert_eq!(project.prompts().len(), 8, "{:#?}", project.prompts());
+    let coder = project.prompt("What the round before left open");
+    assert!(coder.contains(&wrapped("planner", &project.output("planner"))), "this round's plan\n{coder}");
+    assert!(
+        coder.contains(&wrapped("evaluator", "REVISE: step 2 of the plan is missing, only English is greeted.")),
+        "{coder}"
+    );
+    let again = project.prompt("This is round 2");
+    assert!(
+        again.contains("Greet everybody") && again.contains("Read the user's locale."),
+        "the plan of the round before\n{again}"
+    );
+    for tester in project.prompts().iter().filter(|prompt| prompt.contains("# Judge the test run")) {
+        assert!(tester.contains(&wrapped("unit-tests", "2 passed, 0 failed")), "{tester}");
+        assert!(tester.contains("ended as `succeeded`, with exit\ncode 0."), "{tester}");
+    }
+    assert!(project.output("evaluator").starts_with("APPROVED"), "outputs are overwritten round by round");
+}
+
+#[test]
+fn a_red_test_run_is_judged_and_not_the_end() {
+    let project = Project::new();
+    project.done(&["run", FEATURE, "--param", "tests=echo 1 failed; exit 3"]);
+    let prompts = project.prompts();
+    let tester = prompts.iter().find(|prompt| prompt.contains("# Judge the test run")).expect("the tester was asked");
+    assert!(tester.contains("ended as `failed`, with exit\ncode 3.") && tester.contains("1 failed"), "{tester}");
+}
+
+#[test]
+fn the_feature_compiles_for_real_agents_too() {
+    let project = Project::new();
+    let mut files = texts(&project.root());
+    let offline = files.remove(FEATURE).expect("the spec is there");
+    // The `/-` moves from one provider to the other, as the spec's own comment says.
+    let real = offline.replace("\nprovider team", "\n@provider team").replace("\n/-provider", "\nprovider");
+    let real = real.replace("\n@provider", "\n/-provider");
+    assert_ne!(real, offline);
+    files.insert(FEATURE.to_owned(), real);
+    let compilation = compile(FEATURE, &files);
+    assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+    let plan = compilation.plan.expect("there is a plan");
+    let provider = plan.provider("team").expect("it has the provider");
+    let swarmc_plan::Connection::Exec { argv, .. } = &provider.connection else { panic!("{provider:?}") };
+    assert_eq!(argv[0], "claude");
+}
