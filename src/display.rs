@@ -4,7 +4,6 @@
 //! live lines stand below them: what runs, for how long, and how much is done. A stream that cannot be written any
 //! more (`| head`) is given up, and the run goes on.
 
-mod agents;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +17,6 @@ use std::time::Duration;
 use serde_json::json;
 use swarmc_plan::{Pipeline, Plan};
 use swarmc_runtime::{Event, Observer, Record, Status, StepId};
-
-use agents::Agents;
 
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
@@ -53,7 +50,6 @@ struct Screen {
     err: Sink,
     /// Where steps stand in the plan: their colour.
     order: HashMap<String, usize>,
-    agents: Agents,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
@@ -164,7 +160,6 @@ impl Screen {
             out,
             err,
             order,
-            agents: Agents::new(plan, pipeline),
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
             live,
@@ -235,16 +230,6 @@ impl Screen {
         if self.show.quiet {
             return;
         }
-        match is_err || self.show.json {
-            true => self.text(step, attempt, is_err, bytes),
-            false => {
-                let text = self.agents.decode(step, attempt, bytes);
-                self.text(step, attempt, is_err, &text);
-            }
-        }
-    }
-
-    fn text(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
         let key = (step.clone(), attempt, is_err);
         let mut buffer = self.pending.remove(&key).unwrap_or_default();
         buffer.extend_from_slice(bytes);
@@ -306,7 +291,6 @@ impl Screen {
 
     /// Passes on the lines that an attempt did not end.
     fn flush(&mut self, step: &StepId, attempt: u32) {
-        self.agents.ended(step, attempt);
         for is_err in [false, true] {
             let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
             let mut out = Vec::new();
