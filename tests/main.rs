@@ -4,6 +4,7 @@ mod agents;
 mod cases;
 mod cli;
 mod judge;
+mod kill;
 mod properties;
 mod specs;
 mod tidy;

@@ -28,6 +28,13 @@ pub(super) enum Judgement {
     GaveUp,
 }
 
+impl Judgement {
+    /// Whether the crate takes the document.
+    pub(super) fn is_accepted(&self) -> bool {
+        matches!(self, Self::Accepted(_))
+    }
+}
+
 /// Has the crate judge every document.
 pub(super) fn judge(documents: &[String]) -> Vec<Judgement> {
     let mut file = tempfile::NamedTempFile::new().expect("temporary files can be made");

@@ -5,13 +5,17 @@ use proptest::sample::select;
 
 /// A document.
 pub(super) fn document() -> impl Strategy<Value = String> {
-    (select(vec!["", "\u{FEFF}", "\n", "// first\n", "/* a */ "]), nodes(3))
+    (select(vec!["", "\u{FEFF}", "\n", "// first\n", "/* a */ "]), nodes(2))
         .prop_map(|(start, nodes)| start.to_owned() + &nodes)
 }
 
 fn nodes(depth: u32) -> BoxedStrategy<String> {
-    prop::collection::vec((between(), node(depth), terminator()), 0..4)
-        .prop_map(|nodes| nodes.into_iter().map(|(before, node, after)| before + &node + &after).collect())
+    prop::collection::vec((between(), node(depth), terminator()), 0..3)
+        .prop_map(|nodes| {
+            // The crate takes no `;` behind a node that is commented out.
+            let end = |node: &str, after: String| if node.starts_with("/-") { "\n".to_owned() } else { after };
+            nodes.into_iter().map(|(before, node, after)| format!("{before}{node}{}", end(&node, after))).collect()
+        })
         .boxed()
 }
 
@@ -24,7 +28,7 @@ fn node(depth: u32) -> BoxedStrategy<String> {
         let hidden = nodes(depth - 1).prop_map(|inner| format!(" /-{{\n{inner}}} {{ }}"));
         prop_oneof![4 => Just(String::new()), 4 => full, 1 => hidden].boxed()
     };
-    let entries = prop::collection::vec((space(), entry()), 0..4)
+    let entries = prop::collection::vec((space(), entry()), 0..3)
         .prop_map(|entries| entries.into_iter().map(|(space, entry)| space + &entry).collect::<String>());
     (dash, annotation(), string(), entries, block)
         .prop_map(|(dash, annotation, name, entries, block)| format!("{dash}{annotation}{name}{entries}{block}"))

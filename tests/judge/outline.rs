@@ -16,7 +16,7 @@ pub(super) fn of_tree(tree: &Tree) -> String {
 pub(super) fn normal(tree: &Tree) -> String {
     let mut outline = String::new();
     nodes(&tree.nodes, 0, &sorted, &mut outline);
-    outline.replace("{}\n", "\n")
+    outline.replace(" {}\n", "\n")
 }
 
 fn sorted(node: &Node) -> Vec<&Entry> {

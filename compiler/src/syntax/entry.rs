@@ -90,6 +90,10 @@ impl Parser<'_> {
             return name;
         }
         self.now.broken = true;
+        let forbidden = self.kind() == Some(TokenKind::Forbidden);
+        if forbidden {
+            self.forbidden();
+        }
         let ends = |kind: Option<TokenKind>| {
             use TokenKind::{CloseBrace, LineComment, Newline, OpenBrace, Semicolon};
             matches!(kind, None | Some(Newline | LineComment | Semicolon | OpenBrace | CloseBrace))
@@ -100,6 +104,9 @@ impl Parser<'_> {
         let closed = self.kind() == Some(TokenKind::CloseParen);
         if closed {
             self.bump();
+        }
+        if forbidden {
+            return name;
         }
         let span = if closed { self.span(open.start as usize, self.at) } else { open };
         self.problems.add(|| {
@@ -121,7 +128,7 @@ impl Parser<'_> {
             Some(TokenKind::Equals) => return self.lone_equals(node),
             Some(TokenKind::Stray) if self.written() == "[" => return self.open_list(),
             Some(TokenKind::Stray) if self.written() == "]" => return self.close_list(),
-            Some(TokenKind::Bare) if self.written().starts_with(',') && self.comma() => return,
+            Some(TokenKind::Bare) if self.written().starts_with(',') && self.comma(spaced) => return,
             _ => {}
         }
         let annotation = if self.kind() == Some(TokenKind::OpenParen) {
@@ -502,9 +509,8 @@ impl Parser<'_> {
     }
 
     /// A comma between values, perhaps with the next value directly behind it; whether that was all of the word.
-    fn comma(&mut self) -> bool {
+    fn comma(&mut self, spaced: bool) -> bool {
         let here = self.here();
-        let spaced = self.at > 0 && self.text.as_bytes()[self.at - 1].is_ascii_whitespace();
         if spaced {
             return self.spaced_comma(here);
         }

@@ -9,6 +9,7 @@ mod habit;
 mod lex;
 mod parse;
 mod problem;
+mod reparse;
 mod string;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ mod word;
 
 pub use parse::parse;
 pub use problem::{Fix, Problem, ProblemKind};
+pub use reparse::reparse;
 pub use text::{Form, Text};
 pub use token::{Token, TokenKind};
 pub use tree::{Block, Entry, Name, Node, Number, Tree, Value, ValueKind};

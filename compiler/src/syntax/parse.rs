@@ -12,7 +12,7 @@ use super::tree::{Block, Entry, Name, Node, Tree, ValueKind};
 use crate::source::{FileId, Span};
 
 /// The most bytes that a file may have.
-const MAX_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reads a document.
 pub fn parse(text: &str, file: FileId) -> Tree {
@@ -31,16 +31,10 @@ pub(super) fn parse_part(text: &str, file: FileId, from_start: bool) -> (Tree, b
     let lexed = lex::lex(text, from_start);
     if let Some(limit) = lexed.limit {
         let problem = too_deep(limit, file);
-        let tree = Tree {
-            nodes: Vec::new(),
-            problems: vec![problem],
-            tokens: lexed.tokens,
-            cuts: Vec::new(),
-            balanced: false,
-        };
+        let tree =
+            Tree { nodes: Vec::new(), problems: vec![problem], tokens: lexed.tokens, cuts: Vec::new(), local: false };
         return (tree, false);
     }
-    let closed = !lexed.saw_end;
     let mut parser = Parser::new(text, file, lexed);
     parser.run();
     let ends_whole = parser.cuts.last().is_some_and(|cut| cut.is_some_and(|cut| cut as usize == text.len()));
@@ -49,9 +43,9 @@ pub(super) fn parse_part(text: &str, file: FileId, from_start: bool) -> (Tree, b
         problems: parser.problems.sorted(),
         tokens: parser.tokens,
         cuts: parser.cuts,
-        balanced: parser.balanced,
+        local: parser.local,
     };
-    let independent = closed && ends_whole && tree.balanced;
+    let independent = ends_whole && tree.local;
     (tree, independent)
 }
 
@@ -60,7 +54,7 @@ fn unread(text: &str, problem: Problem) -> Tree {
     let end = u32::try_from(text.len()).unwrap_or(u32::MAX);
     let token = Token { kind: TokenKind::Forbidden, end, plain: false };
     let tokens = if text.is_empty() { Vec::new() } else { vec![token] };
-    Tree { nodes: Vec::new(), problems: vec![problem], tokens, cuts: Vec::new(), balanced: false }
+    Tree { nodes: Vec::new(), problems: vec![problem], tokens, cuts: Vec::new(), local: false }
 }
 
 fn too_large(text: &str, file: FileId) -> Problem {
@@ -122,7 +116,8 @@ pub(super) struct Parser<'t> {
     /// How many `{` without `}` and `}` without `{` are still to be found.
     unclosed: u32,
     surplus: u32,
-    balanced: bool,
+    /// Whether nothing so far depends on what stands far away.
+    local: bool,
     /// What is known of the node being read.
     pub(super) now: Now,
 }
@@ -186,7 +181,7 @@ enum Step {
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str, file: FileId, lexed: Lexed) -> Self {
-        let Lexed { tokens, unclosed, surplus, .. } = lexed;
+        let Lexed { tokens, unclosed, surplus, saw_end, .. } = lexed;
         Self {
             text,
             file,
@@ -206,7 +201,7 @@ impl<'t> Parser<'t> {
             breaks: 0,
             unclosed,
             surplus,
-            balanced: unclosed == 0 && surplus == 0,
+            local: unclosed == 0 && surplus == 0 && !saw_end,
             now: Now::default(),
         }
     }
@@ -579,6 +574,7 @@ impl<'t> Parser<'t> {
 
     /// A `{` where a node should start: the block of the node on the line before, or of none.
     fn orphan_block(&mut self, hidden: bool) -> Option<Step> {
+        self.local = false;
         let here = self.here();
         let earlier = self.nodes.last().is_some_and(|node| node.children.is_none() && !node.broken) && !hidden;
         let before = self.tokens[..self.index].iter().rev().map(|token| token.kind);

@@ -50,7 +50,7 @@ pub struct Fix {
 }
 
 /// How many problems are reported for a file.
-const MAX_PROBLEMS: usize = 100;
+pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// The problems found so far; past a number they are no longer even described.
 #[derive(Default)]
@@ -62,11 +62,6 @@ impl Problems {
         if self.0.len() < MAX_PROBLEMS {
             self.0.push(describe());
         }
-    }
-
-    /// Whether there is no room for a further one.
-    pub(super) fn is_full(&self) -> bool {
-        self.0.len() >= MAX_PROBLEMS
     }
 
     /// The problems by place.

@@ -83,8 +83,8 @@ impl Text {
     }
 
     /// Moves the text within its file.
-    pub(super) fn shift(&mut self, span: Span) {
-        self.span = span;
+    pub(super) fn move_by(&mut self, shift: impl FnOnce(&mut Span)) {
+        shift(&mut self.span);
     }
 
     /// Where a byte of the value comes from, and where the source goes on after it.

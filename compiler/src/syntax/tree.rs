@@ -20,8 +20,8 @@ pub struct Tree {
     /// For each top-level node the offset after the line break that ends its last line, if nothing else follows it there:
     /// a place where a parse may start afresh.
     pub(super) cuts: Vec<Option<u32>>,
-    /// Whether every brace has its partner.
-    pub(super) balanced: bool,
+    /// Whether every part was read without regard to what stands far from it: braces match, and nothing lacks its end.
+    pub(super) local: bool,
 }
 
 /// A node: `(annotation)name entries { children }`.

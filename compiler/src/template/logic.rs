@@ -217,7 +217,8 @@ impl<'a> Walk<'a, '_, '_> {
     fn bind(&mut self, target: &'a Expr<'a>) {
         match target {
             Expr::Var(var) => {
-                if Root::find(var.id).is_some() {
+                // `directive` is how the runtime reaches the directives of a text.
+                if Root::find(var.id).is_some() || var.id == "directive" {
                     self.problems.push(
                         template_error(range(var.span()), format!("`{}` is taken", var.id), "a name of the language")
                             .help("choose another name"),

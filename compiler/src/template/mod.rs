@@ -45,8 +45,8 @@ pub(crate) struct Template {
 pub(crate) enum Part {
     /// Text as it stands.
     Text(Range<usize>),
-    /// The `\` of `\<<`: gives nothing.
-    Escape(Range<usize>),
+    /// The `\` of `\<<`, one byte: gives nothing.
+    Escape,
     /// `<<…>>`, or its older notation.
     Directive(Directive),
     /// `{{…}}`, `{%…%}`, `{#…#}` or a whole raw region, delimiters included.

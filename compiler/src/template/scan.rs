@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
     fn directive(&mut self, here: usize) -> usize {
         if here > self.covered && self.text.as_bytes()[here - 1] == b'\\' {
             self.cover(here - 1);
-            self.parts.push(Part::Escape(here - 1..here));
+            self.parts.push(Part::Escape);
             self.covered = here;
             return here + 2;
         }

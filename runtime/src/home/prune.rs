@@ -113,3 +113,71 @@ fn size(path: &Path) -> u64 {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Lock;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path().join("home"));
+        (folder, home)
+    }
+
+    /// A run that never got far, with an output of ten bytes.
+    fn run(home: &Home) -> String {
+        let folder = home.create().unwrap();
+        std::fs::create_dir_all(&folder.outputs).unwrap();
+        std::fs::write(folder.outputs.join("task.txt"), "0123456789").unwrap();
+        folder.id
+    }
+
+    fn prune(runs: &[&str]) -> Prune {
+        let runs = runs.iter().map(|run| (*run).to_owned()).collect();
+        Prune { runs, older_than: Duration::ZERO, outputs: false, dry_run: false }
+    }
+
+    #[test]
+    fn a_run_that_could_be_resumed_goes_only_by_name_and_a_running_one_never() {
+        let (_folder, home) = home();
+        let id = run(&home);
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let kept = Pruned { runs: Vec::new(), kept: vec![id.clone()] };
+        assert_eq!(home.prune(&prune(&[]), later).unwrap(), kept);
+        let lock = Lock::take(&home.find(&id).unwrap()).unwrap();
+        assert!(matches!(home.prune(&prune(&[&id]), later), Err(RunError::Busy { .. })));
+        assert_eq!(home.prune(&prune(&[]), later).unwrap(), Pruned::default());
+        drop(lock);
+        let dry = Prune { dry_run: true, outputs: true, ..prune(&[&id]) };
+        let expected = Pruned { runs: vec![PrunedRun { id: id.clone(), bytes: 10 }], kept: Vec::new() };
+        assert_eq!(home.prune(&dry, later).unwrap(), expected);
+        assert!(home.find(&id).unwrap().outputs.exists());
+        assert_eq!(home.prune(&Prune { dry_run: false, ..dry }, later).unwrap(), expected);
+        assert!(!home.find(&id).unwrap().outputs.exists(), "only its outputs are gone");
+        home.prune(&prune(&["last"]), later).unwrap();
+        assert!(matches!(home.find(&id), Err(RunError::UnknownRun { .. })));
+    }
+
+    #[test]
+    fn outputs_without_a_run_go_with_age() {
+        let (_folder, home) = home();
+        let orphan = home.root.join("outputs/20200101-000000-2222");
+        std::fs::create_dir_all(&orphan).unwrap();
+        let old = Prune { older_than: Duration::from_secs(7 * 86_400), ..prune(&[]) };
+        assert_eq!(home.prune(&old, SystemTime::now()).unwrap(), Pruned::default());
+        let later = SystemTime::now() + Duration::from_secs(8 * 86_400);
+        assert_eq!(home.prune(&old, later).unwrap().runs.len(), 1);
+        assert!(!orphan.exists());
+    }
+
+    #[test]
+    fn runs_are_found_by_a_beginning_that_only_one_has() {
+        let (_folder, home) = home();
+        let ids = [run(&home), run(&home)];
+        assert_eq!(home.find(&ids[0]).unwrap().id, ids[0]);
+        assert!(matches!(home.find("2"), Err(RunError::AmbiguousRun { candidates, .. }) if candidates.len() == 2));
+        assert!(matches!(home.find(""), Err(RunError::UnknownRun { .. })));
+        assert!(matches!(home.find("../x"), Err(RunError::UnknownRun { .. })));
+    }
+}

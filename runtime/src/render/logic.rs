@@ -80,6 +80,11 @@ impl<'a> Source<'a> {
                 Segment::Text(text) => source.text.push_str(text),
                 Segment::Directive(directive) => {
                     source.places.push((line, &directive.origin));
+                    // A brace of the text must not join those of the call.
+                    if source.text.ends_with('{') {
+                        source.text.pop();
+                        source.text.push_str("{{ '{' }}");
+                    }
                     source.text.push_str(&format!("{{{{ directive({directives}) }}}}"));
                     directives += 1;
                 }

@@ -208,6 +208,18 @@ fn logic_reads_the_same_values_with_underscores_for_dashes() {
 }
 
 #[test]
+fn braces_around_a_directive_stay_text() {
+    let segments = vec![
+        logic("{% if true %}"),
+        text("{\"plan\": {"),
+        directive(DirectiveKind::Output, "record.legs", false, &[]),
+        text("}}"),
+        logic("{% endif %}"),
+    ];
+    assert_eq!(render(segments, &world()).unwrap(), "{\"plan\": {4}}");
+}
+
+#[test]
 fn undefined_is_an_error_at_its_place_and_a_directive_in_a_dead_branch_is_none() {
     let error = render(vec![text("one\ntwo "), logic("{{ output.unit_tests }}")], &world()).unwrap_err();
     assert!(error.starts_with("prompts/coder.md:4:1: "), "{error}");

@@ -12,7 +12,7 @@ use super::run::{Run, same};
 use crate::{Event, State, decide};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_run_ends_as_the_rules_say(pipeline in timeless(), world in worlds()) {

@@ -1,7 +1,7 @@
 //! The scheduling rules, each a table: what happened, and what is to be done now.
 //!
 //! Events are `STEP started N`, `STEP ended N`, `STEP failed N`, `STEP cancelled N`, `STEP done` (started and ended,
-//! first attempt), `STEP broken` (started and failed, first attempt), `STEP skipped`, `STEP holds`, `STEP fails-when`,
+//! first attempt), `STEP broken` (started and failed, first attempt), `STEP skipped`, `STEP dropped` (by `fail-fast`), `STEP holds`, `STEP fails-when`,
 //! `STEP errs`, `round holds`, `round fails`, `stop requested`, `resumed` and `at MS`; a step of another round and
 //! instance is `STEP/ROUND/INSTANCE`, a round likewise.
 
@@ -76,6 +76,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
         (_, "done") => vec![started, ended(None)],
         (_, "broken") => vec![started, ended(Some(Failure::Exit))],
         (_, "skipped") => vec![Event::StepSkipped { step, reason: SkipReason::When }],
+        (_, "dropped") => vec![Event::StepSkipped { step, reason: SkipReason::FailFast }],
         (_, "holds") => vec![Event::ConditionJudged { step, holds: true, error: None }],
         (_, "fails-when") => vec![Event::ConditionJudged { step, holds: false, error: None }],
         (_, "errs") => vec![Event::ConditionJudged { step, holds: false, error: Some("no such field".to_owned()) }],
@@ -299,8 +300,11 @@ fn fail_fast_reaches_the_other_instances() {
     fast.parallelism = 2;
     check(fast.clone(), "a done, a/1/2 broken", "skip b/1/2 (a failed)");
     check(fast.clone(), "a/1/2 broken, a done", "skip b (fail-fast)");
-    let (state, _) = play(fast, "a/1/2 broken, b/1/2 skipped, a done");
+    let (state, _) = play(fast.clone(), "a/1/2 broken, b/1/2 skipped, a done");
     assert_eq!((state.end(1), state.end(2)), (None, Some(crate::End::Unhandled)));
+    let (state, _) = play(fast.clone(), "a/1/2 broken, a done, b dropped");
+    assert_eq!(state.end(1), Some(crate::End::Cut));
+    check(fast, "a started 1, a/1/2 broken, resumed", "skip b/1/2 (a failed), start a 1");
 }
 
 // Rounds.
@@ -365,7 +369,7 @@ fn a_round_that_was_cut_does_not_count_against_a_later_one() {
     going.fail_fast = true;
     going.parallelism = 2;
     going.concurrency = Some(1);
-    let first = "a broken, b skipped, round fails, a/1/2 broken, b/1/2 skipped, round/1/2 fails";
+    let first = "a broken, b dropped, round fails, a/1/2 broken, b/1/2 dropped, round/1/2 fails";
     let (state, _) = play(going, &format!("{first}, a/2 done, b/2 done, a/2/2 broken, round/2 holds"));
     assert_eq!((state.end(1), state.end(2)), (Some(crate::End::Succeeded), None));
 }
@@ -451,6 +455,8 @@ fn a_stop_says_how_its_pipeline_ends_unless_a_failure_came_first() {
     check(pipeline("a \n s stop < a:failure"), "a broken, s done", "finish succeeded");
     let steps = "a \n b \n s stop < b";
     check(pipeline(steps), "a started 1, b done, s done, a failed 1", "finish succeeded");
+    check(pipeline("s stop \n t stop=failure"), "s done, t done", "finish succeeded");
+    check(pipeline("s stop \n a when"), "s done, a errs", "skip a (stopped by s)");
     let mut rounds = repeated("a \n s stop < a", 5);
     rounds.result = vec!["s".to_owned()];
     check(rounds.clone(), "a done, s done", "finish succeeded");

@@ -147,6 +147,7 @@ fn names_that_nothing_defines_are_reported() {
         &["SW209 at \"a\": `a` is not set on every way here"],
     );
     check_problems("{% set output = 1 %}", &["SW209 at \"output\": `output` is taken"]);
+    check_problems("{% set directive = 1 %}", &["SW209 at \"directive\": `directive` is taken"]);
     check_reads("{% if param.x %}{% set a = 1 %}{% else %}{% set a = 2 %}{% endif %}{{ a }}", "param.x");
 }
 

@@ -42,7 +42,7 @@ fn check_condition_problems(text: &str, expected: &[&str]) {
 fn parts(text: &str) -> String {
     let show = |part: &Part| match part {
         Part::Text(range) => format!("{:?}", &text[range.clone()]),
-        Part::Escape(range) => text[range.clone()].to_owned(),
+        Part::Escape => "\\".to_owned(),
         Part::Logic(range) => text[range.clone()].to_owned(),
         Part::Directive(directive) => {
             let fields = directive.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
