@@ -94,7 +94,13 @@ fn totals(ledger: &Ledger, now: u64) -> String {
         let _ = write!(text, "round {} of at most {}: ", ledger.round(), ledger.rounds);
     }
     let _ = write!(text, "{} done", counts.succeeded);
-    for (count, word) in [(counts.failed, "failed"), (counts.skipped, "skipped"), (counts.running, "running")] {
+    let others = [
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+        (counts.running, "running"),
+    ];
+    for (count, word) in others {
         if count > 0 {
             let _ = write!(text, ", {count} {word}");
         }
