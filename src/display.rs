@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::Pipeline;
 use swarmc_runtime::{Event, Observer, Record, Status, StepId};
 
 use crate::args::Show;
@@ -66,9 +66,9 @@ struct Sink {
 
 impl Display {
     /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
-    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
+    pub(crate) fn new(pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
         let live = (!show.quiet && !show.json && Stream::Err.is_live()).then(Live::new);
-        let screen = Screen::new(plan, pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
+        let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),
             done: Arc::default(),
@@ -143,14 +143,7 @@ impl Observer for Display {
 }
 
 impl Screen {
-    fn new(
-        plan: &Plan,
-        pipeline: &Pipeline,
-        ledger: Ledger,
-        show: Show,
-        [out, err]: [Sink; 2],
-        live: Option<Live>,
-    ) -> Screen {
+    fn new(pipeline: &Pipeline, ledger: Ledger, show: Show, [out, err]: [Sink; 2], live: Option<Live>) -> Screen {
         let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
         let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();

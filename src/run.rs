@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     };
     let home = home()?;
     let ledger = Ledger::new(pipeline, args.task.as_deref());
-    let display = Display::new(plan, pipeline, ledger, args.show);
+    let display = Display::new(pipeline, ledger, args.show);
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())
     })
@@ -55,7 +55,7 @@ pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     let folder = find(&home, name, "can be resumed", |run| run.state == RunningState::Resumable)?;
     let past = Past::read(&folder)?;
     secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
-    let display = Display::new(&past.plan, past.pipeline(), past.ledger(), args.show);
+    let display = Display::new(past.pipeline(), past.ledger(), args.show);
     watched(&home, past.pipeline(), display, args.show, |control, display| {
         swarmc_runtime::resume(&home, &folder.id, environment(), control, display.observer())
     })
