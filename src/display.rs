@@ -4,7 +4,6 @@
 //! live lines stand below them: what runs, for how long, and how much is done. A stream that cannot be written any
 //! more (`| head`) is given up, and the run goes on.
 
-mod agents;
 #[cfg(test)]
 mod tests;
 
@@ -16,10 +15,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::Pipeline;
 use swarmc_runtime::{Event, Observer, Record, Status, StepId};
-
-use agents::Agents;
 
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
@@ -53,7 +50,6 @@ struct Screen {
     err: Sink,
     /// Where steps stand in the plan: their colour.
     order: HashMap<String, usize>,
-    agents: Agents,
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
@@ -70,9 +66,9 @@ struct Sink {
 
 impl Display {
     /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
-    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
+    pub(crate) fn new(pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
         let live = (!show.quiet && !show.json && Stream::Err.is_live()).then(Live::new);
-        let screen = Screen::new(plan, pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
+        let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),
             done: Arc::default(),
@@ -147,14 +143,7 @@ impl Observer for Display {
 }
 
 impl Screen {
-    fn new(
-        plan: &Plan,
-        pipeline: &Pipeline,
-        ledger: Ledger,
-        show: Show,
-        [out, err]: [Sink; 2],
-        live: Option<Live>,
-    ) -> Screen {
+    fn new(pipeline: &Pipeline, ledger: Ledger, show: Show, [out, err]: [Sink; 2], live: Option<Live>) -> Screen {
         let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
         let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();
@@ -164,7 +153,6 @@ impl Screen {
             out,
             err,
             order,
-            agents: Agents::new(plan, pipeline),
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
             live,
@@ -235,16 +223,6 @@ impl Screen {
         if self.show.quiet {
             return;
         }
-        match is_err || self.show.json {
-            true => self.text(step, attempt, is_err, bytes),
-            false => {
-                let text = self.agents.decode(step, attempt, bytes);
-                self.text(step, attempt, is_err, &text);
-            }
-        }
-    }
-
-    fn text(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
         let key = (step.clone(), attempt, is_err);
         let mut buffer = self.pending.remove(&key).unwrap_or_default();
         buffer.extend_from_slice(bytes);
@@ -306,7 +284,6 @@ impl Screen {
 
     /// Passes on the lines that an attempt did not end.
     fn flush(&mut self, step: &StepId, attempt: u32) {
-        self.agents.ended(step, attempt);
         for is_err in [false, true] {
             let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
             let mut out = Vec::new();

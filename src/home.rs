@@ -46,8 +46,8 @@ pub(crate) fn word(state: RunningState) -> &'static str {
 pub(crate) struct Past {
     pub(crate) plan: Plan,
     pub(crate) records: Vec<Record>,
+    pub(crate) task: Option<String>,
     pipeline: String,
-    task: Option<String>,
 }
 
 impl Past {

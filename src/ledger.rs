@@ -72,6 +72,7 @@ pub(crate) struct Counts {
     pub(crate) succeeded: usize,
     pub(crate) failed: usize,
     pub(crate) skipped: usize,
+    pub(crate) cancelled: usize,
     pub(crate) running: usize,
 }
 
@@ -203,7 +204,8 @@ impl Ledger {
                 RowState::Running | RowState::Waiting => counts.running += 1,
                 RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
                 RowState::Ended(Status::Failed) => counts.failed += 1,
-                RowState::Ended(Status::Skipped) | RowState::Cancelled => counts.skipped += 1,
+                RowState::Ended(Status::Skipped) => counts.skipped += 1,
+                RowState::Cancelled => counts.cancelled += 1,
             }
         }
         counts

@@ -49,8 +49,9 @@ impl Live {
         let open: Vec<&Row> = ledger.open().collect();
         // One row too many is shown rather than counted.
         let shown = if open.len() == most + 1 { most + 1 } else { most };
+        let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
         for row in open.iter().take(shown) {
-            let text = task(ledger, row, now);
+            let text = task(ledger, row, width, now);
             self.line(&mut out, columns, &text, |text| format!("{} {text}", paint.cyan(spinner)));
         }
         if open.len() > shown {
@@ -76,8 +77,8 @@ impl Live {
     }
 }
 
-fn task(ledger: &Ledger, row: &Row, now: u64) -> String {
-    let mut text = format!("{}  {}", ledger.label(&row.step), duration(row.elapsed(now)));
+fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
+    let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), duration(row.elapsed(now)));
     if row.state == RowState::Waiting {
         let _ = write!(text, "  attempt {} failed, next one soon", row.attempt);
     } else if row.attempt > 1 {
@@ -93,7 +94,13 @@ fn totals(ledger: &Ledger, now: u64) -> String {
         let _ = write!(text, "round {} of at most {}: ", ledger.round(), ledger.rounds);
     }
     let _ = write!(text, "{} done", counts.succeeded);
-    for (count, word) in [(counts.failed, "failed"), (counts.skipped, "skipped"), (counts.running, "running")] {
+    let others = [
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+        (counts.running, "running"),
+    ];
+    for (count, word) in others {
         if count > 0 {
             let _ = write!(text, ", {count} {word}");
         }
@@ -101,4 +108,27 @@ fn totals(ledger: &Ledger, now: u64) -> String {
     let elapsed = std::time::Duration::from_millis(now.saturating_sub(ledger.started_ms));
     let _ = write!(text, " of {}, {}", ledger.total, duration(elapsed));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_a_narrower_terminal_wrapped_are_taken_away_too() {
+        let mut live = Live { drawn: vec![30, 80, 0] };
+        assert_eq!(live.clear(40), "\x1b[4A\r\x1b[J");
+        assert_eq!(live.clear(40), "");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for columns in [0, 1, 4, 20, 200] {
+            let mut live = Live::new();
+            let mut out = String::new();
+            live.line(&mut out, columns, &"é".repeat(100), |text| format!("  {text}"));
+            assert!(live.drawn[0] < columns.max(4), "{columns}: {out}");
+            assert_eq!(out.trim_end().chars().count().max(2), live.drawn[0]);
+        }
+    }
 }

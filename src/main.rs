@@ -59,8 +59,16 @@ fn main() -> ExitCode {
 /// Says what went wrong with the environment or the arguments.
 fn fail(error: &miette::Report) -> Exit {
     let paint = terminal::Stream::Err.paint();
-    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
-    let mut text = format!("{} {}\n", paint.red("error:"), terminal::printable(&chain.join(": ")));
+    let mut message = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        // Some errors tell their cause themselves.
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    let mut text = format!("{} {}", paint.red("error:"), summary::lines(&message));
     if let Some(help) = error.help() {
         text.push_str(&format!("  {} {help}\n", paint.cyan("help:")));
     }

@@ -31,18 +31,19 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let current = std::env::current_dir().into_diagnostic()?;
     let given = params::given(&args.param, args.params.as_deref())?;
     let params = params::resolve(plan.params.iter().chain(&pipeline.params), &given, &current)?;
-    secrets(plan, pipeline)?;
+    let scope = scope(pipeline, args.task.as_deref());
+    secrets(plan, &scope)?;
     let options = Options {
         pipeline: Some(pipeline.name.clone()),
         task: args.task.clone(),
         params,
-        stdin: stdin(plan, pipeline)?,
+        stdin: stdin(plan, &scope)?,
         workspace: workspace(args, loaded.workspace)?,
         environment: environment(),
     };
     let home = home()?;
     let ledger = Ledger::new(pipeline, args.task.as_deref());
-    let display = Display::new(plan, pipeline, ledger, args.show);
+    let display = Display::new(pipeline, ledger, args.show);
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())
     })
@@ -53,8 +54,8 @@ pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     let name = args.run.as_deref();
     let folder = find(&home, name, "can be resumed", |run| run.state == RunningState::Resumable)?;
     let past = Past::read(&folder)?;
-    secrets(&past.plan, past.pipeline())?;
-    let display = Display::new(&past.plan, past.pipeline(), past.ledger(), args.show);
+    secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
+    let display = Display::new(past.pipeline(), past.ledger(), args.show);
     watched(&home, past.pipeline(), display, args.show, |control, display| {
         swarmc_runtime::resume(&home, &folder.id, environment(), control, display.observer())
     })
@@ -86,6 +87,16 @@ fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()
         None => did_you_mean(task, pipeline.steps.iter().map(|step| step.name.as_str())),
     };
     Err(miette!(help = help, "pipeline `{}` has no task `{task}`", pipeline.name))
+}
+
+/// The pipeline as far as it runs: with one task alone, nothing else needs to be there.
+fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
+    let mut scope = pipeline.clone();
+    if let Some(task) = task {
+        scope.steps.retain(|step| step.name == task);
+        scope.iteration.until.clear();
+    }
+    scope
 }
 
 /// Refuses a run whose processes would miss a secret.

@@ -289,6 +289,14 @@ fn a_finished_run_can_be_read_and_cleared_away() {
 }
 
 #[test]
+fn one_task_runs_outside_its_pipeline() {
+    let place = Place::new(TWO);
+    let run = place.swarmc(&["run", "flow.kdl", "--task", "second"]);
+    let run = run.expect(0, &["(No output available from task \"first\")"], &["task second of pipeline main"]);
+    assert!(!run.err.contains("first: started"), "{run:#?}");
+}
+
+#[test]
 fn a_plan_is_shown_written_and_run() {
     let place = Place::new(TWO);
     place.swarmc(&["plan", "flow.kdl"]).expect(
@@ -340,6 +348,7 @@ fn the_rest_answers() {
 fn a_home_that_cannot_be_written_is_named() {
     let place = Place::new(TWO);
     fs::write(place.home(), "a file").expect("a file can be written");
-    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot create", "home"]);
+    let refused = place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot create", "home"]);
+    assert_eq!(refused.err.matches("os error").count(), 1, "{refused:#?}");
     place.swarmc(&["doctor"]).expect(2, &["cannot be kept"], &[]);
 }

@@ -46,7 +46,11 @@ impl Codex {
     fn item(&mut self, item: Json<'_>, completed: bool, sink: &mut Sink<'_>) {
         let Some(kind) = item.get("type").text() else { return };
         match kind.as_str() {
-            "agent_message" if completed => sink.answer(item.get("text").text().unwrap_or_default()),
+            "agent_message" if completed => {
+                let text = item.get("text").text().unwrap_or_default();
+                sink.said(&text);
+                sink.answer(text);
+            }
             // An item of this type is a warning (an unknown model, say), not the end of anything.
             "agent_message" | "reasoning" | "todo_list" | "error" => {}
             tool => {

@@ -6,8 +6,8 @@ use crate::Usage;
 
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
-    /// Whether the message whose pieces come in is still the same.
-    speaking: bool,
+    /// The message whose pieces come in: whether its last piece ended a line. None between messages.
+    speaking: Option<bool>,
 }
 
 impl Gemini {
@@ -17,7 +17,9 @@ impl Gemini {
             self.message(event, sink);
             return;
         }
-        self.speaking = false;
+        if self.speaking.take() == Some(false) {
+            sink.piece("\n");
+        }
         if kind.is("init") {
             sink.session(event.get("session_id").text());
         } else if kind.is("tool_use") {
@@ -40,8 +42,12 @@ impl Gemini {
     fn message(&mut self, event: Json<'_>, sink: &mut Sink<'_>) {
         sink.working();
         let text = event.get("content").text().unwrap_or_default();
-        let more = std::mem::replace(&mut self.speaking, true) && event.get("delta").is_true();
-        if more {
+        if text.is_empty() {
+            return;
+        }
+        sink.piece(&text);
+        let first = self.speaking.replace(text.ends_with('\n')).is_none();
+        if !first && event.get("delta").is_true() {
             sink.answer_more(&text);
         } else {
             sink.answer(text);

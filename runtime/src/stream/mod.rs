@@ -35,7 +35,8 @@ pub const ANSWER_LIMIT: usize = 16 << 20;
 pub enum Item<'a> {
     /// Bytes of the answer itself; of the formats `text` and `json` only, whose output is exactly these.
     Output(&'a [u8]),
-    /// A piece of what the agent says on its way, for display.
+    /// A piece of what the agent says on its way, for display: one after the other they are whole lines, and every
+    /// message ends with a newline.
     Said(&'a str),
     /// The agent uses a tool of this name, for display.
     Tool(&'a str),
@@ -148,7 +149,7 @@ impl Decoder {
         if !turn.reported {
             turn.report.failure = Some(turn.unfinished(lines.skipped()));
         }
-        turn.report.text = turn.report.text.map(turn::tail);
+        turn.report.text.iter_mut().for_each(turn::cut);
         turn.report
     }
 }

@@ -36,6 +36,7 @@ impl Opencode {
         if text.is_empty() {
             return;
         }
+        sink.said(&text);
         if message.is_some() && message == self.message {
             sink.answer_more("\n");
             sink.answer_more(&text);

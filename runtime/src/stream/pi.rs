@@ -42,6 +42,7 @@ impl Pi {
                 text.push_str(&block.get("text").text().unwrap_or_default());
             }
         });
+        sink.said(&text);
         sink.answer(text);
         sink.usage_more(usage(message.get("usage")));
         self.stop = message.get("stopReason").text();

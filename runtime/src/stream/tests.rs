@@ -193,7 +193,35 @@ fn words_of_sub_agents_are_not_the_answer() {
     );
     let (items, report) = read(Format::ClaudeStreamJson, lines);
     assert_eq!(report.text.as_deref(), Some("mine"));
-    assert_eq!(items, [r#"Said("mine")"#, "Reported"]);
+    assert_eq!(items, [r#"Said("mine\n")"#, "Reported"]);
+}
+
+#[test]
+fn what_an_agent_says_is_shown_in_whole_lines() {
+    let said = |format, sample: &str| {
+        let mut said = String::new();
+        let mut decoder = Decoder::new(format);
+        decoder.feed(sample.as_bytes(), &mut |item| match item {
+            Item::Said(text) => said.push_str(text),
+            Item::Tool(name) => said.push_str(&format!("[{name}]\n")),
+            _ => {}
+        });
+        said
+    };
+    let gemini = said(Format::GeminiStreamJson, sample!("gemini"));
+    assert_eq!(gemini, "I will look. \n[run_shell_command]\nAll is well.\n");
+    assert_eq!(said(Format::PiJson, sample!("pi")), "[bash]\nYou said 41 bytes; all is well.\n");
+    assert_eq!(said(Format::OpencodeJson, sample!("opencode")), "[bash]\nYou said 60 bytes; all is well.\n");
+}
+
+#[test]
+fn texts_of_one_message_are_one_answer() {
+    let part = |message: &str, text: &str| {
+        format!("{{\"type\":\"text\",\"part\":{{\"messageID\":\"{message}\",\"text\":\"{text}\"}}}}\n")
+    };
+    let lines = part("m1", "On it.") + &part("m2", "One.") + &part("m2", "Two.");
+    let (_, report) = read(Format::OpencodeJson, &lines);
+    assert_eq!(report.text.as_deref(), Some("One.\nTwo."));
 }
 
 #[test]
@@ -202,7 +230,7 @@ fn what_is_no_event_is_skipped_and_bytes_that_are_no_text_are_replaced() {
     bytes.extend(b"{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"a\xffb\"}}\r\n");
     bytes.extend(b"{\"type\":\"turn.completed\"}");
     let (items, report) = decode(Decoder::new(Format::CodexJsonl), [&*bytes]);
-    assert_eq!(items, ["Said(\"a\u{fffd}b\")", "Reported"]);
+    assert_eq!(items, ["Said(\"a\u{fffd}b\\n\")", "Reported"]);
     assert_eq!(report, Report { text: Some("a\u{fffd}b".to_owned()), ..Report::default() });
 }
 

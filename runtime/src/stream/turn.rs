@@ -34,35 +34,42 @@ pub(super) struct Sink<'s> {
 }
 
 impl Sink<'_> {
-    /// Something worth showing, but not the answer.
+    /// A whole message, for display.
     pub(super) fn said(&mut self, text: &str) {
+        match text.ends_with('\n') {
+            _ if text.is_empty() => {}
+            true => (self.emit)(Item::Said(text)),
+            false => (self.emit)(Item::Said(&format!("{text}\n"))),
+        }
+    }
+
+    /// A piece of a message, for display.
+    pub(super) fn piece(&mut self, text: &str) {
         if !text.is_empty() {
             (self.emit)(Item::Said(text));
         }
     }
 
-    /// A message that is the answer, unless a later one takes its place; an empty one does not.
+    /// A text that is the answer, unless a later one takes its place; an empty one does not.
     pub(super) fn answer(&mut self, text: String) {
         if !text.is_empty() {
-            (self.emit)(Item::Said(&text));
-            self.settle(text);
+            self.turn.report.text = Some(text);
         }
     }
 
-    /// The answer itself, which was said before.
-    pub(super) fn settle(&mut self, text: String) {
+    /// More of the text that is the answer.
+    pub(super) fn answer_more(&mut self, more: &str) {
+        let text = self.turn.report.text.get_or_insert_default();
+        text.push_str(more);
         // Cut seldom, so that an answer in small pieces does not move its whole text at each of them.
-        self.turn.report.text = Some(if text.len() > 2 * ANSWER_LIMIT { tail(text) } else { text });
+        if text.len() > 2 * ANSWER_LIMIT {
+            cut(text);
+        }
     }
 
-    /// One more piece of the message that is the answer.
-    pub(super) fn answer_more(&mut self, piece: &str) {
-        if !piece.is_empty() {
-            (self.emit)(Item::Said(piece));
-            let mut text = self.turn.report.text.take().unwrap_or_default();
-            text.push_str(piece);
-            self.settle(text);
-        }
+    /// The answer itself, even if it is empty.
+    pub(super) fn settle(&mut self, text: String) {
+        self.turn.report.text = Some(text);
     }
 
     pub(super) fn tool(&mut self, name: &str) {
@@ -145,11 +152,10 @@ pub(super) fn sum(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// The end of a text that is too long to keep.
-pub(super) fn tail(mut text: String) -> String {
+/// Keeps the end of an answer that is too long.
+pub(super) fn cut(text: &mut String) {
     if text.len() > ANSWER_LIMIT {
         let start = text.ceil_char_boundary(text.len() - ANSWER_LIMIT);
         text.drain(..start);
     }
-    text
 }
