@@ -299,17 +299,20 @@ impl Lexer<'_> {
                 None => self.open_lines(),
             };
         }
-        let line_end = chars::line_end(self.text, quote);
         let mut at = quote + 1;
-        while let Some(found) = memchr(b'"', &self.bytes[at..line_end]) {
-            at += found + 1;
-            let count = self.bytes[at..line_end].iter().take(hashes).take_while(|&&byte| byte == b'#').count();
+        loop {
+            // Only up to the next quote, as a line may hold any number of strings.
+            let found = memchr(b'"', &self.bytes[at..]).map(|found| at + found);
+            let stretch = found.unwrap_or(self.bytes.len());
+            let line_end = chars::line_end(&self.text[..stretch], at);
+            let Some(found) = found.filter(|_| line_end == stretch) else { return self.without_end(line_end) };
+            at = found + 1;
+            let count = self.bytes[at..].iter().take(hashes).take_while(|&&byte| byte == b'#').count();
             if count == hashes {
                 return self.push(TokenKind::Raw, at + hashes);
             }
             at += count;
         }
-        self.without_end(line_end);
     }
 
     /// The offset after the first `quotes` with `hashes` times `#` behind.

@@ -384,9 +384,7 @@ impl<'t> Parser<'t> {
                     }
                 }
                 TokenKind::OpenBrace => {
-                    if let Some(step) = self.orphan_block(dash.take().is_some()) {
-                        return step;
-                    }
+                    self.orphan_block(dash.take().is_some());
                 }
                 TokenKind::Semicolon | TokenKind::CloseParen | TokenKind::Equals => self.stray_between(),
                 TokenKind::Stray if self.written() == "]" => self.stray_between(),
@@ -458,6 +456,8 @@ impl<'t> Parser<'t> {
     }
 
     fn hash_comment(&mut self) {
+        // Braces on this line were counted, and are not braces here.
+        self.local = false;
         let here = self.here();
         self.problems.add(|| {
             let mark = Span { end: here.start + 1, ..here };
@@ -501,6 +501,7 @@ impl<'t> Parser<'t> {
 
     /// A run of `}` that close nothing.
     fn stray_close(&mut self) {
+        self.local = false;
         let start = self.at;
         let mut count = 0;
         while self.kind() == Some(TokenKind::CloseBrace) && (count == 0 || self.stack.is_empty()) {
@@ -562,6 +563,7 @@ impl<'t> Parser<'t> {
     }
 
     fn unclosed_block(&mut self, node: &Node, open: Span, indent: usize) {
+        self.local = false;
         let place = self.span(self.last, self.last);
         let name = headline(node);
         self.problems.add(|| {
@@ -573,7 +575,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A `{` where a node should start: the block of the node on the line before, or of none.
-    fn orphan_block(&mut self, hidden: bool) -> Option<Step> {
+    fn orphan_block(&mut self, hidden: bool) {
         self.local = false;
         let here = self.here();
         let earlier = self.nodes.last().is_some_and(|node| node.children.is_none() && !node.broken) && !hidden;
@@ -584,8 +586,12 @@ impl<'t> Parser<'t> {
             .is_some_and(|kind| {
                 !matches!(kind, TokenKind::LineComment | TokenKind::BlockComment | TokenKind::CloseBrace)
             });
-        if earlier && directly && self.comments.is_empty() && self.line.is_some() {
-            let node = self.nodes.pop()?;
+        if earlier
+            && directly
+            && self.comments.is_empty()
+            && self.line.is_some()
+            && let Some(node) = self.nodes.pop()
+        {
             if self.stack.is_empty() {
                 self.cuts.pop();
             }
@@ -598,7 +604,7 @@ impl<'t> Parser<'t> {
                     .unsafe_fix("join the lines", gap, " ")
             });
             self.open(Reading { node, hidden: false, stage: Stage::Entries }, false);
-            return None;
+            return;
         }
         self.problems.add(|| {
             Problem::new(here, "this block belongs to no node", "a name is missing before `{`")
@@ -606,7 +612,6 @@ impl<'t> Parser<'t> {
         });
         let name = Name { text: "".into(), span: Span { end: here.start, ..here }, quoted: false };
         self.open(Reading { node: empty_node(name, None), hidden: true, stage: Stage::Entries }, false);
-        None
     }
 
     /// Enters the block whose `{` is the current token.
@@ -720,7 +725,7 @@ impl<'t> Parser<'t> {
     /// Reads `/-` and what it hides; nothing is given back when that is a block, whose reading then goes on.
     fn hide(&mut self, reading: Reading, spaced: bool) -> Option<Reading> {
         let dash = self.here();
-        if !spaced && reading.stage != Stage::Block {
+        if !spaced && reading.stage != Stage::Block && !std::mem::take(&mut self.now.glue) {
             self.problems.add(|| {
                 let place = Span { end: dash.start, ..dash };
                 Problem::new(dash, "a space is needed before `/-`", "directly behind another value")
@@ -732,7 +737,10 @@ impl<'t> Parser<'t> {
         self.wide_space();
         match self.kind() {
             None | Some(TokenKind::CloseBrace | TokenKind::Semicolon) => self.nothing_hidden(Some(dash)),
-            Some(TokenKind::Slashdash) => self.double_dash(Some(dash)),
+            Some(TokenKind::Slashdash) => {
+                self.double_dash(Some(dash));
+                self.now.glue = true;
+            }
             Some(TokenKind::OpenBrace) => {
                 self.open(reading, true);
                 return None;
