@@ -181,7 +181,7 @@ enum Step {
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str, file: FileId, lexed: Lexed) -> Self {
-        let Lexed { tokens, unclosed, surplus, saw_end, .. } = lexed;
+        let Lexed { tokens, unclosed, surplus, looked_far, .. } = lexed;
         Self {
             text,
             file,
@@ -201,7 +201,7 @@ impl<'t> Parser<'t> {
             breaks: 0,
             unclosed,
             surplus,
-            local: unclosed == 0 && surplus == 0 && !saw_end,
+            local: unclosed == 0 && surplus == 0 && !looked_far,
             now: Now::default(),
         }
     }
