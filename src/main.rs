@@ -1,2 +1,69 @@
-//! Skeleton.
-fn main() {}
+//! The command line of swarmc: parses arguments, calls the compiler and the runtime, and prints what they say.
+//!
+//! Everything a person or another program sees comes from here; what it means is decided in the other crates.
+
+mod args;
+mod check;
+mod display;
+#[cfg(test)]
+mod docs;
+mod doctor;
+mod exit;
+mod explain;
+mod files;
+mod home;
+mod init;
+mod ledger;
+mod live;
+mod load;
+mod logs;
+mod params;
+mod plan;
+mod render;
+mod run;
+mod runs;
+mod shell;
+mod signals;
+mod summary;
+mod terminal;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Command, CommandLine};
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let outcome = match CommandLine::parse().command {
+        Command::Check(args) => check::exec(&args),
+        Command::Plan(args) => plan::exec(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Resume(args) => run::resume(&args),
+        Command::Stop(args) => runs::stop(&args),
+        Command::Ps(args) => runs::ps(&args),
+        Command::Logs(args) => logs::exec(&args),
+        Command::Inspect(args) => runs::inspect(&args),
+        Command::Prune(args) => runs::prune(&args),
+        Command::Explain(args) => explain::exec(&args),
+        Command::Schema(args) => shell::schema(&args),
+        Command::Init(args) => init::exec(&args),
+        Command::Doctor(args) => doctor::exec(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
+    };
+    outcome.unwrap_or_else(|error| fail(&error)).into()
+}
+
+/// Says what went wrong with the environment or the arguments.
+fn fail(error: &miette::Report) -> Exit {
+    let paint = terminal::Stream::Err.paint();
+    let chain: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let mut text = format!("{} {}\n", paint.red("error:"), terminal::printable(&chain.join(": ")));
+    if let Some(help) = error.help() {
+        text.push_str(&format!("  {} {help}\n", paint.cyan("help:")));
+    }
+    terminal::eprint(text);
+    Exit::Usage
+}

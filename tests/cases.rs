@@ -261,6 +261,18 @@ fn describe(what: &str, annotation: &Annotation) -> String {
 }
 
 #[test]
+fn ten_mistakes_give_ten_diagnostics_with_help() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/mistakes/ten.kdl");
+    let fixture = Fixture::read(&std::fs::read_to_string(path).expect("the fixture is there"));
+    let mut found = fixture.compile();
+    found.retain(|annotation| !annotation.text.starts_with("note"));
+    assert_eq!(found.len(), 10, "{found:#?}");
+    assert!(found.iter().all(|annotation| annotation.help.is_some()), "{found:#?}");
+    let codes: std::collections::BTreeSet<&str> = found.iter().filter_map(|found| found.text.get(..12)).collect();
+    assert!(codes.len() >= 9, "different mistakes: {codes:?}");
+}
+
+#[test]
 fn annotations_are_read_as_they_are_written() {
     let text = "\
 pipeline p {

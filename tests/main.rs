@@ -1,8 +1,11 @@
 //! The integration tests, one module a topic.
 
+mod agents;
 mod cases;
+mod cli;
 mod hostile;
 mod judge;
+mod kill;
 mod properties;
 mod specs;
 mod tidy;

@@ -60,10 +60,11 @@ impl Project {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("failed to read {}: {error}", path.display()))
     }
 
-    /// Every prompt of the run, in no order that matters.
+    /// Every prompt of the run, in no order that matters; what an agent is told before each is apart.
     fn prompts(&self) -> Vec<String> {
         let run = only(&self.home().join("runs"));
-        texts(&run.join("prompts")).into_values().collect()
+        let prompts = texts(&run.join("prompts")).into_iter();
+        prompts.filter(|(path, _)| !path.ends_with(".system.txt")).map(|(_, prompt)| prompt).collect()
     }
 
     /// The one prompt that holds this text.
@@ -185,9 +186,9 @@ fn the_quickstart_measures_describes_and_reports() {
     let project = Project::new();
     let printed = project.done(&["run", QUICKSTART]);
     let report = fs::read_to_string(project.root().join("target/quickstart/report.md")).expect("there is a report");
-    assert!(printed.contains("A portrait of this repository"), "the result is printed\n{printed}");
+    assert!(printed.ends_with(&project.output("portrait")), "the result comes last\n{printed}");
     let lines: usize = texts(&project.root().join("plan/src")).values().map(|text| text.lines().count()).sum();
-    assert!(report.contains(&format!("The tree has {lines} lines")), "{report}");
+    assert!(report.contains(&format!("These files have {lines} lines")), "{report}");
     assert!(report.contains("(no history here)"), "a failure with a default is handled\n{report}");
 
     let prompt = project.prompt("# Task");
@@ -203,7 +204,7 @@ fn a_plan_runs_like_its_spec() {
     let project = Project::new();
     project.done(&["plan", QUICKSTART, "-o", "plan.json"]);
     project.done(&["run", "plan.json"]);
-    assert!(project.output("report").contains("A portrait of this repository"));
+    assert!(project.output("portrait").starts_with("These files have"));
 }
 
 #[test]

@@ -159,6 +159,7 @@ impl Diagnostics {
 #[derive(Debug)]
 pub struct Report<'a> {
     diagnostic: &'a Diagnostic,
+    severity: Severity,
     source: Option<&'a SourceFile>,
     /// Labels in other files, a report each.
     elsewhere: Vec<Elsewhere<'a>>,
@@ -176,6 +177,7 @@ impl<'a> Report<'a> {
         let home = diagnostic.span().map(|span| span.file);
         Report {
             diagnostic,
+            severity: diagnostic.severity(),
             source: home.map(|file| sources.file(file)),
             elsewhere: diagnostic
                 .labels
@@ -184,6 +186,11 @@ impl<'a> Report<'a> {
                 .map(|label| Elsewhere { label, source: sources.file(label.span.file) })
                 .collect(),
         }
+    }
+
+    /// Shows it as this bad, where a flag says otherwise than its code.
+    pub fn with_severity(self, severity: Severity) -> Report<'a> {
+        Report { severity, ..self }
     }
 }
 
@@ -197,11 +204,11 @@ impl std::error::Error for Report<'_> {}
 
 impl miette::Diagnostic for Report<'_> {
     fn code<'b>(&'b self) -> Option<Box<dyn fmt::Display + 'b>> {
-        Some(Box::new(format!("{}[{}]", self.diagnostic.severity().word(), self.diagnostic.code.id())))
+        Some(Box::new(format!("{}[{}]", self.severity.word(), self.diagnostic.code.id())))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
-        Some(match self.diagnostic.severity() {
+        Some(match self.severity {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
         })

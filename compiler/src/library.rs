@@ -4,6 +4,7 @@ use crate::ast::Spec;
 use crate::diagnostic::Diagnostics;
 use crate::load::Loader;
 use crate::lower::lower;
+use crate::source::FileId;
 use crate::syntax;
 
 /// `std:providers`: how well-known agents are started.
@@ -20,10 +21,15 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     }
 }
 
+/// The names of the provider presets, in the order of the library.
+pub fn presets() -> Vec<String> {
+    let spec = lower(syntax::parse(PROVIDERS, FileId::new(0)).nodes, &mut Diagnostics::default());
+    spec.providers.into_iter().map(|provider| provider.name.value).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::FileId;
 
     #[test]
     fn the_library_is_in_the_language() {

@@ -56,16 +56,17 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Whether there is something at a path that `span` names; a report where there is not.
-    pub(crate) fn exists(&self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> bool {
-        let Some(path) = self.path(written, span, diagnostics) else { return false };
+    /// Reports a path that names nothing, unless `made` says that a step makes it.
+    pub(crate) fn exists(&self, written: &str, span: Span, made: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
+        let Some(path) = self.path(written, span, diagnostics) else { return };
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let names = self.files.list(folder);
-        if path.is_empty() || names.iter().any(|other| other.trim_end_matches('/') == name) {
-            return true;
+        let is_there =
+            path.is_empty() || self.files.list(folder).iter().any(|other| other.trim_end_matches('/') == name);
+        if !is_there && !made(&path) {
+            let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
+            let help = missing.help.clone().unwrap_or_default();
+            diagnostics.push(missing.help(format!("{help}; if a task makes it, say so there: `writes \"{path}\"`")));
         }
-        diagnostics.push(self.unreadable(written, &path, &FileError::Missing, Some(span)));
-        false
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.
@@ -133,8 +134,14 @@ impl<'a> Loader<'a> {
         if !mentions_include(passage.text()) {
             return passage;
         }
-        let mut expansion =
-            Expansion { loader: self, diagnostics, chain: Vec::new(), bytes: 0, includes: 0, full: false };
+        let mut expansion = Expansion {
+            loader: self,
+            diagnostics,
+            chain: vec![passage.span(0..0).file],
+            bytes: 0,
+            includes: 0,
+            full: false,
+        };
         expansion.expand(&passage)
     }
 
@@ -206,13 +213,13 @@ impl Expansion<'_, '_, '_> {
         let limit = |message: String, label: &str, help: &str| {
             Diagnostic::new(Code::InputLimits, message).label(span, label).help(help)
         };
-        let diagnostic = if self.chain.contains(&file) || span.file == file {
+        let diagnostic = if self.chain.contains(&file) {
             limit(
                 format!("`{written}` includes itself"),
                 "closes the circle",
                 "remove one of the includes in the circle",
             )
-        } else if self.chain.len() >= INCLUDE_DEPTH {
+        } else if self.chain.len() > INCLUDE_DEPTH {
             limit(format!("includes nest deeper than {INCLUDE_DEPTH}"), "one too deep", "include the text directly")
         } else if self.includes <= INCLUDES && self.bytes <= PROMPT_BYTES {
             return Some(file);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use swarmc_plan as plan;
 
-use crate::ast;
+use crate::ast::{self, Name};
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
@@ -154,9 +154,10 @@ pub(crate) enum Body {
 }
 
 impl Step<'_> {
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a failed agent has none.
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
+    /// failed agent has none.
     pub(crate) fn keeps_output(&self) -> bool {
-        matches!(self.body, Body::Run | Body::Script(_) | Body::Missing)
+        !matches!(self.body, Body::Prompt(_))
     }
 
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
@@ -177,8 +178,8 @@ pub(crate) struct Read {
     pub root: Root,
     /// The step read, also where a port leads to it.
     pub step: Option<usize>,
-    /// Fields of the value, outermost first.
-    pub fields: Vec<String>,
+    /// Fields of the value, outermost first, each with its place.
+    pub fields: Vec<Name>,
     /// The smallest place to point at.
     pub span: Span,
     /// The whole directive or reference.

@@ -333,3 +333,24 @@ pub enum RunStatus {
     /// A failure that nothing handled, an exhausted iteration, or a `stop status=failure`.
     Failed,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_an_attempt_is_its_stderr_or_our_words() {
+        let check = |failure: Option<Failure>, exit: Option<i32>, stderr: &str, expected: Option<&str>| {
+            let outcome = Outcome { failure, exit, stderr: stderr.to_owned(), ..Outcome::default() };
+            assert_eq!(outcome.error().as_deref(), expected);
+        };
+        check(None, Some(0), "a warning", None);
+        check(Some(Failure::Exit), Some(1), "no such file", Some("no such file"));
+        check(Some(Failure::Exit), Some(137), "", Some("it exited with 137"));
+        check(Some(Failure::Timeout { after_ms: 1_200_000 }), Some(143), "late", Some("it took longer than 20m"));
+        check(Some(Failure::Idle { after_ms: 1_500 }), None, "", Some("it put out nothing for 1500ms"));
+        let line = "cargo test".to_owned();
+        let words = "the check `cargo test` exited with 101";
+        check(Some(Failure::Check { line, exit: Some(101) }), Some(0), "", Some(words));
+    }
+}

@@ -262,3 +262,46 @@ fn find(index: &HashMap<Arc<str>, u32>, pipeline: &Pipeline, name: &str) -> Resu
 fn no_step(pipeline: &Pipeline, step: &str) -> GraphError {
     GraphError::NoStep { pipeline: pipeline.name.clone(), step: step.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::build;
+
+    #[test]
+    fn a_step_outside_its_pipeline_needs_nothing_and_runs_once() {
+        let mut pipeline = build::repeated("a \n b when retry=2 < a", 5);
+        pipeline.parallelism = 3;
+        pipeline.result = vec!["a".to_owned()];
+        let graph = Graph::new(&build::plan(pipeline), "main", Some("b"), 2).unwrap();
+        assert_eq!(graph.names().map(|name| &**name).collect::<Vec<_>>(), ["b"]);
+        assert_eq!((graph.instances, graph.rounds.max, graph.rounds.until), (1, 1, false));
+        let node = graph.node(0);
+        assert_eq!((node.needs.len(), node.conditional, node.retry.times, graph.result()), (0, false, 2, &[0][..]));
+    }
+
+    #[test]
+    fn what_the_plan_does_not_have_is_named() {
+        let error = |name: &str, task: Option<&str>| {
+            Graph::new(&build::plan(build::pipeline("a")), name, task, 1).unwrap_err().to_string()
+        };
+        assert_eq!(error("other", None), "the plan has no pipeline `other`");
+        assert_eq!(error("main", Some("b")), "pipeline `main` has no step `b`");
+        let dangling = Graph::new(&build::plan(build::pipeline("a < b")), "main", None, 1).unwrap_err();
+        assert_eq!(dangling.to_string(), "pipeline `main` has no step `b`");
+    }
+
+    #[test]
+    fn a_plan_that_no_memory_could_hold_is_refused() {
+        let mut pipeline = build::pipeline("a \n b");
+        pipeline.parallelism = u32::MAX;
+        assert!(matches!(Graph::new(&build::plan(pipeline), "main", None, 1), Err(GraphError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn the_driver_s_processors_are_the_limit_where_none_is_declared() {
+        let mut pipeline = build::pipeline("a");
+        pipeline.concurrency = None;
+        assert_eq!(Graph::new(&build::plan(pipeline), "main", None, 6).unwrap().concurrency(), 6);
+    }
+}

@@ -1,15 +1,34 @@
 //! Runs a plan: `plan ─► decide ─► commands ─► executors ─► events ─► journal ─► state`, round and round.
 //!
-//! The core (`event`, `state`, `decide`) is pure: no I/O, no clock, no randomness, no hash-map order.
+//! The core (`event`, `state`, `decide`) is pure: no I/O, no clock, no randomness, no hash-map order. Around it, `run`
+//! is the only loop, `journal` the run's truth on disk, `executor` what starts processes, `render` what fills prompts,
+//! and `home` the folder that all of it lies in.
 
+mod control;
 mod decide;
+mod error;
 mod event;
+mod executor;
 mod graph;
+mod home;
+mod journal;
+mod observer;
+mod render;
+mod run;
+#[cfg(test)]
+mod simulate;
+mod socket;
 mod state;
 mod stream;
 
+pub use control::Control;
 pub use decide::{Command, decide};
+pub use error::{JournalError, RunError};
 pub use event::*;
 pub use graph::{Graph, GraphError, MAX_STEPS};
+pub use home::{Home, Layout, Prune, Pruned, PrunedRun, RunFolder, RunSummary, RunningState};
+pub use observer::{Observer, Stream};
+pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
+pub use socket::request_stop;
 pub use state::{Counts, End, Open, Reading, State};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

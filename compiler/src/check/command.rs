@@ -46,13 +46,18 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
     let template = template::scan(value);
     let directives = template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) => Some((directive.range.clone(), directive.kind.word())),
-        Part::Text(_) | Part::Escape(_) | Part::Logic(_) => None,
+        Part::Text(_) | Part::Escape | Part::Logic(_) => None,
     });
-    let expressions = template
-        .reads
-        .iter()
-        .filter(|read| !read.via_directive && read.name.is_some())
-        .map(|read| (read.whole.clone(), Kind::Read(read.root).word()));
+    let expressions = template.parts.iter().filter_map(|part| match part {
+        Part::Logic(range) => {
+            let inside = |read: &&template::Read| {
+                !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end
+            };
+            let read = template.reads.iter().filter(inside).find(|read| read.name.is_some())?;
+            Some((range.clone(), Kind::Read(read.root).word()))
+        }
+        Part::Text(_) | Part::Escape | Part::Directive(_) => None,
+    });
     for (range, word) in directives.chain(expressions) {
         let written = &value[range.clone()];
         let diagnostic = Diagnostic::new(

@@ -1,5 +1,6 @@
 //! SW203 and SW206: fields that a value does not have.
 
+use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Pipeline, Read};
@@ -9,13 +10,14 @@ use crate::template::Root;
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     let of_steps = pipeline.steps.iter().flat_map(|step| &step.reads);
     for read in of_steps.chain(&pipeline.until_reads) {
-        if let Some(field) = read.fields.first() {
-            check_field(pipeline, read, field, diagnostics);
+        if let Some(first) = read.fields.first() {
+            check_field(pipeline, read, first, diagnostics);
         }
     }
 }
 
-fn check_field(pipeline: &Pipeline<'_>, read: &Read, field: &str, diagnostics: &mut Diagnostics) {
+fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: &mut Diagnostics) {
+    let field = first.value.as_str();
     if !matches!(read.root, Root::Output | Root::Previous | Root::Input) {
         let noun = match read.root {
             Root::Param => "a parameter",
@@ -28,7 +30,7 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, field: &str, diagnostics: &
         if matches!(read.root, Root::Param | Root::Status | Root::Exit | Root::Error) {
             diagnostics.push(
                 Diagnostic::new(Code::UntypedFieldAccess, format!("{noun} has no fields, and so no `{field}`"))
-                    .label(read.whole, "has no fields")
+                    .label(first.span, "has no fields")
                     .help(format!("read it as a whole, without `.{field}`")),
             );
         }
@@ -40,21 +42,24 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, field: &str, diagnostics: &
         Body::Fields(fields) => {
             let known: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
             if !known.contains(&field) {
-                let (_, help) = suggest::did_you_mean(field, &known, "its fields are ");
-                diagnostics.push(
+                let (close, help) = suggest::did_you_mean(field, &known, "its fields are ");
+                let diagnostic =
                     Diagnostic::new(Code::UnknownField, format!("the output of `{name}` has no field `{field}`"))
-                        .label(read.whole, format!("no `{field}` here"))
+                        .label(first.span, format!("no `{field}` there"))
                         .label(step.ast.name.span, "its fields are declared here")
-                        .help_maybe(help),
-                );
+                        .help_maybe(help);
+                diagnostics.push(match close {
+                    Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), first.span, close),
+                    None => diagnostic,
+                });
             } else if let Some(deeper) = read.fields.get(1) {
                 diagnostics.push(
                     Diagnostic::new(
                         Code::UntypedFieldAccess,
-                        format!("`{name}.{field}` is text, and has no field `{deeper}`"),
+                        format!("`{name}.{field}` is text, and has no field `{}`", deeper.value),
                     )
-                    .label(read.whole, "text has no fields")
-                    .help(format!("read it as a whole, without `.{deeper}`")),
+                    .label(first.span, "text has no fields")
+                    .help(format!("read it as a whole, without `.{}`", deeper.value)),
                 );
             }
         }
@@ -64,7 +69,7 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, field: &str, diagnostics: &
                 Code::UntypedFieldAccess,
                 format!("the output of `{name}` is text, and has no field `{field}`"),
             )
-            .label(read.whole, "text has no fields")
+            .label(first.span, "text has no fields")
             .label(step.ast.name.span, "puts out text")
             .help("read it as a whole, or compute a record: `value { FIELD \"…\" }`"),
         ),

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, When};
+use swarmc_plan::{Join, OnFailure, When};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -14,7 +14,7 @@ use crate::model::{Need, Pipeline, Read, Step};
 use crate::template::{Fact, Root, Status, same_name};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let mut proofs = Proofs { pipeline, by_target: BTreeMap::new() };
+    let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_target: BTreeMap::new() };
     for (index, step) in pipeline.steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let back =
@@ -46,6 +46,8 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 /// What steps prove by having started, for each step that is asked about.
 struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
+    /// The steps that run whatever happens.
+    certain: Vec<bool>,
     by_target: BTreeMap<usize, Vec<Proof>>,
 }
 
@@ -62,6 +64,12 @@ impl Proofs<'_, '_> {
     fn present(&mut self, step: usize, target: usize) -> bool {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
+        if self.certain[target]
+            && producer.keeps_output()
+            && pipeline.steps[step].needs.iter().any(|need| need.step == target)
+        {
+            return true;
+        }
         // Nearly every read is proved by the need that it implies.
         let direct =
             |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when);
@@ -70,6 +78,24 @@ impl Proofs<'_, '_> {
         }
         self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target))[step].started
     }
+}
+
+/// The steps that nothing can skip: without `when`, and with needs that hold however those before them end.
+fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let mut certain = vec![false; pipeline.steps.len()];
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        let holds = |need: &Need| match need.when {
+            When::Always => true,
+            When::Any => certain[need.step],
+            When::Success | When::Failure => false,
+        };
+        certain[index] = step.when.is_none()
+            && step.ast.on_failure == OnFailure::Fail
+            && step.ast.join.value == Join::All
+            && step.needs.iter().all(holds);
+    }
+    certain
 }
 
 /// One pass in the order of needs: each step after those that it needs.
@@ -173,7 +199,7 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize)
         Some((span, text)) => diagnostic.label(span, text),
         None => diagnostic,
     };
-    let field = read.fields.iter().map(|field| format!(".{field}")).collect::<String>();
+    let field = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
     diagnostic.help(match read.directive {
         true => format!(
             "say what to read instead: `<<output:{name}{field} | default:\"…\">>`, or `output default=\"…\"` in `{name}`"

@@ -26,7 +26,7 @@ impl Emitter<'_, '_, '_> {
                     plain.push_str(&text[range.clone()]);
                     continue;
                 }
-                Part::Escape(_) => continue,
+                Part::Escape => continue,
                 Part::Directive(directive) => match self.directive(directive, prose, back) {
                     Some(directive) => Segment::Directive(directive),
                     None => continue,
@@ -108,9 +108,12 @@ fn kind(root: Root) -> DirectiveKind {
 fn rewritten(text: &str, range: std::ops::Range<usize>, reads: &[Read], back: &dyn Fn(&str) -> bool) -> String {
     let mut source = String::new();
     let mut copied = range.start;
-    let inside = reads
+    // Reads are sorted by place.
+    let first = reads.partition_point(|read| read.whole.start < range.start);
+    let inside = reads[first..]
         .iter()
-        .filter(|read| !read.via_directive && range.start <= read.whole.start && read.whole.end <= range.end);
+        .take_while(|read| read.whole.start < range.end)
+        .filter(|read| !read.via_directive && read.whole.end <= range.end);
     for read in inside {
         let root = Kind::Read(Root::Output).word();
         let is_back = read.root == Root::Output && read.name.as_deref().is_some_and(back);

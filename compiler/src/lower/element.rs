@@ -242,7 +242,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
         }
         (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
     };
-    diagnostics.push(diagnostic);
+    // A literal of KDL 1 has been reported, with what to write.
+    if !diagnostics.covers(span) {
+        diagnostics.push(diagnostic);
+    }
     None
 }
 

@@ -102,8 +102,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn provider(&mut self, provider: &'a ast::Provider) -> Provider<'a> {
         let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
-        let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env, None));
-        env.extend(self.variables(&provider.env, None));
+        let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
+        env.extend(self.variables(&provider.env));
+        self.outside_reads(&env, &Names::default(), "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
         Provider { ast: provider, preset, env, answers }
@@ -140,7 +141,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
         let provider = match &agent.provider {
             Some(name) => self.lookup("provider", name, |tables| &tables.providers, "declare it: `provider"),
-            None if self.spec.providers.len() == 1 => Some(0),
+            None if self.tables.providers.distinct() == 1 => Some(0),
             None => {
                 let known = self.tables.providers.iter();
                 let help = match self.spec.providers.is_empty() {
@@ -181,14 +182,21 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         self.uses.pipeline_params.push(vec![false; params.len()]);
         let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
-        let within = Within { name: &pipeline.name.value, steps: &steps, params: &params };
-        let env = self.variables(&pipeline.env, Some(&within));
+        if let Some(path) = &pipeline.working_dir {
+            let span = path.span(0..path.as_str().len());
+            let writes = |_: &str| pipeline.steps.iter().any(|step| !step.writes.is_empty());
+            self.loader.exists(path.as_str(), span, &writes, self.diagnostics);
+        }
+        let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
+        let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
+        let env = self.variables(&pipeline.env);
+        self.outside_reads(&env, &params, "the `env` of a pipeline");
         let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
         let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
         let mut until_reads = Vec::new();
         for condition in &until {
             let passage = Passage::string(&condition.text);
-            until_reads.extend(self.reads(&condition.expression.reads, &passage, Some(&within), &[], "an `until`"));
+            until_reads.extend(self.reads(&condition.expression.reads, &passage, &within, &[], "an `until`"));
         }
         let order = order::order(&mut resolved);
         let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
@@ -230,23 +238,23 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
         let mut reads = Vec::new();
         for prose in proses {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, Some(within), &ports, "this"));
-            self.file_reads(prose, step, within);
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+            self.file_reads(prose, within);
         }
         let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
-        let env = self.variables(&step.env, None);
+        let env = self.variables(&step.env);
         let of_env = env.iter().filter_map(|variable| match variable {
             Variable::Set(_, prose) => Some(prose),
             Variable::Pass(_) | Variable::Secret(_) => None,
         });
         for prose in stdin.iter().chain(of_env) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, Some(within), &ports, "this"));
-            self.file_reads(prose, step, within);
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+            self.file_reads(prose, within);
         }
         let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
         if let Some(when) = &when {
             let passage = Passage::string(&when.text);
-            reads.extend(self.reads(&when.expression.reads, &passage, Some(within), &ports, "a `when`"));
+            reads.extend(self.reads(&when.expression.reads, &passage, within, &ports, "a `when`"));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
         let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new() };
@@ -259,7 +267,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
         let agent = match &step.agent {
             Some(name) => self.lookup("agent", name, |tables| &tables.agents, "declare it: `agent"),
-            None if self.spec.agents.len() == 1 => Some(0),
+            None if self.tables.agents.distinct() == 1 => Some(0),
             None => {
                 let (code, help) = match self.spec.agents.is_empty() {
                     true => (
@@ -310,7 +318,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
         let prompt = self.passage(source);
         let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
-        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().collect::<Option<_>>()?;
+        // A part that is not there has been reported; the others are read all the same.
+        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        if parts.is_empty() {
+            return None;
+        }
         let [whole] = parts.as_slice() else {
             let mut whole = Passage::empty(step.name.span);
             for (index, part) in parts.iter().enumerate() {
@@ -335,8 +347,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         text::passage(source, self.loader, &mut lookup, self.diagnostics)
     }
 
-    /// The variables of an environment; those of a provider or a pipeline read no step.
-    fn variables(&mut self, variables: &[ast::Variable], pipeline: Option<&Within<'_>>) -> Vec<Variable> {
+    fn variables(&mut self, variables: &[ast::Variable]) -> Vec<Variable> {
         let mut resolved = Vec::new();
         for variable in variables {
             resolved.push(match variable {
@@ -352,48 +363,41 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 }
             });
         }
-        if let Some(within) = pipeline {
-            for variable in &resolved {
-                if let Variable::Set(_, prose) = variable {
-                    let outside = Within { name: within.name, steps: &Names::default(), params: within.params };
-                    self.outside_reads(prose, &outside, "the `env` of a pipeline");
-                }
-            }
-        }
         resolved
     }
 
-    /// Looks up what a text reads that belongs to no step.
-    fn outside_reads(&mut self, prose: &Prose, within: &Within<'_>, place: &str) {
-        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
-        let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
-        text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics);
+    /// Looks up what variables read that are the same for every step.
+    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) {
+        for variable in env {
+            let Variable::Set(_, prose) = variable else { continue };
+            let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
+            let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
+            text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics);
+        }
     }
 
     fn reads(
         &mut self,
         found: &[crate::template::Read],
         passage: &Passage,
-        within: Option<&Within<'_>>,
+        within: &Within<'_>,
         ports: &[(String, Option<usize>)],
         place: &str,
     ) -> Vec<Read> {
-        let none = Names::default();
-        let params = within.map_or(&none, |within| within.params);
-        let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
-        let steps = within.map(|within| (within.name, within.steps));
+        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
+        let steps = Some((within.name, within.steps));
         let mut scope = Scope { steps, ports, param: &mut param, place };
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 
     /// `<<file:PATH>>`: it must be there, unless a step of the pipeline says that it writes it.
-    fn file_reads(&mut self, prose: &Prose, step: &ast::Step, within: &Within<'_>) {
-        let _ = (step, within);
+    fn file_reads(&mut self, prose: &Prose, within: &Within<'_>) {
         for part in &prose.template.parts {
             let crate::template::Part::Directive(directive) = part else { continue };
             let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
             let span = prose.passage.span(name.range.clone());
-            self.loader.exists(&name.value, span, self.diagnostics);
+            let written = |path: &str| within.writes.iter().any(|pattern| fast_glob::glob_match(pattern, path));
+            self.loader.exists(&name.value, span, &written, self.diagnostics);
         }
     }
 
@@ -415,6 +419,8 @@ struct Within<'w> {
     name: &'w str,
     steps: &'w Names,
     params: &'w Names,
+    /// The patterns of paths that steps say they write.
+    writes: Vec<&'w str>,
 }
 
 /// Looks a parameter up in the pipeline, then in the workflow, and marks it as used.

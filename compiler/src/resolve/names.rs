@@ -58,6 +58,11 @@ impl Names {
         self.list.iter().map(String::as_str)
     }
 
+    /// How many different names there are.
+    pub(super) fn distinct(&self) -> usize {
+        self.by_plain.len()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }

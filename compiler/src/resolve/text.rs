@@ -1,6 +1,6 @@
 //! Texts with holes: where they come from, what is wrong with them, what they read.
 
-use crate::ast::{Source, Spanned};
+use crate::ast::{Name, Source, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::Loader;
@@ -145,13 +145,26 @@ fn resolved(
     Some(Read {
         root: read.root,
         step,
-        fields: read.fields.clone(),
+        fields: fields(read, passage),
         span,
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
         directive: read.via_directive,
         assumes: read.assumes.clone(),
     })
+}
+
+/// The fields of a read, each with its place: after the name, in order.
+fn fields(read: &template::Read, passage: &Passage) -> Vec<Name> {
+    let mut at = read.range.end;
+    let mut fields = Vec::new();
+    for field in &read.fields {
+        let found = passage.text().get(at..read.whole.end).and_then(|rest| rest.find(field.as_str()));
+        let range = found.map_or(read.range.clone(), |found| at + found..at + found + field.len());
+        at = range.end;
+        fields.push(Spanned { value: field.clone(), span: passage.span(range) });
+    }
+    fields
 }
 
 /// In expressions `_` stands for `-`.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::names::{OPENING, PLAIN};
-use super::region::{Region, template_error};
+use super::region::{Region, as_text, template_error};
 use super::{Problem, Spanned};
 use crate::suggest::{closest, list};
 
@@ -34,7 +34,6 @@ struct Open<'a> {
 impl<'a> Blocks<'a> {
     /// Takes the next statement, which starts at `start`.
     pub(super) fn next(&mut self, start: usize, region: &Region<'a>, problems: &mut Vec<Problem>) {
-        self.broken |= !region.usable;
         let Some(Spanned { value: word, range }) = region.word.clone() else { return };
         let whole = start..region.end;
         let problem = match word {
@@ -105,7 +104,7 @@ impl<'a> Blocks<'a> {
                     .help(format!("open it with `{{% {opening} … %}}`, or leave this out")),
             );
         };
-        let unclosed = self.open.drain(index..).skip(1).next();
+        let unclosed = self.open.drain(index..).nth(1);
         self.depth = self.open.iter().map(|open| open.depth).sum();
         unclosed.map(|open| {
             let word = open.word;
@@ -137,7 +136,11 @@ fn unknown(word: &str, range: Range<usize>) -> Problem {
                 Some(near) => {
                     problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
                 }
-                None => problem.help(format!("the statements are {}", list(known.into_iter(), "and"))),
+                None => problem.help(format!(
+                    "the statements are {}; for the text itself, {}",
+                    list(known.into_iter(), "and"),
+                    as_text("{%")
+                )),
             }
         }
     }

@@ -10,7 +10,7 @@ use memchr::memchr;
 use swarmc_plan::Filter;
 
 use super::names::{DIRECTIVE_FILTERS, kinds};
-use super::{Directive, Kind, Problem, Root, Spanned};
+use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
 use crate::suggest::{closest, list};
 
@@ -36,12 +36,7 @@ pub(super) fn directive(text: &str, start: usize, problems: &mut Vec<Problem>) -
     }
     let after = word_start + word.len();
     let rest = &text.as_bytes()[after..];
-    let separated = match rest {
-        [b':' | b'.' | b'|', ..] => true,
-        [b' ', b'|', ..] => true,
-        [b'>', b'>', ..] => true,
-        _ => false,
-    };
+    let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', b'>', ..]);
     if !separated {
         return Found::Nothing;
     }
@@ -138,6 +133,9 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
     if here_string || !shaped(&text[start + 2 + word.len()..end - 2]) {
         return Found::Nothing;
     }
+    if problems.len() == MAX_PROBLEMS {
+        return Found::Broken(start, end);
+    }
     let range = start + 2..start + 2 + word.len();
     let mut problem = Problem::new(
         Code::BadDirective,
@@ -159,10 +157,9 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
 /// Whether what follows an unknown word has the shape of a directive's rest.
 fn shaped(rest: &str) -> bool {
     let (path, filters) = match rest.split_once('|') {
-        Some((path, filters)) => (path, Some(filters)),
+        Some((path, filters)) => (path.strip_suffix(' ').unwrap_or(path), Some(filters)),
         None => (rest, None),
     };
-    let path = path.strip_suffix(' ').unwrap_or(path);
     let named = match path.strip_prefix([':', '.']) {
         Some(name) => {
             name.starts_with(|first: char| first.is_ascii_alphanumeric() || matches!(first, '.' | '/' | '~' | '_'))
@@ -172,7 +169,9 @@ fn shaped(rest: &str) -> bool {
     };
     let filtered = filters.is_none_or(|filters| {
         let filter = filters.trim_start_matches(' ');
-        DIRECTIVE_FILTERS.contains(&word_at(filter, 0))
+        let word = word_at(filter, 0);
+        let next = filter[word.len()..].trim_start_matches(' ').chars().next();
+        DIRECTIVE_FILTERS.contains(&word) && matches!(next, None | Some(':' | '|'))
     });
     named && filtered
 }
@@ -199,6 +198,9 @@ struct Body<'a> {
     end: usize,
 }
 
+/// A name and its fields.
+type Names = (Option<Spanned<String>>, Vec<Spanned<String>>);
+
 impl Body<'_> {
     fn read(&self, range: Range<usize>, problems: &mut Vec<Problem>) -> Option<Directive> {
         let bar = memchr(b'|', &self.text.as_bytes()[self.at..self.end]).map_or(self.end, |index| self.at + index);
@@ -208,7 +210,7 @@ impl Body<'_> {
     }
 
     /// The name and the fields, which end at `bar`.
-    fn path(&self, bar: usize, problems: &mut Vec<Problem>) -> Option<(Option<Spanned<String>>, Vec<Spanned<String>>)> {
+    fn path(&self, bar: usize, problems: &mut Vec<Problem>) -> Option<Names> {
         let path = trim(self.text, self.at..bar);
         let word = self.kind.word();
         let Kind::Read(root) = self.kind else {
@@ -303,7 +305,14 @@ impl Body<'_> {
     fn filters(&self, at: usize, problems: &mut Vec<Problem>) -> Vec<Spanned<Filter>> {
         let mut filters = Vec::new();
         for part in split_filters(self.text, at..self.end) {
-            let range = trim(self.text, part);
+            let range = trim(self.text, part.clone());
+            if range.is_empty() {
+                problems.push(
+                    self.problem(part.start - 1..part.start, "a filter is missing after `|`", "nothing follows")
+                        .help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and"))),
+                );
+                continue;
+            }
             match self.filter(range.clone()) {
                 Ok(value) => filters.push(Spanned { value, range }),
                 Err(problem) => problems.push(*problem),
@@ -346,11 +355,6 @@ impl Body<'_> {
     }
 
     fn unknown_filter(&self, name: &str, range: Range<usize>) -> Problem {
-        if name.is_empty() {
-            return self
-                .problem(range.start - 1..range.end, "a filter is missing after `|`", "nothing follows")
-                .help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and")));
-        }
         let problem =
             self.problem(range.clone(), format!("unknown filter `{}`", clip(name)), "no filter has this name");
         match (name.len() <= 40).then(|| closest(name, DIRECTIVE_FILTERS)).flatten() {

@@ -8,7 +8,7 @@ use super::Root;
 use super::logic::{Path, path};
 
 /// The facts that are kept of one place; a real condition has a handful.
-pub(super) const MAX_FACTS: usize = 64;
+pub(super) const MAX_FACTS: usize = 32;
 
 /// Something that holds at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]

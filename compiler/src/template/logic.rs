@@ -14,7 +14,7 @@ use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{FILTERS, FUNCTIONS, LOOP, TESTS, roots};
 use super::region::template_error;
-use super::{Directive, Problem, Read, Root};
+use super::{Directive, MAX_PROBLEMS, Problem, Read, Root};
 use crate::suggest::{closest, list};
 
 /// A reference that is written out: a root and its segments.
@@ -217,7 +217,8 @@ impl<'a> Walk<'a, '_, '_> {
     fn bind(&mut self, target: &'a Expr<'a>) {
         match target {
             Expr::Var(var) => {
-                if Root::find(var.id).is_some() {
+                // `directive` is how the runtime reaches the directives of a text.
+                if Root::find(var.id).is_some() || var.id == "directive" {
                     self.problems.push(
                         template_error(range(var.span()), format!("`{}` is taken", var.id), "a name of the language")
                             .help("choose another name"),
@@ -293,16 +294,27 @@ impl<'a> Walk<'a, '_, '_> {
     }
 
     fn operation(&mut self, op: &'a ast::BinOp<'a>, facts: &Facts) {
-        if matches!(op.op, BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In) {
-            self.comparison(op);
-        }
-        self.expression(&op.left, facts);
-        let right = match op.op {
-            BinOpKind::ScAnd => narrowed(facts, outcomes(&op.left, Reading::Evaluated).yes),
-            BinOpKind::ScOr => narrowed(facts, outcomes(&op.left, Reading::Evaluated).no),
-            _ => facts.clone(),
+        let both = match op.op {
+            BinOpKind::ScAnd => true,
+            BinOpKind::ScOr => false,
+            kind => {
+                if matches!(kind, BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In) {
+                    self.comparison(op);
+                }
+                self.expression(&op.left, facts);
+                return self.expression(&op.right, facts);
+            }
         };
-        self.expression(&op.right, &right);
+        // Of `a and b and c`, `c` is reached when `a` and `b` held; of `a or b or c`, when neither did.
+        let mut facts = facts.clone();
+        let terms = terms(op);
+        for (index, term) in terms.iter().enumerate() {
+            self.expression(term, &facts);
+            if index + 1 < terms.len() {
+                let Outcomes { yes, no } = outcomes(term, Reading::Evaluated);
+                facts = narrowed(&facts, if both { yes } else { no });
+            }
+        }
     }
 
     /// Reports comparisons that nothing can fulfil.
@@ -390,7 +402,9 @@ impl<'a> Walk<'a, '_, '_> {
             return;
         }
         let name = path.name().map(str::to_owned);
-        let guarded = missing == Missing::Harmless || fact::prove(facts, root, name.as_deref());
+        // A field of a missing value is an error, whatever stands around the field.
+        let harmless = missing == Missing::Harmless && path.fields().next().is_none();
+        let guarded = harmless || fact::prove(facts, root, name.as_deref());
         self.reads.push(Read {
             root,
             fields: path.fields().map(str::to_owned).collect(),
@@ -425,12 +439,18 @@ impl<'a> Walk<'a, '_, '_> {
             );
             return;
         }
+        if self.problems.len() > 2 * MAX_PROBLEMS {
+            return;
+        }
         let mut known: Vec<&str> = roots().collect();
         known.extend(self.scopes.iter().flat_map(BTreeMap::keys).take(100));
         self.unknown("name", name, range, &known);
     }
 
     fn unknown(&mut self, what: &str, name: &str, range: Range<usize>, known: &[&str]) {
+        if self.problems.len() > 2 * MAX_PROBLEMS {
+            return;
+        }
         let problem = template_error(
             range.clone(),
             format!("unknown {what} `{}`", clip(name)),
@@ -452,7 +472,7 @@ impl<'a> Walk<'a, '_, '_> {
         }
         if !FILTERS.contains(&filter.name) {
             let place = self.filter_place(filter);
-            self.unknown("filter", filter.name, place, &FILTERS);
+            self.unknown("filter", filter.name, place, FILTERS);
         }
         self.arguments(&filter.args, facts);
     }
@@ -468,7 +488,7 @@ impl<'a> Walk<'a, '_, '_> {
         self.operand(&test.expr, facts, if presence { Missing::Harmless } else { Missing::Harms });
         if !TESTS.contains(&test.name) {
             let span = range(test.span());
-            self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), &TESTS);
+            self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), TESTS);
         }
         self.arguments(&test.args, facts);
     }
@@ -518,6 +538,21 @@ impl<'a> Walk<'a, '_, '_> {
             }
         }
     }
+}
+
+/// The terms of `a and b and c`, or of `a or b or c`, in order.
+fn terms<'a>(op: &'a ast::BinOp<'a>) -> Vec<&'a Expr<'a>> {
+    let mut terms = vec![&op.right];
+    let mut left = &op.left;
+    while let Expr::BinOp(inner) = left
+        && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
+    {
+        terms.push(&inner.right);
+        left = &inner.left;
+    }
+    terms.push(left);
+    terms.reverse();
+    terms
 }
 
 /// The status that a word means.

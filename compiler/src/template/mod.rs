@@ -26,6 +26,9 @@ pub(crate) use condition::expression;
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use scan::scan;
 
+/// How many problems of one text are reported.
+const MAX_PROBLEMS: usize = 100;
+
 /// A text with holes.
 #[derive(Debug, Default)]
 pub(crate) struct Template {
@@ -42,8 +45,8 @@ pub(crate) struct Template {
 pub(crate) enum Part {
     /// Text as it stands.
     Text(Range<usize>),
-    /// The `\` of `\<<`: gives nothing.
-    Escape(Range<usize>),
+    /// The `\` of `\<<`, one byte: gives nothing.
+    Escape,
     /// `<<…>>`, or its older notation.
     Directive(Directive),
     /// `{{…}}`, `{%…%}`, `{#…#}` or a whole raw region, delimiters included.

@@ -25,7 +25,7 @@ pub(super) const KINDS: [(&str, Kind); 13] = [
 pub(super) const DIRECTIVE_FILTERS: [&str; 7] = ["tail", "head", "lines", "chars", "json", "raw", "default"];
 
 /// The filters of expressions.
-pub(super) const FILTERS: [&str; 48] = [
+pub(super) const FILTERS: &[&str] = &[
     "abs",
     "attr",
     "batch",
@@ -73,11 +73,10 @@ pub(super) const FILTERS: [&str; 48] = [
     "unique",
     "upper",
     "zip",
-    "",
 ];
 
 /// The tests of expressions.
-pub(super) const TESTS: [&str; 38] = [
+pub(super) const TESTS: &[&str] = &[
     "boolean",
     "defined",
     "divisibleby",
@@ -114,8 +113,6 @@ pub(super) const TESTS: [&str; 38] = [
     "true",
     "undefined",
     "upper",
-    "",
-    "",
 ];
 
 /// The functions of expressions.

@@ -32,7 +32,7 @@ pub(super) struct Region<'a> {
     pub(super) dashes: Vec<usize>,
     /// Whether it may go to minijinja.
     pub(super) usable: bool,
-    /// Whether its end was not found, and `end` is a guess.
+    /// Whether looking for its end may have cost a look at the whole text.
     pub(super) lost: bool,
 }
 
@@ -55,7 +55,10 @@ pub(super) fn region<'a>(
     if text.as_bytes()[start + 1] == b'#' {
         return match memmem::find(rest, b"#}") {
             Some(index) => Region::until(start + 2 + index + 2),
-            None => lost(start, start..start + 2, "`{#` is not closed", "write `#}` where the comment ends", problems),
+            None => {
+                let help = format!("write `#}}` where the comment ends; for the text itself, {}", as_text("{#"));
+                lost(start, start..start + 2, "`{#` is not closed", &help, problems)
+            }
         };
     }
     let block = text.as_bytes()[start + 1] == b'%';
@@ -96,6 +99,13 @@ pub(super) fn standalone(text: &str, problems: &mut Vec<Problem>) -> Option<Stri
         match tokenizer.next_token() {
             Ok(Some(_)) if tokens.len() == MAX_TOKENS => {
                 problems.push(too_long(0..text.len()));
+                return None;
+            }
+            Ok(Some((Token::VariableEnd, span))) => {
+                problems.push(
+                    template_error(shift(span, 0), "`}}` does not belong here", "a condition is an expression alone")
+                        .help("leave it out"),
+                );
                 return None;
             }
             Ok(Some(token)) => tokens.push(token),
@@ -404,12 +414,35 @@ pub(super) fn syntax(error: &minijinja::Error, base: usize, region: Range<usize>
     let detail = error.detail().unwrap_or("not an expression");
     let range = error.range().map_or(region.clone(), |range| base + range.start..base + range.end);
     let range = whole_chars(text, range.start.clamp(region.start, region.end)..range.end.min(region.end));
-    template_error(
-        range,
-        detail.replace("variable block", "`{{`").replace("end of block", "`%}`"),
-        "not understood here",
-    )
-    .help(format!("mend it, or, for the text itself, {}", as_text("{{")))
+    let message = detail.replace("variable block", "`{{`").replace("end of block", "`%}`");
+    let problem = template_error(range.clone(), message, "not understood here");
+    match foreign(text, range.start, detail) {
+        Some((place, word)) => problem.help(format!("write `{}`, not `{}`", word.trim(), &text[place.clone()])).fix(
+            format!("write `{}`", word.trim()),
+            place,
+            word,
+            false,
+        ),
+        None if !text.contains('{') => problem.help("write an expression, as in `output.NAME.FIELD == \"text\"`"),
+        None => problem.help(format!("mend it, or, for the text itself, {}", as_text("{{"))),
+    }
+}
+
+/// An operator of another language at `at`, and what it is called here.
+fn foreign(text: &str, at: usize, detail: &str) -> Option<(Range<usize>, &'static str)> {
+    let sign = |byte: &u8| b"&|=!".contains(byte);
+    let start = at - text.as_bytes()[..at].iter().rev().take(4).take_while(|byte| sign(byte)).count();
+    let length = text.as_bytes()[start..].iter().take(8).take_while(|byte| sign(byte)).count();
+    let word = match &text[start..start + length] {
+        "&&" | "&" => "and",
+        "||" => "or",
+        "=" if detail.contains("after expression") => "==",
+        "===" => "==",
+        "!==" => "!=",
+        "!" => "not ",
+        _ => return None,
+    };
+    Some((start..start + length, word))
 }
 
 /// A range that a message may point at: between characters, and not empty where something follows.
@@ -425,7 +458,8 @@ fn whole_chars(text: &str, range: Range<usize>) -> Range<usize> {
     start..end
 }
 
-fn as_text(delimiter: &str) -> String {
+/// How to write something that looks like logic and is none.
+pub(super) fn as_text(delimiter: &str) -> String {
     format!("put `{{% raw %}}` before and `{{% endraw %}}` after `{delimiter}`")
 }
 

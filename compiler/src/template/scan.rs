@@ -13,13 +13,10 @@ use super::blocks::Blocks;
 use super::directive::{self, Found};
 use super::logic;
 use super::region::{self, Region};
-use super::{Directive, Kind, Part, Problem, Read, Root, Template};
+use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template};
 
 /// How many pieces of logic without an end are looked for; each may cost a look at the whole text.
 const MAX_LOST: usize = 16;
-/// How many problems of one text are reported.
-const MAX_PROBLEMS: usize = 100;
-
 /// Finds the parts of a text, what it reads and what is wrong with it.
 pub(crate) fn scan(text: &str) -> Template {
     let mut scanner = Scanner { text, ..Scanner::default() };
@@ -59,6 +56,8 @@ impl<'a> Scanner<'a> {
                 (b'{', Some(b'%' | b'#')) => self.region(here),
                 _ => here + 1,
             };
+            // They may be wrong by the hundred thousand: what is not shown is not kept.
+            self.problems.truncate(MAX_PROBLEMS);
         }
         self.cover(bytes.len());
     }
@@ -74,7 +73,7 @@ impl<'a> Scanner<'a> {
     fn directive(&mut self, here: usize) -> usize {
         if here > self.covered && self.text.as_bytes()[here - 1] == b'\\' {
             self.cover(here - 1);
-            self.parts.push(Part::Escape(here - 1..here));
+            self.parts.push(Part::Escape);
             self.covered = here;
             return here + 2;
         }
@@ -83,7 +82,9 @@ impl<'a> Scanner<'a> {
     }
 
     fn braces(&mut self, here: usize) -> usize {
-        let found = directive::legacy(self.text, here, &mut self.problems);
+        // `{{{output:x}}}` is the older notation in braces.
+        let inner = here + usize::from(self.text.as_bytes().get(here + 2) == Some(&b'{'));
+        let found = directive::legacy(self.text, inner, &mut self.problems);
         match self.take(found) {
             Some(end) => end,
             None => self.region(here),
@@ -91,8 +92,6 @@ impl<'a> Scanner<'a> {
     }
 
     fn take(&mut self, found: Found) -> Option<usize> {
-        // Directives by the hundred thousand may all be wrong: what is not shown is not kept.
-        self.problems.truncate(MAX_PROBLEMS);
         match found {
             Found::Nothing => None,
             Found::Broken(start, end) => {
@@ -117,9 +116,10 @@ impl<'a> Scanner<'a> {
         let region = region::region(self.text, here, &mut self.bound, &mut self.problems);
         let Region { end, usable, lost, .. } = region;
         self.blocks.next(here, &region, &mut self.problems);
-        self.problems.truncate(MAX_PROBLEMS);
         self.logic = true;
         self.lost += usize::from(lost);
+        // A bad `{{…}}` is masked; a bad statement leaves the structure unknown, and so does a missing end.
+        self.blocks.broken |= !usable && (self.text.as_bytes()[here + 1] != b'{' || end == here + 2);
         self.dashes.extend(region.dashes);
         if !usable {
             self.masks.push(here..end);
@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
         if self.logic {
             self.blocks.finish(&mut self.problems);
         }
-        let broken = self.blocks.broken || self.lost > 0;
+        let broken = self.blocks.broken || self.lost == MAX_LOST;
         let mut reads = Vec::new();
         if self.logic && !broken {
             let source = self.masked();

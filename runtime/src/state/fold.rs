@@ -1,7 +1,7 @@
 //! The fold: what each record changes.
 
 use super::State;
-use super::round::{Detail, Fault, Phase, Reason};
+use super::round::{Detail, Phase, Reason};
 use crate::event::{Event, Failure, Outcome, Record, SkipReason, Status, StepId};
 use crate::graph::Key;
 
@@ -145,8 +145,8 @@ impl State {
         if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
         } else if attempt <= self.graph.node(key.step).retry.times && !stopped {
-            let due = at.saturating_add(self.backoff(key));
             self.step_mut(key).attempt += 1;
+            let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
         } else {
             self.fail(key);
@@ -190,18 +190,10 @@ impl State {
         keys.into_iter().for_each(|key| self.cancel(key));
     }
 
-    /// The step ran: it handles what it declares to handle.
+    /// The step ran, so that it handles what it declares to handle.
     fn started(&mut self, key: Key) {
-        if std::mem::replace(&mut self.step_mut(key).started, true) {
-            return;
-        }
-        self.open.insert(key, None);
-        let graph = std::sync::Arc::clone(&self.graph);
-        for need in graph.node(key.step).needs.iter().filter(|need| need.handles) {
-            let failed = self.step_mut(Key { step: need.other, ..key });
-            if matches!(failed.fault, Fault::Open(_)) {
-                failed.fault = Fault::Handled;
-            }
+        if !std::mem::replace(&mut self.step_mut(key).started, true) {
+            self.open.insert(key, None);
         }
     }
 

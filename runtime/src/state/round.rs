@@ -101,9 +101,11 @@ pub(crate) enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     None,
-    /// So many steps that would handle it may still run.
+    /// So many steps that handle it by running did run, or still may.
     Open(u32),
+    /// Whatever runs.
     Handled,
+    /// Certainly by nothing.
     Unhandled,
 }
 

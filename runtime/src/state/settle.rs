@@ -111,18 +111,17 @@ impl State {
         }
     }
 
-    /// Counts the steps that would handle the failure of this one and may still run.
+    /// Counts the steps that handle the failure of this one if they run.
     fn count_handlers(&mut self, key: Key, forgiven: bool, dependants: &[Edge]) {
         let forgiven = forgiven || self.instance(key.instance).stopped.is_some();
         let handlers = dependants.iter().filter(|edge| edge.handles).map(|edge| Key { step: edge.other, ..key });
-        let started = handlers.clone().any(|key| self.step(key).started);
-        let left = handlers.filter(|&key| self.step(key).status().is_none()).count();
-        self.step_mut(key).fault = match forgiven || started {
-            true => Fault::Handled,
-            false => Fault::Open(left as u32),
-        };
-        if left == 0 && !forgiven && !started {
+        let left = handlers.filter(|&key| self.step(key).started || self.step(key).status().is_none()).count();
+        if forgiven {
+            self.step_mut(key).fault = Fault::Handled;
+        } else if left == 0 {
             self.give_up(key);
+        } else {
+            self.step_mut(key).fault = Fault::Open(left as u32);
         }
     }
 

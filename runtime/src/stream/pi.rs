@@ -20,8 +20,8 @@ impl Pi {
             self.message(event.get("message"), sink);
         } else if kind.is("tool_execution_start") {
             sink.tool(&event.get("toolName").text().unwrap_or_default());
-        } else if kind.is("agent_start") {
-            // It also starts again by itself, after an error that may pass and after compacting.
+        } else if ["agent_start", "auto_retry_start", "compaction_start"].iter().any(|start| kind.is(start)) {
+            // It starts again by itself after an error that may pass, once it has waited, and after compacting.
             sink.working();
         } else if kind.is("agent_end") {
             match self.stop.take().as_deref() {

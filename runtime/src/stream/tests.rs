@@ -151,6 +151,21 @@ fn a_stream_that_breaks_off_is_a_failure_and_says_what_went_wrong_last() {
 }
 
 #[test]
+fn what_a_program_gets_over_by_itself_is_no_failure() {
+    let refused = sample!("pi-refused").to_owned();
+    let waiting = refused + "{\"type\":\"auto_retry_start\",\"attempt\":1,\"maxAttempts\":3,\"delayMs\":2000}\n";
+    let (items, report) = read(Format::PiJson, &waiting);
+    assert_eq!(items.last().map(String::as_str), Some("Continued"), "it waits for its next attempt");
+    assert_eq!(report.failure.as_deref(), Some("the stream ended without a result: 400 told to fail"));
+    let retry = "{\"type\":\"system\",\"subtype\":\"api_retry\",\"attempt\":1,\"error_status\":503}\n";
+    let (_, report) = read(Format::ClaudeStreamJson, retry);
+    let expected = "the stream ended without a result: the model's server answered with status 503";
+    assert_eq!(report.failure.as_deref(), Some(expected));
+    let (_, report) = read(Format::ClaudeStreamJson, &(retry.to_owned() + sample!("claude")));
+    assert_eq!(report.failure, None);
+}
+
+#[test]
 fn work_after_a_result_takes_the_result_back() {
     let whole = sample!("pi-refused").to_owned() + sample!("pi");
     let (items, report) = read(Format::PiJson, &whole);

@@ -1,0 +1,133 @@
+//! Why a run could not go on: the environment failed, not the workflow.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::event::RunStatus;
+
+/// The environment failed, or was asked for something that is not there. Reads well after "failed to …:".
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A file or folder of `$SWARM_HOME` could not be used.
+    #[error("cannot {action} `{path}`: {source}", path = path.display())]
+    Io {
+        /// What was tried, as a verb: `create`, `read`, `lock`.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The journal of a run cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run had to stop, since what happens can no longer be recorded.
+    #[error("run `{run}` stopped: {reason}; once that is mended, type `swarmc resume {run}`")]
+    Interrupted {
+        /// The run, which can be resumed.
+        run: String,
+        /// What failed.
+        reason: String,
+    },
+    /// No run has this id.
+    #[error("no run `{id}` in `{home}`: `swarmc ps --all` lists the runs", home = home.display())]
+    UnknownRun {
+        /// What was asked for.
+        id: String,
+        /// Where it was looked for.
+        home: PathBuf,
+    },
+    /// Several runs have an id that begins so.
+    #[error("`{id}` is the beginning of several runs: {}", candidates.join(", "))]
+    AmbiguousRun {
+        /// What was asked for.
+        id: String,
+        /// The ids that begin so.
+        candidates: Vec<String>,
+    },
+    /// Another process has the run.
+    #[error("run `{run}` is being run by another process")]
+    Busy {
+        /// The run.
+        run: String,
+    },
+    /// The run is over.
+    #[error("run `{run}` has ended ({}): there is nothing to resume", match status {
+        RunStatus::Succeeded => "it succeeded",
+        RunStatus::Failed => "it failed",
+    })]
+    Ended {
+        /// The run.
+        run: String,
+        /// How it ended.
+        status: RunStatus,
+    },
+    /// The run is not running, so nobody can be asked to stop it.
+    #[error("run `{run}` is not running")]
+    NotRunning {
+        /// The run.
+        run: String,
+    },
+    /// The plan beside a journal cannot be used.
+    #[error("the plan of run `{run}` cannot be used: {reason}")]
+    Plan {
+        /// The run.
+        run: String,
+        /// Why.
+        reason: String,
+    },
+    /// What was asked for does not fit the plan.
+    #[error("{0}")]
+    Request(String),
+}
+
+impl RunError {
+    /// For `map_err`: what was tried, on which path.
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> RunError {
+        let path = path.into();
+        move |source| RunError::Io { action, path, source }
+    }
+}
+
+/// Why a journal cannot be read. Nothing of it has been changed.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// It could not be opened or read.
+    #[error("cannot read journal `{path}`: {source}", path = path.display())]
+    Io {
+        /// The journal.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line is damaged, and whole lines follow it.
+    #[error("journal `{path}` is damaged at line {line} (byte {byte}): {problem}; it was left as it is",
+        path = path.display())]
+    Corrupt {
+        /// The journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Where the line begins, from 0.
+        byte: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// It was written by a newer swarmc.
+    #[error("journal `{path}` has version {found}, and this swarmc reads up to {known}: update swarmc",
+        path = path.display())]
+    Newer {
+        /// The journal.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest that this build reads.
+        known: u32,
+    },
+    /// Not one whole record is in it.
+    #[error("journal `{path}` holds no whole record: the run had not begun", path = path.display())]
+    Empty {
+        /// The journal.
+        path: PathBuf,
+    },
+}

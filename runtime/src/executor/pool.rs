@@ -1,0 +1,171 @@
+//! The threads that carry attempts out: as many as attempts run at once, kept for the next ones.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::attempt::{Ended, carry_out};
+use super::process::Means;
+use super::{Job, Scribe, Viewer};
+use crate::error::RunError;
+use crate::event::{Content, Failure, INLINE};
+use crate::home::{Layout, RunFolder};
+use crate::journal::Durability;
+use crate::run::Input;
+
+/// A thread only polls and copies; its buffers are on the heap.
+const STACK: usize = 512 * 1024;
+
+/// What every thread needs of the run.
+#[derive(Debug)]
+pub(crate) struct Services {
+    pub folder: RunFolder,
+    pub layout: Layout,
+    pub viewer: Viewer,
+    pub scribe: Scribe,
+    pub durability: Arc<Durability>,
+    pub inputs: Sender<Input>,
+}
+
+impl Services {
+    /// Tells the loop something.
+    pub(super) fn report(&self, input: Input) {
+        // The loop outlives every attempt.
+        let _ = self.inputs.send(input);
+    }
+}
+
+/// The threads. Dropping the pool waits for them; every job must have ended or been cancelled by then.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    /// The threads at most: as many attempts as run at once.
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    services: Services,
+    queue: Mutex<Queue>,
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    closed: bool,
+}
+
+impl Pool {
+    /// A pool without a thread yet, and never with more than `limit`.
+    pub(crate) fn new(services: Services, limit: u32) -> Pool {
+        let shared = Shared { services, queue: Mutex::default(), work: Condvar::new() };
+        Pool { shared: Arc::new(shared), threads: Vec::new(), limit: limit.max(1) as usize }
+    }
+
+    /// Has `job` carried out. Its end comes as [`Input::Ended`].
+    pub(crate) fn submit(&mut self, job: Job) {
+        let mut queue = self.shared.lock();
+        queue.jobs.push_back(job);
+        let too_few = queue.jobs.len() > queue.idle && self.threads.len() < self.limit;
+        drop(queue);
+        if too_few && self.grow().is_err() && self.threads.is_empty() {
+            // With other threads the job only waits for one of them.
+            self.refuse();
+        }
+        self.shared.work.notify_one();
+    }
+
+    fn grow(&mut self) -> std::io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let means = Means::new()?;
+        let thread = std::thread::Builder::new()
+            .name("attempt".to_owned())
+            .stack_size(STACK)
+            .spawn(move || work(&shared, means))?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    fn refuse(&self) {
+        let jobs: Vec<Job> = self.shared.lock().jobs.drain(..).collect();
+        for job in jobs {
+            let message = "the system has no room for one more thread".to_owned();
+            let ended = Ended::failed(Failure::Spawn { message });
+            self.shared.services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome: ended.outcome });
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.work.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has reported so by the panic itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                return Some(job);
+            }
+            if queue.closed {
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+}
+
+fn work(shared: &Shared, mut means: Means) {
+    let services = &shared.services;
+    while let Some(job) = shared.next() {
+        if let Err(error) = services.durability.wait(job.after) {
+            services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
+            let outcome = Ended::failed(Failure::Cancelled).outcome;
+            services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
+            continue;
+        }
+        let ended = carry_out(&job, &mut means, services).and_then(|ended| store(&job, ended, services));
+        let outcome = ended.unwrap_or_else(|error| {
+            services.report(Input::Broken(error.to_string()));
+            Ended::failed(Failure::Cancelled).outcome
+        });
+        services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
+    }
+}
+
+/// Puts what the attempt put out where it belongs.
+fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::Outcome, RunError> {
+    let Ended { mut outcome, output, captured } = ended;
+    if outcome.failure != Some(Failure::Cancelled) {
+        let path = services.layout.output(&job.step);
+        match captured {
+            Some(bytes) => services.scribe.write(path, bytes),
+            // What an earlier attempt or round left there is no longer the latest.
+            None if job.attempt > 1 || job.step.iteration > 1 => services.scribe.remove(path),
+            None => {}
+        }
+    }
+    outcome.output = match output {
+        Some(text) if text.len() > INLINE => Some(services.folder.store(&text)?),
+        Some(text) => Some(Content::Text(text)),
+        None => None,
+    };
+    Ok(outcome)
+}

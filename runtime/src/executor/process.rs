@@ -1,0 +1,460 @@
+//! One process from start to end: fed, read, timed, and ended as a group.
+//!
+//! One thread, one `poll` over everything that can happen. Invariant: the loop ends soon after the process did, whoever
+//! else still holds its pipes, and soon after a cancellation, whatever the process does about it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pipe::fcntl_setpipe_size;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
+
+use super::cancel::Cancel;
+use super::spawn::{Finder, Launch};
+use crate::control::Wish;
+use crate::event::Process;
+
+/// Between TERM and KILL.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+
+/// How long pipes may stay open after the process ended, before those who hold them are ended.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
+/// as well, and most processes of a moment never become one.
+const ANNOUNCE: Duration = Duration::from_millis(20);
+
+/// What is read at once: little at first, more once something fills it.
+const SMALL_READ: usize = 16 * 1024;
+const LARGE_READ: usize = 256 * 1024;
+const LARGE_PIPE: usize = 1024 * 1024;
+
+/// The means of one thread to run processes.
+pub(super) struct Means {
+    finder: Finder,
+    wake: Arc<OwnedFd>,
+    buffer: Vec<u8>,
+}
+
+impl Means {
+    pub(super) fn new() -> io::Result<Means> {
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Means { finder: Finder::default(), wake, buffer: vec![0; SMALL_READ] })
+    }
+}
+
+/// Who gets what a process puts out.
+pub(super) trait Sink {
+    /// Bytes of its standard output. Says whether the process has reported its result.
+    fn stdout(&mut self, bytes: &[u8]) -> bool;
+    /// Bytes of its standard error.
+    fn stderr(&mut self, bytes: &[u8]);
+    /// It has lived for a while.
+    fn lives(&mut self, process: Process);
+    /// When [`Sink::tick`] wants to be called.
+    fn due(&self) -> Option<Instant>;
+    /// Some time has passed.
+    fn tick(&mut self, now: Instant);
+}
+
+/// How long a process may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub deadline: Option<Instant>,
+    pub idle: Option<Duration>,
+    pub grace: Duration,
+}
+
+/// Why a process was ended, or that it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// By itself.
+    Exit,
+    /// It reported its result, and did not exit.
+    Reported,
+    /// Its deadline passed.
+    Timeout,
+    /// It put out nothing for too long.
+    Idle,
+    /// Somebody wanted it so.
+    Cancelled,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub cause: Cause,
+    /// Its exit code; 128 + N when signal N ended it.
+    pub exit: i32,
+}
+
+/// Runs a process to its end.
+///
+/// # Errors
+/// It could not be started: says why.
+pub(super) fn run(
+    means: &mut Means,
+    launch: &Launch<'_>,
+    limits: Limits,
+    cancel: &Cancel,
+    sink: &mut dyn Sink,
+) -> Result<End, String> {
+    let child = means.finder.start(launch)?;
+    let group = Pid::from_child(&child);
+    let pidfd = match pidfd_open(group, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(error) => {
+            end_group(group, Signal::KILL);
+            reap(child);
+            return Err(format!("its end cannot be watched: {error}"));
+        }
+    };
+    cancel.watch(Some(Arc::clone(&means.wake)));
+    let now = Instant::now();
+    let mut running = Running {
+        group,
+        feed: None,
+        stdout: None,
+        stderr: None,
+        child,
+        pidfd,
+        exited: None,
+        ending: None,
+        announce: Some(now + ANNOUNCE),
+        reported: None,
+        last_output: now,
+        limits,
+        large: false,
+    };
+    running.open_pipes(launch.stdin);
+    let cause = running.watch(means, cancel, sink);
+    cancel.watch(None);
+    // A wish that came too late for this process must not wake the next one.
+    let _ = rustix::io::read(&means.wake, &mut [0; 8]);
+    let exit = running.finish();
+    Ok(End { cause, exit })
+}
+
+struct Running<'a> {
+    group: Pid,
+    child: Child,
+    pidfd: OwnedFd,
+    feed: Option<Feed<'a>>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+    /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
+    exited: Option<Instant>,
+    ending: Option<Ending>,
+    announce: Option<Instant>,
+    /// When it reported its result.
+    reported: Option<Instant>,
+    last_output: Instant,
+    limits: Limits,
+    /// Whether its standard output has a large pipe.
+    large: bool,
+}
+
+/// What it still has to read.
+struct Feed<'a> {
+    pipe: ChildStdin,
+    rest: &'a [u8],
+}
+
+/// That its group is being ended, and when the next, harder step is due.
+struct Ending {
+    cause: Cause,
+    next: Instant,
+    killed: bool,
+}
+
+impl<'a> Running<'a> {
+    fn open_pipes(&mut self, stdin: Option<&'a [u8]>) {
+        self.stdout = self.child.stdout.take().map(OwnedFd::from);
+        self.stderr = self.child.stderr.take().map(OwnedFd::from);
+        if let (Some(pipe), Some(rest)) = (self.child.stdin.take(), stdin)
+            && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
+        {
+            self.feed = Some(Feed { pipe, rest });
+            self.feed();
+        }
+    }
+
+    fn watch(&mut self, means: &mut Means, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+        loop {
+            let now = Instant::now();
+            self.consider(now, cancel, sink);
+            if self.is_over(now) {
+                return self.ending.as_ref().map_or(Cause::Exit, |ending| ending.cause);
+            }
+            let ready = self.wait(means, self.next_moment(sink).map(|moment| moment.saturating_duration_since(now)));
+            if ready.exited && self.exited.is_none() {
+                self.exited = Some(Instant::now());
+            }
+            if ready.stdin {
+                self.feed();
+            }
+            if ready.stdout {
+                self.read_stdout(means, sink);
+            }
+            if ready.stderr {
+                self.read_stderr(means, sink);
+            }
+        }
+    }
+
+    /// Does what the time and the wishes of others ask for.
+    fn consider(&mut self, now: Instant, cancel: &Cancel, sink: &mut dyn Sink) {
+        if sink.due().is_some_and(|due| due <= now) {
+            sink.tick(now);
+        }
+        if self.announce.is_some_and(|moment| moment <= now) && self.exited.is_none() {
+            self.announce = None;
+            let group = self.group.as_raw_nonzero().get();
+            sink.lives(Process { group, started: start_time(group).unwrap_or(0) });
+        }
+        match cancel.asked() {
+            Some(Wish::Kill) => self.kill(Cause::Cancelled, now),
+            Some(Wish::Stop) => self.end(Cause::Cancelled, now),
+            None => {}
+        }
+        if self.exited.is_none() {
+            if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
+                self.end(Cause::Timeout, now);
+            }
+            if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
+                self.end(Cause::Idle, now);
+            }
+            if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
+                self.end(Cause::Reported, now);
+            }
+        } else if self.exited.is_some_and(|exited| exited + LINGER <= now) && !self.is_silent() {
+            self.end(Cause::Exit, now);
+        }
+        if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {
+            self.kill(Cause::Exit, now);
+        }
+    }
+
+    /// Whether nothing more is to be waited for: it ended, and its pipes are closed or held by somebody out of reach.
+    fn is_over(&self, now: Instant) -> bool {
+        let beyond_reach = self.ending.as_ref().is_some_and(|ending| ending.killed && ending.next <= now);
+        self.exited.is_some() && (self.is_silent() || beyond_reach)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// Sends TERM to the group, once.
+    fn end(&mut self, cause: Cause, now: Instant) {
+        if self.ending.is_none() {
+            end_group(self.group, Signal::TERM);
+            // A stopped process hears nothing before it goes on.
+            end_group(self.group, Signal::CONT);
+            self.ending = Some(Ending { cause, next: now + TERM_GRACE, killed: false });
+        }
+    }
+
+    /// Sends KILL to the group, once.
+    fn kill(&mut self, cause: Cause, now: Instant) {
+        let cause = match &self.ending {
+            Some(Ending { killed: true, .. }) => return,
+            Some(ending) => ending.cause,
+            None => cause,
+        };
+        end_group(self.group, Signal::KILL);
+        self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
+    }
+
+    /// The next moment at which [`Running::consider`] has something to do.
+    fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
+        let living = self.exited.is_none();
+        let unless_ending = |moment: Option<Instant>| moment.filter(|_| living && self.ending.is_none());
+        [
+            sink.due(),
+            self.announce.filter(|_| living),
+            unless_ending(self.limits.deadline),
+            unless_ending(self.limits.idle.filter(|_| self.reported.is_none()).map(|idle| self.last_output + idle)),
+            unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
+            self.exited.map(|exited| exited + LINGER).filter(|_| self.ending.is_none()),
+            self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    fn wait(&self, means: &Means, timeout: Option<Duration>) -> Ready {
+        let none = PollFlags::empty();
+        let of = |fd: &'_ Option<OwnedFd>| if fd.is_some() { PollFlags::IN } else { none };
+        let wake = means.wake.as_fd();
+        let stdin = self.feed.as_ref().map_or(wake, |feed| feed.pipe.as_fd());
+        let exit = if self.exited.is_none() { self.pidfd.as_fd() } else { wake };
+        let mut fds = [
+            PollFd::from_borrowed_fd(wake, PollFlags::IN),
+            PollFd::from_borrowed_fd(exit, if self.exited.is_none() { PollFlags::IN } else { none }),
+            PollFd::from_borrowed_fd(stdin, if self.feed.is_some() { PollFlags::OUT } else { none }),
+            PollFd::from_borrowed_fd(self.stdout.as_ref().map_or(wake, AsFd::as_fd), of(&self.stdout)),
+            PollFd::from_borrowed_fd(self.stderr.as_ref().map_or(wake, AsFd::as_fd), of(&self.stderr)),
+        ];
+        // A millisecond more than asked for: waking a moment too early would only mean to wait again.
+        let timeout = timeout.map(|timeout| {
+            let timeout = (timeout + Duration::from_micros(100)).min(Duration::from_secs(3600));
+            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) }
+        });
+        if poll(&mut fds, timeout.as_ref()).is_err() {
+            // Interrupted by a signal: look at everything again.
+            return Ready::default();
+        }
+        let any = |position: usize| !fds[position].revents().is_empty();
+        if any(0) {
+            // Taken away here; what was asked for stays in the cancellation itself.
+            let _ = rustix::io::read(wake, &mut [0; 8]);
+        }
+        Ready {
+            exited: self.exited.is_none() && any(1),
+            stdin: self.feed.is_some() && any(2),
+            stdout: self.stdout.is_some() && any(3),
+            stderr: self.stderr.is_some() && any(4),
+        }
+    }
+
+    fn feed(&mut self) {
+        let Some(feed) = &mut self.feed else {
+            return;
+        };
+        while !feed.rest.is_empty() {
+            match rustix::io::write(&feed.pipe, feed.rest) {
+                Ok(count) => feed.rest = &feed.rest[count..],
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // It does not want to read on, which is its right.
+                Err(_) => break,
+            }
+        }
+        self.feed = None;
+    }
+
+    fn read_stdout(&mut self, means: &mut Means, sink: &mut dyn Sink) {
+        let Some(pipe) = &self.stdout else {
+            return;
+        };
+        let Some(count) = read(pipe, &mut means.buffer) else {
+            self.stdout = None;
+            return;
+        };
+        let bytes = &means.buffer[..count];
+        if count > 0 {
+            self.last_output = Instant::now();
+            let reported = sink.stdout(bytes);
+            self.reported = reported.then(|| self.reported.unwrap_or(self.last_output));
+        }
+        if count == means.buffer.len() && !self.large {
+            self.large = true;
+            // Beyond what this user may have, the pipe stays as it is.
+            let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
+            means.buffer.resize(LARGE_READ, 0);
+        }
+    }
+
+    fn read_stderr(&mut self, means: &mut Means, sink: &mut dyn Sink) {
+        let Some(pipe) = &self.stderr else {
+            return;
+        };
+        match read(pipe, &mut means.buffer) {
+            None => self.stderr = None,
+            Some(0) => {}
+            Some(count) => {
+                self.last_output = Instant::now();
+                sink.stderr(&means.buffer[..count]);
+            }
+        }
+    }
+
+    /// Ends what is left of the group, and takes the exit code.
+    fn finish(self) -> i32 {
+        let Running { group, child, .. } = self;
+        // The process is still a zombie here, so its number cannot have become another group's.
+        end_group(group, Signal::TERM);
+        let status = reap(child);
+        if test_kill_process_group(group).is_ok() {
+            group_ends(group, TERM_GRACE);
+        }
+        status.map_or(-1, |status| status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1))
+    }
+}
+
+#[derive(Default)]
+struct Ready {
+    exited: bool,
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+}
+
+/// Reads once; none at the end of the stream.
+fn read(pipe: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
+    match rustix::io::read(pipe, buffer) {
+        Ok(0) => None,
+        Ok(count) => Some(count),
+        Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),
+        Err(_) => None,
+    }
+}
+
+fn end_group(group: Pid, signal: Signal) {
+    // It fails when nobody is left in the group, which is what is wanted.
+    let _ = kill_process_group(group, signal);
+}
+
+fn reap(mut child: Child) -> Option<ExitStatus> {
+    // It fails only when somebody else in this process has reaped it already.
+    child.wait().ok()
+}
+
+/// Waits for a group that got TERM to end, and sends KILL after `grace`.
+pub(crate) fn group_ends(group: Pid, grace: Duration) {
+    let deadline = Instant::now() + grace;
+    let mut pause = Duration::from_millis(1);
+    while lives(group) {
+        if Instant::now() >= deadline {
+            end_group(group, Signal::KILL);
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Whether somebody in `group` is alive: zombies that nobody reaps are not.
+fn lives(group: Pid) -> bool {
+    if test_kill_process_group(group).is_err() {
+        return false;
+    }
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return true;
+    };
+    processes.flatten().any(|process| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
+        let fields = after_name(&stat);
+        fields.first() != Some(&"Z")
+            && fields.get(2).and_then(|group| group.parse().ok()) == Some(group.as_raw_nonzero().get())
+    })
+}
+
+/// When process `pid` started, in clock ticks since boot; none when there is no such process.
+pub(crate) fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    after_name(&stat).get(19)?.parse().ok()
+}
+
+/// The fields of a `stat` file from the third on: the name before them may hold anything.
+fn after_name(stat: &str) -> Vec<&str> {
+    stat.rsplit_once(')').map_or_else(Vec::new, |(_, rest)| rest.split_ascii_whitespace().collect())
+}

@@ -1,0 +1,188 @@
+//! The folder of one run: what lies in it, and who holds it.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use swarmc_plan::{Pipeline, Plan};
+
+use crate::error::RunError;
+use crate::event::{Content, Record};
+use crate::home::Layout;
+use crate::journal;
+
+/// One run on disk.
+#[derive(Clone, Debug)]
+pub struct RunFolder {
+    /// The run's id.
+    pub id: String,
+    /// `runs/RUN`: the plan, the journal, logs, prompts and artifacts.
+    pub path: PathBuf,
+    /// `outputs/RUN`: the captured tail of every task.
+    pub outputs: PathBuf,
+}
+
+impl RunFolder {
+    /// `plan.json`.
+    pub fn plan_path(&self) -> PathBuf {
+        self.path.join("plan.json")
+    }
+
+    /// `journal.jsonl`, described in `docs/journal.md`.
+    pub fn journal_path(&self) -> PathBuf {
+        self.path.join("journal.jsonl")
+    }
+
+    /// `control.sock`: where a running run takes orders.
+    pub fn socket_path(&self) -> PathBuf {
+        self.path.join("control.sock")
+    }
+
+    /// The file of the artifact with this digest.
+    pub fn artifact(&self, digest: &str) -> PathBuf {
+        self.path.join("artifacts").join(super::file_name(digest))
+    }
+
+    /// Where the files of a run of `pipeline` lie.
+    pub fn layout(&self, pipeline: &Pipeline) -> Layout {
+        Layout::new(self, pipeline)
+    }
+
+    /// The plan that is run.
+    ///
+    /// # Errors
+    /// It cannot be read, or not by this build.
+    pub fn plan(&self) -> Result<Plan, RunError> {
+        self.plan_text().and_then(|text| self.parse_plan(&text))
+    }
+
+    /// Every whole record of the journal; what is torn at its end is left out.
+    ///
+    /// # Errors
+    /// The journal is missing, damaged, or newer than this build.
+    pub fn records(&self) -> Result<Vec<Record>, RunError> {
+        Ok(journal::read(&self.journal_path())?.records)
+    }
+
+    /// The text of `content`.
+    ///
+    /// # Errors
+    /// It is an artifact, and cannot be read.
+    pub fn text(&self, content: &Content) -> Result<String, RunError> {
+        match content {
+            Content::Text(text) => Ok(text.clone()),
+            Content::Artifact { digest, .. } => {
+                let path = self.artifact(digest);
+                std::fs::read_to_string(&path).map_err(RunError::io("read", path))
+            }
+        }
+    }
+
+    /// Whether a process is running it now.
+    pub fn is_running(&self) -> bool {
+        // A run without a lock file was never run by anybody.
+        File::open(self.lock_path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    pub(crate) fn plan_text(&self) -> Result<String, RunError> {
+        let path = self.plan_path();
+        std::fs::read_to_string(&path).map_err(RunError::io("read", path))
+    }
+
+    pub(crate) fn parse_plan(&self, text: &str) -> Result<Plan, RunError> {
+        swarmc_plan::read(text).map_err(|error| RunError::Plan { run: self.id.clone(), reason: error.to_string() })
+    }
+
+    /// Writes the facts that no event holds.
+    pub(crate) fn write_facts(&self, facts: &Facts) -> Result<(), RunError> {
+        let text = serde_json::to_string(facts).expect("facts have string keys only");
+        let path = self.facts_path();
+        std::fs::write(&path, text).map_err(RunError::io("write", path))
+    }
+
+    /// Reads the facts that no event holds.
+    pub(crate) fn facts(&self) -> Result<Facts, RunError> {
+        let path = self.facts_path();
+        let text = std::fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
+        serde_json::from_str(&text).map_err(|error| RunError::io("read", path)(io::Error::other(error)))
+    }
+
+    /// Stores `text` under its digest, durably, and says where it is. Texts are stored once.
+    pub(crate) fn store(&self, text: &str) -> Result<Content, RunError> {
+        let digest = digest(text.as_bytes());
+        let path = self.artifact(&digest);
+        if !path.exists() {
+            persist(&path, text.as_bytes()).map_err(RunError::io("write", path))?;
+        }
+        Ok(Content::Artifact { digest, bytes: text.len() as u64 })
+    }
+
+    pub(super) fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    fn facts_path(&self) -> PathBuf {
+        self.path.join("run.json")
+    }
+}
+
+/// What is true of a run in every process that runs it, and in no event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// Where its processes run.
+    pub workspace: PathBuf,
+    /// How many steps run at once where the plan leaves that open.
+    pub concurrency: u32,
+}
+
+/// The right to run a run, until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock of `folder`. Whoever only looks holds it for a moment, which is waited for.
+    pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
+        let path = folder.lock_path();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(RunError::io("create", &path))?;
+        for _ in 0..10 {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+                Err(TryLockError::Error(error)) => return Err(RunError::io("lock", path)(error)),
+            }
+        }
+        Err(RunError::Busy { run: folder.id.clone() })
+    }
+}
+
+/// The SHA-256 of `bytes` in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Writes a file so that it is there in full, or not at all, whatever happens to this machine.
+fn persist(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().expect("an artifact lies in a folder");
+    super::create_private(folder, true)?;
+    // Two threads may store the same text at once.
+    let draft = path.with_extension(format!("{:?}", std::thread::current().id()));
+    let written = std::fs::write(&draft, bytes)
+        .and_then(|()| File::open(&draft)?.sync_all())
+        .and_then(|()| std::fs::rename(&draft, path))
+        .and_then(|()| File::open(folder)?.sync_all());
+    if written.is_err() {
+        // The draft is of no use to anybody; the reason that it could not be written is what counts.
+        let _ = std::fs::remove_file(&draft);
+    }
+    written
+}

@@ -1,0 +1,102 @@
+//! Which file of a run holds what of a step.
+//!
+//! Names of steps and pipelines come from a plan, which may have been written by hand: whatever they say, the paths
+//! stay inside the run's folders.
+
+use std::path::{Path, PathBuf};
+
+use swarmc_plan::Pipeline;
+
+use crate::event::StepId;
+use crate::home::RunFolder;
+use crate::observer::Stream;
+
+/// The paths of one run's files. Iterations and instances appear in them only where the pipeline has several.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    run: PathBuf,
+    outputs: PathBuf,
+    iterates: bool,
+    /// The pipeline's name, where several instances of it run.
+    instances_of: Option<String>,
+}
+
+impl Layout {
+    pub(super) fn new(folder: &RunFolder, pipeline: &Pipeline) -> Layout {
+        Layout {
+            run: folder.path.clone(),
+            outputs: folder.outputs.clone(),
+            iterates: pipeline.iteration.max > 1,
+            instances_of: (pipeline.parallelism > 1).then(|| file_name(&pipeline.name)),
+        }
+    }
+
+    /// `outputs/RUN/[NAME.k/]TASK.txt`: the captured tail of the latest iteration.
+    pub fn output(&self, step: &StepId) -> PathBuf {
+        let mut path = self.in_instance(&self.outputs, step);
+        path.push(file_name(&step.name) + ".txt");
+        path
+    }
+
+    /// `logs/[NAME.k/]TASK.[ITERATION.]ATTEMPT.out` or `.err`: everything that the attempt's processes put out.
+    pub fn log(&self, step: &StepId, attempt: u32, stream: Stream) -> PathBuf {
+        let extension = match stream {
+            Stream::Stdout => "out",
+            Stream::Stderr => "err",
+        };
+        self.of_attempt("logs", step, attempt, extension)
+    }
+
+    /// `prompts/[NAME.k/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
+    pub fn prompt(&self, step: &StepId, attempt: u32) -> PathBuf {
+        self.of_attempt("prompts", step, attempt, "txt")
+    }
+
+    /// Beside the prompt, the system text where the agent gets it separately.
+    pub fn system(&self, step: &StepId, attempt: u32) -> PathBuf {
+        self.of_attempt("prompts", step, attempt, "system.txt")
+    }
+
+    fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
+        let mut path = self.in_instance(&self.run.join(kind), step);
+        let name = file_name(&step.name);
+        path.push(match self.iterates {
+            true => format!("{name}.{}.{attempt}.{extension}", step.iteration),
+            false => format!("{name}.{attempt}.{extension}"),
+        });
+        path
+    }
+
+    fn in_instance(&self, folder: &Path, step: &StepId) -> PathBuf {
+        match &self.instances_of {
+            Some(name) => folder.join(format!("{name}.{}", step.instance)),
+            None => folder.to_owned(),
+        }
+    }
+}
+
+/// `name` as the name of a file: itself, unless it holds what could lead elsewhere, which becomes `%` and two digits.
+pub(crate) fn file_name(name: &str) -> String {
+    let mut safe = String::with_capacity(name.len());
+    for (position, byte) in name.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => safe.push(char::from(byte)),
+            b'.' if position > 0 => safe.push('.'),
+            _ => safe.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_never_leads_out_of_its_folder() {
+        assert_eq!(file_name("unit-tests_2"), "unit-tests_2");
+        assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
+        assert_eq!(file_name("a.b"), "a.b");
+        assert_eq!(file_name("\0"), "%00");
+    }
+}

@@ -1,0 +1,131 @@
+//! Group commit: whoever needs a record on disk makes everything written so far durable, for all who wait with it.
+//!
+//! A background thread does the same a few milliseconds after the last write, so that records nobody waits for are
+//! not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the background thread lets records gather before it syncs them.
+const GATHER: Duration = Duration::from_millis(8);
+
+/// What is on disk, and how to get it there.
+#[derive(Debug)]
+pub(crate) struct Durability {
+    file: Option<File>,
+    progress: Mutex<Progress>,
+    /// Someone who waits in [`Durability::wait`] may go on.
+    synced: Condvar,
+    /// The background thread has something to do.
+    pending: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    written: u64,
+    durable: u64,
+    syncing: bool,
+    resting: bool,
+    closed: bool,
+    error: Option<(io::ErrorKind, String)>,
+}
+
+impl Durability {
+    /// For a journal in `file`; without one everything written is durable.
+    pub(super) fn new(file: Option<File>) -> Arc<Durability> {
+        Arc::new(Durability { file, progress: Mutex::default(), synced: Condvar::new(), pending: Condvar::new() })
+    }
+
+    /// Waits until record `seq`, which must have been flushed, is durable; syncs it when nobody else does.
+    pub(crate) fn wait(&self, seq: u64) -> io::Result<()> {
+        let mut progress = self.lock();
+        loop {
+            if progress.durable >= seq {
+                return Ok(());
+            }
+            if let Some((kind, message)) = &progress.error {
+                return Err(io::Error::new(*kind, message.clone()));
+            }
+            if progress.syncing {
+                progress = self.synced.wait(progress).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            progress.syncing = true;
+            let target = progress.written;
+            drop(progress);
+            let outcome = self.file.as_ref().map_or(Ok(()), File::sync_data);
+            progress = self.lock();
+            progress.syncing = false;
+            match outcome {
+                Ok(()) => progress.durable = progress.durable.max(target),
+                Err(error) => progress.error = Some((error.kind(), error.to_string())),
+            }
+            self.synced.notify_all();
+        }
+    }
+
+    /// Everything up to record `seq` has been handed to the system.
+    pub(super) fn written(&self, seq: u64) {
+        let mut progress = self.lock();
+        progress.written = seq;
+        if self.file.is_none() {
+            progress.durable = seq;
+        } else if progress.resting {
+            progress.resting = false;
+            self.pending.notify_one();
+        }
+    }
+
+    /// Starts the background thread, which calls `failed` once when a sync fails, and then ends.
+    pub(super) fn start(self: &Arc<Durability>, failed: impl FnOnce(io::Error) + Send + 'static) -> JoinHandle<()> {
+        let durability = Arc::clone(self);
+        std::thread::Builder::new()
+            .name("journal".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                while let Some(seq) = durability.gathered() {
+                    if let Err(error) = durability.wait(seq) {
+                        return failed(error);
+                    }
+                }
+            })
+            .expect("the system has room for one more thread")
+    }
+
+    /// Syncs what is left and lets the background thread end.
+    pub(super) fn close(&self) -> io::Result<()> {
+        let written = {
+            let mut progress = self.lock();
+            progress.closed = true;
+            self.pending.notify_all();
+            progress.written
+        };
+        self.wait(written)
+    }
+
+    /// Waits for something to sync and lets more gather; none once the journal is closed.
+    fn gathered(&self) -> Option<u64> {
+        let mut progress = self.lock();
+        while progress.written == progress.durable && !progress.closed {
+            progress.resting = true;
+            progress = self.pending.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+        progress.resting = false;
+        if progress.closed {
+            return None;
+        }
+        // `closed` is the only reason to wake early, so a plain wait on the same condition variable does.
+        let (progress, _) = self
+            .pending
+            .wait_timeout_while(progress, GATHER, |progress| !progress.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        (!progress.closed).then_some(progress.written)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

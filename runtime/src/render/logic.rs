@@ -1,0 +1,252 @@
+//! minijinja: templates with `{{ … }}` or `{% … %}` in them, and the expressions of `when` and `until`.
+//!
+//! The source comes from the spec, never from an agent: what agents wrote enters as values of the context. Fuel and a
+//! bound on the result keep a template from running or growing for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use swarmc_plan::{Expression, Origin, Segment};
+
+use super::{LONGEST, RenderError, Values, directive, too_long};
+
+/// Instructions that one template or expression may execute: some hundred milliseconds.
+const FUEL: u64 = 10_000_000;
+
+pub(super) struct Logic {
+    environment: Environment<'static>,
+}
+
+impl Logic {
+    pub(super) fn new() -> Logic {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.set_syntax(
+            SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters differ"),
+        );
+        environment.set_fuel(Some(FUEL));
+        Logic { environment }
+    }
+
+    pub(super) fn text(&self, segments: &[Segment], values: &dyn Values) -> Result<String, RenderError> {
+        let source = Source::of(segments);
+        let failed = |error: Error| source.problem(&error);
+        let template = self.environment.template_from_str(&source.text).map_err(failed)?;
+        let mut context = context(&template.undeclared_variables(true), values)
+            .map_err(|message| RenderError { message, missing: false })?;
+        context.insert("directive".to_owned(), directives(segments, values));
+        let mut text = Bounded::default();
+        let rendered = template.render_captured_to(Value::from(context), &mut text).map(drop);
+        match rendered {
+            Err(_) if text.full => return Err(RenderError { message: too_long(), missing: false }),
+            Err(error) => return Err(source.problem(&error)),
+            Ok(()) => {}
+        }
+        Ok(String::from_utf8(text.bytes).expect("minijinja writes UTF-8"))
+    }
+
+    pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
+        let failed = |error: Error| problem(&expression.origin, &error);
+        let compiled = self.environment.compile_expression(&expression.source).map_err(failed)?;
+        let context = context(&compiled.undeclared_variables(true), values)
+            .map_err(|problem| RenderError::at(&expression.origin, problem))?;
+        let value = compiled.eval(Value::from(context)).map_err(failed)?;
+        if value.is_undefined() {
+            return Err(problem(&expression.origin, &Error::from(ErrorKind::UndefinedError)));
+        }
+        Ok(value.is_true())
+    }
+}
+
+/// The template that segments make together, and where its pieces come from.
+struct Source<'a> {
+    text: String,
+    /// The first line of each piece of logic, from 1, with its place in the spec.
+    places: Vec<(usize, &'a Origin)>,
+}
+
+impl<'a> Source<'a> {
+    fn of(segments: &'a [Segment]) -> Source<'a> {
+        let mut source = Source { text: String::new(), places: Vec::new() };
+        let mut line = 1;
+        let mut directives = 0;
+        for segment in segments {
+            let start = source.text.len();
+            match segment {
+                Segment::Text(text) => source.text.push_str(text),
+                Segment::Directive(directive) => {
+                    source.places.push((line, &directive.origin));
+                    // A brace of the text must not join those of the call.
+                    if source.text.ends_with('{') {
+                        source.text.pop();
+                        source.text.push_str("{{ '{' }}");
+                    }
+                    source.text.push_str(&format!("{{{{ directive({directives}) }}}}"));
+                    directives += 1;
+                }
+                Segment::Logic(logic) => {
+                    source.places.push((line, &logic.origin));
+                    source.text.push_str(&logic.source);
+                }
+            }
+            line += memchr::memchr_iter(b'\n', &source.text.as_bytes()[start..]).count();
+        }
+        source
+    }
+
+    /// `error` with the place of the piece that it happened in: the last that begins on its line or before.
+    fn problem(&self, error: &Error) -> RenderError {
+        let line = error.line().unwrap_or(1);
+        let place = self.places.iter().take_while(|(start, _)| *start <= line).last().or(self.places.first());
+        match place {
+            Some((_, origin)) => problem(origin, error),
+            None => RenderError { message: words(error), missing: false },
+        }
+    }
+}
+
+fn problem(origin: &Origin, error: &Error) -> RenderError {
+    RenderError { missing: error.kind() == ErrorKind::UndefinedError, ..RenderError::at(origin, words(error)) }
+}
+
+fn words(error: &Error) -> String {
+    match (error.kind(), error.detail()) {
+        (ErrorKind::UndefinedError, None) => "a value that is read here is not there".to_owned(),
+        (ErrorKind::OutOfFuel, _) => "the template takes too many steps".to_owned(),
+        (_, Some(detail)) => detail.to_owned(),
+        (kind, None) => kind.to_string(),
+    }
+}
+
+/// `directive(N)`: the text of the Nth directive. A problem counts only where the template gets there.
+fn directives(segments: &[Segment], values: &dyn Values) -> Value {
+    let texts: Vec<Result<String, String>> = segments
+        .iter()
+        .filter_map(|segment| match segment {
+            Segment::Directive(directive) => Some(directive::text(directive, values).map_err(|error| error.message)),
+            Segment::Text(_) | Segment::Logic(_) => None,
+        })
+        .collect();
+    Value::from_function(move |number: usize| match texts.get(number) {
+        Some(Ok(text)) => Ok(text.clone()),
+        Some(Err(message)) => Err(Error::new(ErrorKind::InvalidOperation, message.clone())),
+        None => Err(Error::new(ErrorKind::InvalidOperation, "there is no such directive")),
+    })
+}
+
+/// What `read` names (`output.plan.steps`, `param`): read up front, since minijinja asks for values that live for ever.
+fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Result<BTreeMap<String, Value>, String> {
+    // Sorted, so that of several problems it is always the same that is told.
+    let read: BTreeSet<&str> = read.iter().map(String::as_str).collect();
+    let mut context: BTreeMap<String, Value> = BTreeMap::new();
+    let steps = |wanted: &str| -> Vec<&str> { wanted_names(&read, wanted, values.steps()) };
+    let outputs = |kind: &str, read: &dyn Fn(&str) -> Result<Option<String>, String>| {
+        let mut object = BTreeMap::new();
+        for step in steps(kind) {
+            if let Some(text) = read(step)? {
+                insert(&mut object, step, Value::from(Serde(directive::output(step, text, values))));
+            }
+        }
+        Ok::<Value, String>(Value::from(object))
+    };
+    let facts = |kind: &str, read: &dyn Fn(&str) -> Option<Value>| {
+        let mut object = BTreeMap::new();
+        for step in steps(kind) {
+            if let Some(value) = read(step) {
+                insert(&mut object, step, value);
+            }
+        }
+        Value::from(object)
+    };
+    context.insert("output".to_owned(), outputs("output", &|step| values.output(step))?);
+    context.insert("previous".to_owned(), outputs("previous", &|step| values.previous(step))?);
+    context.insert(
+        "status".to_owned(),
+        facts("status", &|step| values.status(step).map(|status| Value::from(status.word()))),
+    );
+    context.insert("exit".to_owned(), facts("exit", &|step| values.exit(step).map(Value::from)));
+    context.insert("error".to_owned(), facts("error", &|step| values.error(step).map(Value::from)));
+
+    let mut inputs = BTreeMap::new();
+    let ports = values.inputs();
+    for port in wanted_names(&read, "input", ports.iter().map(|(port, _)| *port).collect()) {
+        if let Some((_, step)) = ports.iter().find(|(name, _)| *name == port)
+            && let Some(text) = values.output(step)?
+        {
+            insert(&mut inputs, port, Value::from(Serde(directive::output(step, text, values))));
+        }
+    }
+    context.insert("input".to_owned(), Value::from(inputs));
+
+    let mut params = BTreeMap::new();
+    for name in wanted_names(&read, "param", values.params()) {
+        if let Some((text, kind)) = values.param(name) {
+            insert(&mut params, name, Value::from(Serde(directive::param(text, kind))));
+        }
+    }
+    context.insert("param".to_owned(), Value::from(params));
+    context.insert("iteration".to_owned(), Value::from(values.iteration()));
+    let run = BTreeMap::from([
+        ("id".to_owned(), Value::from(values.run())),
+        ("dir".to_owned(), Value::from(values.run_folder().to_string_lossy())),
+    ]);
+    context.insert("run".to_owned(), Value::from(run));
+    let task = BTreeMap::from([("name".to_owned(), Value::from(values.task()))]);
+    context.insert("task".to_owned(), Value::from(task));
+    if read.contains("stdin")
+        && let Some(stdin) = values.stdin()?
+    {
+        context.insert("stdin".to_owned(), Value::from(stdin));
+    }
+    Ok(context)
+}
+
+/// Of `names` those that `read` says as `object.name`, with `_` for `-`; all of them where it says the object alone.
+fn wanted_names<'a>(read: &BTreeSet<&str>, object: &str, names: Vec<&'a str>) -> Vec<&'a str> {
+    if read.contains(object) {
+        return names;
+    }
+    let wanted: BTreeSet<&str> = read
+        .iter()
+        .filter_map(|path| path.strip_prefix(object)?.strip_prefix('.'))
+        .map(|path| path.split_once('.').map_or(path, |(name, _)| name))
+        .collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    names.into_iter().filter(|name| wanted.contains(name.replace('-', "_").as_str())).collect()
+}
+
+/// Names are reachable with `_` for `-`, and as they are in `output["topic-finder"]`.
+fn insert(object: &mut BTreeMap<String, Value>, name: &str, value: Value) {
+    if name.contains('-') {
+        object.insert(name.replace('-', "_"), value.clone());
+    }
+    object.insert(name.to_owned(), value);
+}
+
+/// Takes so many bytes and no more.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    full: bool,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > LONGEST {
+            self.full = true;
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

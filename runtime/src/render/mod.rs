@@ -1,0 +1,123 @@
+//! Templates of a plan → texts, at the moment a step starts.
+//!
+//! In: a [`Template`] or [`Expression`] and the values of the run. Out: text, or what is wrong and where. Invariant: a
+//! value is data. It is put in its place once and never scanned again, whatever an agent wrote.
+
+mod directive;
+mod file;
+mod logic;
+
+use std::fmt::Display;
+use std::path::Path;
+
+use swarmc_plan::{Expression, Origin, ParamType, Segment, Template};
+
+use logic::Logic;
+
+use crate::event::Status;
+
+/// The longest text that a template may become, in bytes.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// What templates read. Texts may hold anything: braces, directives, NUL.
+pub(crate) trait Values {
+    /// The output of `step` in this round, its declared default applied; none where there is none.
+    fn output(&self, step: &str) -> Result<Option<String>, String>;
+    /// The output of `step` in the round before.
+    fn previous(&self, step: &str) -> Result<Option<String>, String>;
+    /// How `step` ended in this round.
+    fn status(&self, step: &str) -> Option<Status>;
+    /// The exit code of `step` in this round.
+    fn exit(&self, step: &str) -> Option<i32>;
+    /// Why `step` failed in this round.
+    fn error(&self, step: &str) -> Option<String>;
+    /// Whether the output of `step` is a JSON object rather than text.
+    fn is_record(&self, step: &str) -> bool;
+    /// Every step of the pipeline.
+    fn steps(&self) -> Vec<&str>;
+    /// The ports of this step, with the steps behind them.
+    fn inputs(&self) -> Vec<(&str, &str)>;
+    /// A parameter's value in its textual form.
+    fn param(&self, name: &str) -> Option<(&str, ParamType)>;
+    /// Every parameter that has a value.
+    fn params(&self) -> Vec<&str>;
+    /// The number of this round, from 1.
+    fn iteration(&self) -> u32;
+    /// The run's id.
+    fn run(&self) -> &str;
+    /// The run's folder.
+    fn run_folder(&self) -> &Path;
+    /// The name of this step; empty in an `until`.
+    fn task(&self) -> &str;
+    /// What was piped into the run.
+    fn stdin(&self) -> Result<Option<String>, String>;
+    /// Where files are read.
+    fn workspace(&self) -> &Path;
+}
+
+/// Renders templates and evaluates expressions.
+pub(crate) struct Renderer {
+    logic: Logic,
+}
+
+/// What is wrong with a text, and where.
+#[derive(Debug)]
+pub(crate) struct RenderError {
+    /// For a person, with its place.
+    pub message: String,
+    /// Whether it is only that a value is not there.
+    pub missing: bool,
+}
+
+impl RenderError {
+    fn at(origin: &Origin, problem: impl Display) -> RenderError {
+        RenderError { message: format!("{origin}: {problem}"), missing: false }
+    }
+}
+
+impl Renderer {
+    pub(crate) fn new() -> Renderer {
+        Renderer { logic: Logic::new() }
+    }
+
+    /// The text that `template` stands for.
+    pub(crate) fn text(&self, template: &Template, values: &dyn Values) -> Result<String, RenderError> {
+        if template.segments.iter().any(|segment| matches!(segment, Segment::Logic(_))) {
+            return self.logic.text(&template.segments, values);
+        }
+        let mut text = String::new();
+        for segment in &template.segments {
+            match segment {
+                Segment::Text(piece) => text.push_str(piece),
+                Segment::Directive(directive) => text.push_str(&directive::text(directive, values)?),
+                Segment::Logic(_) => unreachable!("a template with logic is rendered by minijinja"),
+            }
+            if text.len() > LONGEST {
+                return Err(RenderError { message: too_long(), missing: false });
+            }
+        }
+        Ok(text)
+    }
+
+    /// The value that `template` stands for: of its own type where the template is nothing but one directive.
+    pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<serde_json::Value, RenderError> {
+        match template.segments.as_slice() {
+            [Segment::Directive(directive)] if directive.filters.is_empty() && !directive.wrap => {
+                directive::typed(directive, values)
+            }
+            _ => self.text(template, values).map(serde_json::Value::String),
+        }
+    }
+
+    /// Whether `expression` is true.
+    pub(crate) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
+        self.logic.holds(expression, values)
+    }
+}
+
+fn too_long() -> String {
+    format!("the text is longer than {} MiB", LONGEST / (1024 * 1024))
+}
+
+#[cfg(test)]
+mod tests;

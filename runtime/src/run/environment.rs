@@ -1,0 +1,106 @@
+//! What processes see of the world: where they run, and which variables they get.
+//!
+//! Invariant: nothing of the caller's environment passes that neither the allow-list nor the plan names.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use swarmc_plan::{EnvValue, Environment, Pipeline};
+
+use crate::error::RunError;
+use crate::event::StepId;
+use crate::render::{RenderError, Renderer, Values};
+
+/// What every process gets when the caller has it; `LC_*` besides.
+const ALLOWED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
+
+/// The variable by which a process of a run is known, whatever became of its process group.
+pub(super) const MARK: &str = "SWARM_RUN";
+
+/// The world around a run's processes.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    /// Where files are read.
+    pub workspace: PathBuf,
+    /// Where processes run.
+    pub directory: Arc<PathBuf>,
+    caller: BTreeMap<OsString, OsString>,
+    allowed: Vec<(OsString, OsString)>,
+}
+
+/// Why an environment cannot be made.
+pub(super) enum Trouble {
+    /// A text cannot be rendered.
+    Render(RenderError),
+    /// A secret is not there.
+    Missing(String),
+}
+
+impl Surroundings {
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        workspace: &Path,
+        caller: BTreeMap<OsString, OsString>,
+    ) -> Result<Surroundings, RunError> {
+        let workspace = workspace.canonicalize().map_err(RunError::io("enter", workspace))?;
+        let directory = match &pipeline.working_dir {
+            None => workspace.clone(),
+            Some(path) => {
+                let directory = workspace.join(path).canonicalize().map_err(RunError::io("enter", path))?;
+                if !directory.starts_with(&workspace) {
+                    return Err(RunError::Request(format!("the working folder `{path}` lies outside the workspace")));
+                }
+                directory
+            }
+        };
+        let allowed = caller.iter().filter(|(name, _)| is_allowed(name));
+        let allowed = allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Surroundings { workspace, directory: Arc::new(directory), caller, allowed })
+    }
+
+    /// The whole environment of an attempt: the allow-list, then `layers` in order, then what names the attempt.
+    pub(super) fn of_attempt(
+        &self,
+        run: &str,
+        step: &StepId,
+        attempt: u32,
+        layers: &[&Environment],
+        renderer: &Renderer,
+        values: &dyn Values,
+    ) -> Result<Vec<(OsString, OsString)>, Trouble> {
+        let mut environment = self.allowed.clone();
+        for entry in layers.iter().copied().flatten() {
+            let (name, value) = match entry {
+                EnvValue::Pass(name) => match self.caller.get(OsStr::new(name)) {
+                    Some(value) => (name, value.clone()),
+                    None => continue,
+                },
+                EnvValue::Secret(name) => match self.caller.get(OsStr::new(name)) {
+                    Some(value) => (name, value.clone()),
+                    None => return Err(Trouble::Missing(format!("the secret variable `{name}` is not set"))),
+                },
+                EnvValue::Set { name, value } => {
+                    let text = renderer.text(value, values).map_err(Trouble::Render)?;
+                    // No variable can hold a NUL, and an agent may have written one.
+                    (name, OsString::from(text.replace('\0', "\u{fffd}")))
+                }
+            };
+            environment.push((OsString::from(name), value));
+        }
+        let marks = [
+            (MARK, run.to_owned()),
+            ("SWARM_TASK", step.name.to_string()),
+            ("SWARM_ITERATION", step.iteration.to_string()),
+            ("SWARM_INSTANCE", step.instance.to_string()),
+            ("SWARM_ATTEMPT", attempt.to_string()),
+        ];
+        environment.extend(marks.map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        Ok(environment)
+    }
+}
+
+fn is_allowed(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| ALLOWED.contains(&name) || name.starts_with("LC_"))
+}

@@ -1,0 +1,384 @@
+//! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
+
+mod environment;
+mod limits;
+mod prepare;
+mod run_loop;
+mod survivors;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+
+use swarmc_plan::{Pipeline, Plan};
+
+use crate::control::{Control, Wish};
+use crate::error::{JournalError, RunError};
+use crate::event::{self, Content, Event, INLINE, Process, Record, StepId, VERSION};
+use crate::executor::{Pool, Scribe, Services, Viewer};
+use crate::graph::Graph;
+use crate::home::{Facts, Home, Lock, RunFolder, digest};
+use crate::journal::{self, FileJournal, Journal};
+use crate::observer::Observer;
+use crate::render::Renderer;
+use crate::socket::Socket;
+use crate::state::State;
+use environment::Surroundings;
+use run_loop::Loop;
+
+/// What to run, and with what.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The pipeline; the plan's default when none is named.
+    pub pipeline: Option<String>,
+    /// Only this step of it, outside its pipeline.
+    pub task: Option<String>,
+    /// Parameters in their textual form; defaults are filled in.
+    pub params: BTreeMap<String, String>,
+    /// What was piped into `swarmc run`.
+    pub stdin: Option<Vec<u8>>,
+    /// Where processes run: an absolute path.
+    pub workspace: PathBuf,
+    /// The caller's environment, of which processes get what the plan lets through.
+    pub environment: BTreeMap<OsString, OsString>,
+}
+
+/// How this process's part of a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The run's id.
+    pub run: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// The value of the pipeline's `result`, of every instance that has one, in order.
+    pub values: Vec<String>,
+    /// The steps whose failure nothing handled, in declaration order.
+    pub failed: Vec<StepId>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It did what it should.
+    Succeeded,
+    /// The workflow failed.
+    Failed,
+    /// A person stopped it; it can be resumed.
+    Stopped,
+}
+
+/// What the loop waits for.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A person's wish.
+    Wish(Wish),
+    /// A process has lived for a moment.
+    Lives { step: StepId, attempt: u32, process: Process },
+    /// An attempt ended.
+    Ended { step: StepId, attempt: u32, outcome: event::Outcome },
+    /// The run cannot go on, and why.
+    Broken(String),
+}
+
+/// Starts a run of `plan` and sees it through to its end.
+///
+/// # Errors
+/// The request does not fit the plan, or the environment failed. What had begun can be resumed.
+pub fn start(
+    home: &Home,
+    plan: &Plan,
+    options: Options,
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    limits::survive_full_files();
+    let pipeline = pipeline(plan, options.pipeline.as_deref())?;
+    let params = params(plan, pipeline, options.params)?;
+    let facts = Facts { workspace: options.workspace, concurrency: processors() };
+    let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    let surroundings = Surroundings::new(pipeline, &facts.workspace, options.environment)?;
+
+    let folder = home.create()?;
+    let lock = Lock::take(&folder)?;
+    let text = swarmc_plan::write(plan);
+    std::fs::write(folder.plan_path(), &text).map_err(RunError::io("write", folder.plan_path()))?;
+    folder.write_facts(&facts)?;
+    let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let stdin = stdin.map(|text| content(&folder, text)).transpose()?;
+
+    let (inputs, receiver) = mpsc::channel();
+    let path = folder.journal_path();
+    let journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
+    let started = Event::RunStarted {
+        version: VERSION,
+        run: folder.id.clone(),
+        plan: plan_digest(&text),
+        pipeline: pipeline.name.clone(),
+        task: options.task,
+        params: params.clone(),
+        stdin: stdin.clone(),
+    };
+    let begin = Begin {
+        folder,
+        pipeline,
+        plan,
+        params,
+        stdin,
+        surroundings,
+        state: State::new(Arc::new(graph)),
+        last: 0,
+        first: started,
+        notices: Vec::new(),
+        journal: Box::new(journal),
+    };
+    begin.run(lock, control, observer, inputs, receiver)
+}
+
+/// Goes on with a run that was stopped or killed.
+///
+/// # Errors
+/// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
+pub fn resume(
+    home: &Home,
+    run: &str,
+    environment: BTreeMap<OsString, OsString>,
+    control: Control,
+    observer: Box<dyn Observer>,
+) -> Result<Outcome, RunError> {
+    limits::survive_full_files();
+    let folder = home.find(run)?;
+    let lock = Lock::take(&folder)?;
+    let path = folder.journal_path();
+    let recovered = journal::read(&path)?;
+    let Some(Record { event: Event::RunStarted { plan: expected, pipeline, task, params, stdin, .. }, .. }) =
+        recovered.records.first()
+    else {
+        return Err(JournalError::Empty { path }.into());
+    };
+    let text = folder.plan_text()?;
+    if plan_digest(&text) != *expected {
+        let reason = "it is not the plan that the run started with".to_owned();
+        return Err(RunError::Plan { run: folder.id, reason });
+    }
+    let plan = folder.parse_plan(&text)?;
+    let facts = folder.facts()?;
+    let pipeline = self::pipeline(&plan, Some(pipeline))?;
+    let mut state = State::new(Arc::new(graph(&plan, pipeline, task.as_deref(), &facts)?));
+    recovered.records.iter().for_each(|record| state.apply(record));
+    if let Some(status) = state.finished() {
+        return Err(RunError::Ended { run: folder.id, status });
+    }
+    let surroundings = Surroundings::new(pipeline, &facts.workspace, environment)?;
+
+    let mut notices = Vec::new();
+    if recovered.torn > 0 {
+        notices.push(format!(
+            "the journal ended in {} damaged bytes, which were left out: it goes on after record {}",
+            recovered.torn,
+            recovered.records.len()
+        ));
+    }
+    notices.extend(survivors::end(&folder.id, state.open().filter_map(|open| open.process)));
+
+    let last = recovered.records.len() as u64;
+    let (inputs, receiver) = mpsc::channel();
+    let journal =
+        FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
+    let begin = Begin {
+        params: params.clone(),
+        stdin: stdin.clone(),
+        folder,
+        pipeline,
+        plan: &plan,
+        surroundings,
+        state,
+        last,
+        first: Event::RunResumed,
+        notices,
+        journal: Box::new(journal),
+    };
+    begin.run(lock, control, observer, inputs, receiver)
+}
+
+/// Everything that a run begins with in this process.
+struct Begin<'a> {
+    folder: RunFolder,
+    plan: &'a Plan,
+    pipeline: &'a Pipeline,
+    params: BTreeMap<String, String>,
+    stdin: Option<Content>,
+    surroundings: Surroundings,
+    state: State,
+    /// The number of the journal's last record.
+    last: u64,
+    /// What this process records first.
+    first: Event,
+    notices: Vec<String>,
+    journal: Box<dyn Journal>,
+}
+
+impl Begin<'_> {
+    /// Starts the threads, runs the loop, ends the threads.
+    fn run(
+        self,
+        lock: Lock,
+        control: Control,
+        observer: Box<dyn Observer>,
+        inputs: Sender<Input>,
+        receiver: Receiver<Input>,
+    ) -> Result<Outcome, RunError> {
+        let concurrency = self.state.graph().concurrency();
+        limits::allow_files(concurrency);
+        let socket = Socket::listen(&self.folder, control.clone())?;
+        let (viewer, watching) = Viewer::start(observer);
+        self.notices.iter().for_each(|notice| viewer.notice(notice));
+        let outcome = self.drive(&viewer, &inputs, receiver, &control);
+        drop(socket);
+        drop(viewer);
+        let watched = watching.join();
+        drop(lock);
+        let outcome = outcome?;
+        if watched.is_err() {
+            return Err(RunError::Request(format!("the display of run `{}` failed", outcome.run)));
+        }
+        Ok(outcome)
+    }
+
+    fn drive(
+        self,
+        viewer: &Viewer,
+        inputs: &Sender<Input>,
+        receiver: Receiver<Input>,
+        control: &Control,
+    ) -> Result<Outcome, RunError> {
+        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, first, journal, .. } = self;
+        let (scribe, scribbling) = start_scribe(inputs);
+        let layout = folder.layout(pipeline);
+        let services = Services {
+            folder: folder.clone(),
+            layout: layout.clone(),
+            viewer: viewer.clone(),
+            scribe: scribe.clone(),
+            durability: journal.durability(),
+            inputs: inputs.clone(),
+        };
+        let pool = Pool::new(services, state.graph().concurrency());
+        control.attach(inputs.clone());
+        let mut run_loop = Loop {
+            plan,
+            pipeline,
+            steps: pipeline.steps.iter().map(|step| (step.name.as_str(), step)).collect(),
+            params: typed(plan, pipeline, params),
+            stdin,
+            surroundings,
+            renderer: Renderer::new(),
+            state,
+            journal: Some(journal),
+            inputs: receiver,
+            pool: Some(pool),
+            scribbling: Some(scribbling),
+            viewer: viewer.clone(),
+            scribe: Some(scribe),
+            folder,
+            layout,
+            seq: last,
+            floor: last,
+            clock: 0,
+            fresh: Vec::new(),
+            jobs: Vec::new(),
+            open: BTreeMap::new(),
+            ended: std::collections::HashMap::new(),
+            alarm: None,
+            wish: None,
+            broken: None,
+        };
+        run_loop.run(first);
+        run_loop.outcome()
+    }
+}
+
+fn start_scribe(inputs: &Sender<Input>) -> (Scribe, JoinHandle<()>) {
+    let inputs = inputs.clone();
+    Scribe::start(move |error| {
+        // A loop that has ended has counted its files already.
+        let _ = inputs.send(Input::Broken(error.to_string()));
+    })
+}
+
+/// Tells the loop that its records do not reach the disk.
+fn unsynced(inputs: &Sender<Input>) -> impl FnOnce(std::io::Error) + Send + 'static {
+    let inputs = inputs.clone();
+    move |error| {
+        // A loop that has ended learns it from closing the journal.
+        let _ = inputs.send(Input::Broken(format!("the journal cannot be made durable: {error}")));
+    }
+}
+
+fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+    let name = name.unwrap_or(&plan.default);
+    plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
+}
+
+fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Facts) -> Result<Graph, RunError> {
+    Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
+}
+
+/// The given parameters, and the defaults of the others. Their types were checked where they were given.
+fn params(
+    plan: &Plan,
+    pipeline: &Pipeline,
+    mut given: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, RunError> {
+    let mut params = BTreeMap::new();
+    for param in plan.params.iter().chain(&pipeline.params) {
+        match given.remove(&param.name).or_else(|| param.default.clone()) {
+            Some(value) => {
+                params.insert(param.name.clone(), value);
+            }
+            None if param.optional => {}
+            None => {
+                let name = &param.name;
+                return Err(RunError::Request(format!("parameter `{name}` has no value: add `--param {name}=…`")));
+            }
+        }
+    }
+    match given.into_keys().next() {
+        Some(name) => Err(RunError::Request(format!("the plan has no parameter `{name}`"))),
+        None => Ok(params),
+    }
+}
+
+fn typed(
+    plan: &Plan,
+    pipeline: &Pipeline,
+    params: BTreeMap<String, String>,
+) -> BTreeMap<String, (String, swarmc_plan::ParamType)> {
+    let kind = |name: &str| plan.params.iter().chain(&pipeline.params).find(|param| param.name == name);
+    params
+        .into_iter()
+        .map(|(name, value)| {
+            let kind = kind(&name).map_or(swarmc_plan::ParamType::String, |param| param.kind);
+            (name, (value, kind))
+        })
+        .collect()
+}
+
+/// A text as an event holds it: in place, or as an artifact.
+fn content(folder: &RunFolder, text: String) -> Result<Content, RunError> {
+    if text.len() > INLINE { folder.store(&text) } else { Ok(Content::Text(text)) }
+}
+
+fn plan_digest(text: &str) -> String {
+    format!("sha256:{}", digest(text.as_bytes()))
+}
+
+fn processors() -> u32 {
+    u32::try_from(std::thread::available_parallelism().map_or(1, NonZero::get)).unwrap_or(u32::MAX)
+}

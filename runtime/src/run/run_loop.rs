@@ -1,0 +1,306 @@
+//! The only loop: await input → append → apply → decide → start.
+//!
+//! Everything a run does happens here, one thing after another; threads only carry attempts out and report. Invariant:
+//! a change is recorded, then applied; nothing else changes the state.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use swarmc_plan::{ParamType, Pipeline, Plan, Step};
+
+use super::environment::Surroundings;
+use super::prepare::Prepared;
+use super::values::View;
+use super::{Ended, Input, Outcome, content};
+use crate::control::Wish;
+use crate::decide::{Command, decide};
+use crate::error::RunError;
+use crate::event::{self, Content, Event, Record, RunStatus, StepId};
+use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
+use crate::home::{Layout, RunFolder};
+use crate::journal::Journal;
+use crate::render::Renderer;
+use crate::state::State;
+
+/// A run in this process.
+pub(super) struct Loop<'a> {
+    pub plan: &'a Plan,
+    pub pipeline: &'a Pipeline,
+    pub steps: HashMap<&'a str, &'a Step>,
+    pub params: BTreeMap<String, (String, ParamType)>,
+    pub stdin: Option<Content>,
+    pub surroundings: Surroundings,
+    pub renderer: Renderer,
+    pub state: State,
+    pub journal: Option<Box<dyn Journal>>,
+    pub inputs: Receiver<Input>,
+    pub pool: Option<Pool>,
+    pub scribbling: Option<JoinHandle<()>>,
+    pub viewer: Viewer,
+    pub scribe: Option<Scribe>,
+    pub folder: RunFolder,
+    pub layout: Layout,
+    /// The number of the last record.
+    pub seq: u64,
+    /// The last record of the runners before this one.
+    pub floor: u64,
+    /// The time of the last record, in milliseconds since 1970: it never goes back.
+    pub clock: u64,
+    /// Records of this turn, not yet flushed.
+    pub fresh: Vec<Record>,
+    /// Jobs of this turn, not yet submitted.
+    pub jobs: Vec<Job>,
+    /// The attempts that threads have.
+    pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
+    /// The record of the last end of each step, by name and instance.
+    pub ended: HashMap<(&'a str, u32), u64>,
+    /// When to decide again, in milliseconds since 1970.
+    pub alarm: Option<u64>,
+    /// What a person wants.
+    pub wish: Option<Wish>,
+    /// Why the run cannot go on.
+    pub broken: Option<String>,
+}
+
+impl Loop<'_> {
+    /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
+    pub(super) fn run(&mut self, first: Event) {
+        self.record(first);
+        self.turn();
+        while !self.is_over() {
+            if let Some(input) = self.wait() {
+                self.take(input);
+            }
+            while let Ok(input) = self.inputs.try_recv() {
+                self.take(input);
+            }
+            self.turn();
+        }
+        self.settle();
+        if let Some(journal) = self.journal.take()
+            && let Err(error) = journal.close()
+        {
+            self.broken.get_or_insert(format!("the journal cannot be written: {error}"));
+        }
+    }
+
+    /// What came of it.
+    pub(super) fn outcome(self) -> Result<Outcome, RunError> {
+        let run = self.folder.id.clone();
+        if let Some(reason) = self.broken {
+            return Err(RunError::Interrupted { run, reason });
+        }
+        let ended = match self.state.finished() {
+            Some(RunStatus::Succeeded) => Ended::Succeeded,
+            Some(RunStatus::Failed) => Ended::Failed,
+            None => Ended::Stopped,
+        };
+        let instances = 1..=self.state.graph().instances();
+        let values = instances.filter_map(|instance| self.state.value(instance));
+        let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
+        Ok(Outcome { run, ended, values, failed: self.state.unhandled().collect() })
+    }
+
+    fn is_over(&self) -> bool {
+        let halted = self.broken.is_some() || self.state.stopping() || self.state.finished().is_some();
+        halted && self.open.is_empty()
+    }
+
+    fn wait(&mut self) -> Option<Input> {
+        let Some(alarm) = self.alarm else {
+            return self.inputs.recv().ok();
+        };
+        let rest = alarm.saturating_sub(now());
+        match self.inputs.recv_timeout(Duration::from_millis(rest)) {
+            Ok(input) => return Some(input),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.alarm = None,
+        }
+        None
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Wish(wish) => self.obey(wish),
+            Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
+            Input::Ended { step, attempt, outcome } => {
+                self.open.remove(&(step.clone(), attempt));
+                self.end(step, attempt, outcome);
+            }
+            Input::Broken(reason) => self.give_up(reason),
+        }
+    }
+
+    fn obey(&mut self, wish: Wish) {
+        self.wish = self.wish.max(Some(wish));
+        if !self.state.stopping() && self.state.finished().is_none() {
+            self.record(Event::StopRequested);
+        }
+        if wish == Wish::Kill {
+            self.open.values().for_each(|cancel| cancel.ask(Wish::Kill));
+        }
+    }
+
+    /// Nothing can be recorded any more: nothing starts, and what runs is ended.
+    fn give_up(&mut self, reason: String) {
+        if self.broken.is_none() {
+            self.broken = Some(reason);
+            self.fresh.clear();
+            for job in self.jobs.drain(..) {
+                self.open.remove(&(job.step, job.attempt));
+            }
+            let wish = self.wish.unwrap_or(Wish::Stop);
+            self.open.values().for_each(|cancel| cancel.ask(wish));
+        }
+    }
+
+    /// Decides until there is nothing to decide, then makes it known, then starts what was decided.
+    fn turn(&mut self) {
+        while self.broken.is_none() {
+            let commands = decide(&mut self.state, now().max(self.clock));
+            let mut idle = true;
+            for command in commands {
+                match command {
+                    Command::WakeAt(alarm) => self.alarm = Some(alarm),
+                    command => {
+                        idle = false;
+                        self.carry_out(command);
+                    }
+                }
+            }
+            if idle {
+                break;
+            }
+        }
+        self.publish();
+        if let Some(pool) = &mut self.pool {
+            self.jobs.drain(..).for_each(|job| pool.submit(job));
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Start { step, attempt } => self.start(step, attempt),
+            Command::Judge { step } => self.judge(step),
+            Command::JudgeRound { instance, iteration } => self.judge_round(instance, iteration),
+            Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
+            Command::Cancel { step, attempt } => {
+                if let Some(cancel) = self.open.get(&(step, attempt)) {
+                    cancel.ask(self.wish.unwrap_or(Wish::Stop));
+                }
+            }
+            Command::WakeAt(alarm) => self.alarm = Some(alarm),
+            Command::Finish { status } => {
+                // What was put out belongs to the run: it is over when all of it is on disk.
+                self.settle();
+                self.record(Event::RunFinished { status });
+            }
+        }
+    }
+
+    fn start(&mut self, step: StepId, attempt: u32) {
+        let prepared = self.prepare(&step, attempt);
+        self.record(Event::AttemptStarted { step: step.clone(), attempt });
+        let outcome = match prepared {
+            Ok(Prepared::Job(job)) => {
+                self.open.insert((step, attempt), Arc::clone(&job.cancel));
+                self.jobs.push(*job);
+                return;
+            }
+            Ok(Prepared::Text(text)) => {
+                if let Some(scribe) = &self.scribe {
+                    scribe.write(self.layout.output(&step), text.clone().into_bytes());
+                }
+                match content(&self.folder, text) {
+                    Ok(output) => event::Outcome { output: Some(output), ..event::Outcome::default() },
+                    Err(error) => return self.give_up(error.to_string()),
+                }
+            }
+            Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
+        };
+        self.end(step, attempt, outcome);
+    }
+
+    fn end(&mut self, step: StepId, attempt: u32, outcome: event::Outcome) {
+        if let Some((name, _)) = self.steps.get_key_value(&*step.name) {
+            self.ended.insert((name, step.instance), self.seq + 1);
+        }
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+    }
+
+    fn judge(&mut self, step: StepId) {
+        let definition = self.steps.get(&*step.name).copied();
+        let view = View { run: self, step: definition, instance: step.instance, iteration: step.iteration };
+        let judged = match definition.and_then(|definition| definition.when.as_ref()) {
+            Some(when) => self.renderer.holds(when, &view),
+            None => Ok(true),
+        };
+        let (holds, error) = match judged {
+            Ok(holds) => (holds, None),
+            Err(error) => (false, Some(error.message)),
+        };
+        self.record(Event::ConditionJudged { step, holds, error });
+    }
+
+    fn judge_round(&mut self, instance: u32, iteration: u32) {
+        let view = View { run: self, step: None, instance, iteration };
+        let mut holds = false;
+        for until in &self.pipeline.iteration.until {
+            match self.renderer.holds(until, &view) {
+                Ok(true) => holds = true,
+                Ok(false) => {}
+                // One that reads what is not there does not hold, by definition.
+                Err(error) if error.missing => {}
+                Err(error) => self.viewer.notice(format!("an `until` counts as false: {}", error.message)),
+            }
+        }
+        self.record(Event::RoundJudged { instance, iteration, holds });
+    }
+
+    /// Append, then apply.
+    fn record(&mut self, event: Event) {
+        let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
+            return;
+        };
+        self.seq += 1;
+        self.clock = now().max(self.clock);
+        let record = Record { seq: self.seq, at: self.clock, event };
+        journal.append(&record);
+        self.state.apply(&record);
+        self.fresh.push(record);
+    }
+
+    /// Hands this turn's records to the system, and shows them.
+    fn publish(&mut self) {
+        if self.fresh.is_empty() {
+            return;
+        }
+        match self.journal.as_mut().map_or(Ok(()), |journal| journal.flush()) {
+            Ok(()) => self.viewer.records(std::mem::take(&mut self.fresh)),
+            Err(error) => self.give_up(format!("the journal cannot be written: {error}")),
+        }
+    }
+
+    /// Ends the threads and has every file written.
+    fn settle(&mut self) {
+        self.pool = None;
+        self.scribe = None;
+        if let Some(thread) = self.scribbling.take()
+            && thread.join().is_err()
+        {
+            self.give_up("the thread that writes outputs panicked".to_owned());
+        }
+        while let Ok(input) = self.inputs.try_recv() {
+            if let Input::Broken(reason) = input {
+                self.give_up(reason);
+            }
+        }
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,92 @@
+//! Ending what a killed runner left running, before its steps start again.
+//!
+//! Found in two ways: by the process group and start time in the journal, and by the run's mark in the environment of
+//! every process of it, which also finds those that left their group or were never recorded.
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
+
+use super::environment::MARK;
+use crate::event::Process;
+use crate::executor::{group_ends, start_time};
+
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends all processes of `run`: `recorded` ones and those that carry its mark. Says what was done.
+pub(super) fn end(run: &str, recorded: impl Iterator<Item = Process>) -> Option<String> {
+    let mut groups = BTreeSet::new();
+    for process in recorded {
+        let same = start_time(process.group) == Some(process.started) && process.started != 0;
+        if let (true, Some(group)) = (same, Pid::from_raw(process.group)) {
+            // Whoever has ended meanwhile needs no signal.
+            let _ = kill_process_group(group, Signal::TERM);
+            groups.insert(process.group);
+        }
+    }
+    let mut marked = marked(run);
+    let found: BTreeSet<i32> = groups.union(&marked).copied().collect();
+    if found.is_empty() {
+        return None;
+    }
+    signal(&marked, Signal::TERM);
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        group_ends(group, GRACE);
+    }
+    let deadline = Instant::now() + GRACE;
+    while !marked.is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+        marked = self::marked(run);
+        let late = Instant::now() >= deadline;
+        signal(&marked, if late { Signal::KILL } else { Signal::TERM });
+        if Instant::now() >= deadline + GRACE {
+            break;
+        }
+    }
+    Some(format!("{} processes that outlived the last runner were ended", found.len()))
+}
+
+fn signal(processes: &BTreeSet<i32>, signal: Signal) {
+    for process in processes.iter().copied().filter_map(Pid::from_raw) {
+        // Whoever has ended meanwhile needs no signal.
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// The living processes with the mark of `run`, ourselves and those we run under left out.
+fn marked(run: &str) -> BTreeSet<i32> {
+    let mark = format!("{MARK}={run}");
+    let ours = ancestors();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return BTreeSet::new();
+    };
+    processes
+        .flatten()
+        .filter_map(|process| {
+            let pid: i32 = process.file_name().to_str()?.parse().ok()?;
+            // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
+            let environment = std::fs::read(process.path().join("environ")).ok()?;
+            let marked = environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes());
+            (marked && !ours.contains(&pid)).then_some(pid)
+        })
+        .collect()
+}
+
+fn ancestors() -> BTreeSet<i32> {
+    let mut ours = BTreeSet::from([getpid().as_raw_nonzero().get()]);
+    let mut next = getppid();
+    while let Some(pid) = next {
+        let pid = pid.as_raw_nonzero().get();
+        if !ours.insert(pid) {
+            break;
+        }
+        let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+        let parent = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"PPid:"));
+        let parent = parent.map(|digits| std::ffi::OsStr::from_bytes(digits).to_string_lossy().trim().parse());
+        next = parent.and_then(Result::ok).and_then(Pid::from_raw);
+    }
+    ours
+}

@@ -1,0 +1,149 @@
+//! Plans from a few words, one line a step: `NAME [OPTION…] [< NEED…]`.
+//!
+//! A need is `STEP`, `STEP:failure` (or `any`, `always`), with `~` before it when a reference implies it and `!` after
+//! it when it handles. Options: `value`, `stop`, `stop=failure`, `when`, `join=any`, `join=none-failed`, `skip` (on
+//! failure), `default=TEXT`, `retry=N`, `backoff=MS`, `limit=N` (its own concurrency).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_plan::{
+    Body, Command, Effect, Exhausted, Expression, Iteration, Join, Need, OnFailure, Origin, Output, Pipeline, Plan,
+    Retry, RoundFailure, Step, StopStatus, Template, When,
+};
+
+use crate::Graph;
+
+/// A pipeline of one round and instance that runs up to four steps at once.
+pub(crate) fn pipeline(steps: &str) -> Pipeline {
+    Pipeline {
+        name: "main".to_owned(),
+        description: None,
+        params: Vec::new(),
+        iteration: Iteration {
+            max: 1,
+            until: Vec::new(),
+            handles: Vec::new(),
+            on_failure: RoundFailure::Stop,
+            exhausted: Exhausted::Fail,
+        },
+        parallelism: 1,
+        concurrency: Some(4),
+        fail_fast: false,
+        working_dir: None,
+        env: Vec::new(),
+        steps: steps.lines().map(str::trim).filter(|line| !line.is_empty()).map(line).collect(),
+        result: Vec::new(),
+        origin: Origin::default(),
+    }
+}
+
+/// The same with an `until` and so many rounds at most.
+pub(crate) fn repeated(steps: &str, max: u32) -> Pipeline {
+    let mut pipeline = pipeline(steps);
+    pipeline.iteration.max = max;
+    pipeline.iteration.until = vec![expression()];
+    pipeline
+}
+
+pub(crate) fn graph(pipeline: Pipeline) -> Arc<Graph> {
+    Arc::new(Graph::new(&plan(pipeline), "main", None, 4).unwrap())
+}
+
+pub(crate) fn plan(pipeline: Pipeline) -> Plan {
+    Plan {
+        version: swarmc_plan::VERSION,
+        workflow: "test".to_owned(),
+        description: None,
+        default: "main".to_owned(),
+        params: Vec::new(),
+        secrets: Vec::new(),
+        providers: Vec::new(),
+        agents: Vec::new(),
+        pipelines: vec![pipeline],
+        sources: Vec::new(),
+    }
+}
+
+/// A command without needs.
+pub(crate) fn step(name: &str) -> Step {
+    Step {
+        name: name.to_owned(),
+        description: None,
+        needs: Vec::new(),
+        join: Join::All,
+        when: None,
+        on_failure: OnFailure::Fail,
+        body: Body::Run(Command::Argv(vec!["true".to_owned()])),
+        inputs: BTreeMap::new(),
+        output: Output { max_bytes: 102_400, default: None },
+        retry: Retry { times: 0, backoff_ms: 0, max_backoff_ms: 60_000 },
+        timeout_ms: None,
+        idle_ms: None,
+        grace_ms: 30_000,
+        checks: Vec::new(),
+        concurrency: None,
+        reads: Vec::new(),
+        writes: Vec::new(),
+        env: Vec::new(),
+        stdin: None,
+        origin: Origin::default(),
+    }
+}
+
+pub(crate) fn need(step: &str, when: When, declared: bool, effect: Effect) -> Need {
+    Need { step: step.to_owned(), when, declared, effect, origin: Origin::default() }
+}
+
+pub(crate) fn expression() -> Expression {
+    Expression { source: "true".to_owned(), origin: Origin::default() }
+}
+
+pub(crate) fn stop(status: StopStatus) -> Body {
+    Body::Stop { status, message: Template::default() }
+}
+
+fn line(line: &str) -> Step {
+    let (head, needs) = line.split_once('<').unwrap_or((line, ""));
+    let mut words = head.split_whitespace();
+    let mut step = step(words.next().unwrap());
+    words.for_each(|word| option(&mut step, word));
+    step.needs = needs.split_whitespace().map(need_of).collect();
+    step
+}
+
+fn option(step: &mut Step, word: &str) {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    match (name, value) {
+        ("value", _) => step.body = Body::Value(Template::default()),
+        ("stop", "failure") => step.body = stop(StopStatus::Failure),
+        ("stop", _) => step.body = stop(StopStatus::Success),
+        ("when", _) => step.when = Some(expression()),
+        ("join", "any") => step.join = Join::Any,
+        ("join", "none-failed") => step.join = Join::NoneFailed,
+        ("skip", _) => step.on_failure = OnFailure::Skip,
+        ("default", text) => step.output.default = Some(text.to_owned()),
+        ("retry", times) => step.retry.times = times.parse().unwrap(),
+        ("backoff", wait) => step.retry.backoff_ms = wait.parse().unwrap(),
+        ("limit", limit) => step.concurrency = Some(limit.parse().unwrap()),
+        _ => panic!("unknown option `{word}`"),
+    }
+}
+
+fn need_of(word: &str) -> Need {
+    let implied = word.starts_with('~');
+    let (word, marked) = match word.trim_start_matches('~').strip_suffix('!') {
+        Some(word) => (word, true),
+        None => (word.trim_start_matches('~'), false),
+    };
+    let (step, when) = word.split_once(':').unwrap_or((word, "success"));
+    let when = match when {
+        "success" => When::Success,
+        "failure" => When::Failure,
+        "any" => When::Any,
+        "always" => When::Always,
+        _ => panic!("unknown condition `{when}`"),
+    };
+    let handles = marked || !implied && matches!(when, When::Failure | When::Any);
+    need(step, when, !implied, if handles { Effect::Handles } else { Effect::None })
+}

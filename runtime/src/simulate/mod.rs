@@ -1,0 +1,11 @@
+//! A simulator of runs, for tests: plans from a few words, worlds in which every attempt's fate is known beforehand,
+//! and runs of the core in them, interrupted anywhere.
+
+pub(crate) mod build;
+mod journals;
+mod model;
+mod properties;
+mod random;
+mod run;
+mod tables;
+mod world;

@@ -1,0 +1,252 @@
+//! A run of the core in a world: it carries commands out, and holds every record against the rules that no order of
+//! events may break.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use swarmc_plan::{Body, Pipeline};
+
+use super::build;
+use super::model;
+use super::world::World;
+use crate::event::{Event, Failure, Outcome, Record, RunStatus, StepId};
+use crate::state::round::{Instance, Step};
+use crate::{Command, State, decide};
+
+/// A run.
+pub(crate) struct Run<'a> {
+    pipeline: &'a Pipeline,
+    world: World,
+    pub(crate) state: State,
+    /// A state that only folds: what `decide` has in hand must not change what happened.
+    shadow: State,
+    pub(crate) records: Vec<Record>,
+    now: u64,
+    /// What will happen, by time and then in the order in which it was brought about; nothing is a wake-up.
+    coming: BTreeMap<(u64, u64), Option<Event>>,
+    brought: u64,
+    /// Attempts that ended for good.
+    ended: BTreeSet<(StepId, u32)>,
+    open: BTreeSet<StepId>,
+    /// Record a stop once so many records are there.
+    stop_at: Option<usize>,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn start(pipeline: &'a Pipeline, world: World) -> Run<'a> {
+        let mut run = Run::fold(pipeline, world, &[]);
+        run.record(Event::RunStarted {
+            version: crate::VERSION,
+            run: "run".to_owned(),
+            plan: String::new(),
+            pipeline: pipeline.name.clone(),
+            task: None,
+            params: BTreeMap::new(),
+            stdin: None,
+        });
+        run
+    }
+
+    /// Goes on after a crash that left these records.
+    pub(crate) fn resume(pipeline: &'a Pipeline, world: World, records: &[Record]) -> Run<'a> {
+        let mut run = Run::fold(pipeline, world, records);
+        run.open.clear();
+        run.record(Event::RunResumed);
+        run
+    }
+
+    pub(crate) fn stop_at(mut self, records: usize) -> Run<'a> {
+        self.stop_at = Some(records);
+        self
+    }
+
+    /// Runs until nothing is left to happen.
+    pub(crate) fn go(mut self) -> Run<'a> {
+        for _ in 0..20_000 {
+            let commands = decide(&mut self.state, self.now);
+            let idle = commands.is_empty();
+            commands.into_iter().for_each(|command| self.carry_out(command));
+            if let Some(((time, _), event)) = self.coming.pop_first() {
+                self.now = self.now.max(time);
+                event.into_iter().for_each(|event| self.record(event));
+            } else if idle {
+                self.check_end();
+                return self;
+            }
+        }
+        panic!("the run does not end:\n{}", self.story());
+    }
+
+    pub(crate) fn finished(&self) -> Option<RunStatus> {
+        self.state.finished()
+    }
+
+    fn fold(pipeline: &'a Pipeline, world: World, records: &[Record]) -> Run<'a> {
+        let graph = build::graph(pipeline.clone());
+        let mut run = Run {
+            pipeline,
+            world,
+            state: State::new(Arc::clone(&graph)),
+            shadow: State::new(graph),
+            records: Vec::new(),
+            now: records.last().map_or(1_000, |record| record.at),
+            coming: BTreeMap::new(),
+            brought: 0,
+            ended: BTreeSet::new(),
+            open: BTreeSet::new(),
+            stop_at: None,
+        };
+        for record in records {
+            run.note(&record.event);
+            run.state.apply(record);
+            run.shadow.apply(record);
+            run.records.push(record.clone());
+        }
+        run
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Start { step, attempt } => {
+                let begins = self.world.delay("start", &step);
+                let (takes, succeeds) = self.world.attempt(&step, attempt);
+                let takes = if self.is_task(&step) { takes } else { 0 };
+                let failure = (!succeeds).then_some(Failure::Exit);
+                let outcome = Outcome { failure, exit: Some(i32::from(!succeeds)), ..Outcome::default() };
+                self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt });
+                self.bring(begins + takes, Event::AttemptEnded { step, attempt, outcome });
+            }
+            Command::Judge { step } => {
+                let (holds, error) = match self.world.condition(&step) {
+                    Ok(holds) => (holds, None),
+                    Err(error) => (false, Some(error)),
+                };
+                self.bring(self.world.delay("judge", &step), Event::ConditionJudged { step, holds, error });
+            }
+            Command::JudgeRound { instance, iteration } => {
+                let holds = self.world.until(instance, iteration);
+                self.bring(0, Event::RoundJudged { instance, iteration, holds });
+            }
+            Command::Skip { step, reason } => {
+                self.bring(self.world.delay("skip", &step), Event::StepSkipped { step, reason });
+            }
+            Command::Cancel { step, attempt } => {
+                self.coming.retain(|_, event| match event {
+                    Some(Event::AttemptStarted { step: other, .. } | Event::AttemptEnded { step: other, .. }) => {
+                        *other != step
+                    }
+                    _ => true,
+                });
+                let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+                self.bring(self.world.delay("cancel", &step), Event::AttemptEnded { step, attempt, outcome });
+            }
+            Command::WakeAt(time) => {
+                self.brought += 1;
+                self.coming.insert((time, self.brought), None);
+            }
+            Command::Finish { status } => self.bring(0, Event::RunFinished { status }),
+        }
+    }
+
+    /// Lets something happen after so many milliseconds; at once when that is now and the driver is not lazy.
+    fn bring(&mut self, after: u64, event: Event) {
+        self.brought += 1;
+        match after == 0 && !self.world.lazy && !matches!(event, Event::AttemptEnded { .. }) {
+            true => self.record(event),
+            false => drop(self.coming.insert((self.now + after, self.brought), Some(event))),
+        }
+    }
+
+    fn record(&mut self, event: Event) {
+        self.check(&event);
+        self.note(&event);
+        let record = Record { seq: self.records.len() as u64 + 1, at: self.now, event };
+        self.state.apply(&record);
+        self.shadow.apply(&record);
+        self.records.push(record);
+        assert!(same(&self.state, &self.shadow), "orders changed the facts:\n{}", self.story());
+        if self.stop_at == Some(self.records.len()) {
+            self.record(Event::StopRequested);
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::AttemptStarted { step, .. } => drop(self.open.insert(step.clone())),
+            Event::AttemptEnded { step, attempt, outcome } => {
+                self.open.remove(step);
+                if outcome.failure != Some(Failure::Cancelled) {
+                    self.ended.insert((step.clone(), *attempt));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What no order of events may break.
+    fn check(&self, event: &Event) {
+        let Event::AttemptStarted { step, attempt } = event else { return };
+        let story = || format!("{step} attempt {attempt}\n{}", self.story());
+        assert!(!self.ended.contains(&(step.clone(), *attempt)), "an attempt that ended runs again: {}", story());
+        assert!(!self.open.contains(step), "a step runs twice at once: {}", story());
+        let status = |name: &str| self.state.read(name, step.instance, step.iteration).and_then(|read| read.status);
+        let declared = model::find(self.pipeline, &step.name);
+        assert!(model::allowed(declared, &status) == Some(true), "needs do not allow: {}", story());
+        if self.is_task(step) {
+            let tasks = self.open.iter().filter(|other| self.is_task(other)).count() as u32;
+            assert!(self.pipeline.concurrency.is_none_or(|limit| tasks < limit), "too many at once: {}", story());
+            let same = self.open.iter().filter(|other| other.name == step.name).count() as u32;
+            assert!(declared.concurrency.is_none_or(|limit| same < limit), "too many of a name: {}", story());
+        }
+    }
+
+    /// Nothing happens any more: the run has ended, or a person stopped it.
+    fn check_end(&self) {
+        let running = self.state.open().filter(|open| open.running).count();
+        assert_eq!(running, 0, "an attempt stays open:\n{}", self.story());
+        assert!(self.state.finished().is_some() || self.state.stopping(), "the run is stuck:\n{}", self.story());
+        if self.state.finished().is_some() {
+            let finishes = self.records.iter().filter(|record| matches!(record.event, Event::RunFinished { .. }));
+            assert_eq!(finishes.count(), 1, "the run ended twice:\n{}", self.story());
+        }
+    }
+
+    fn is_task(&self, step: &StepId) -> bool {
+        matches!(model::find(self.pipeline, &step.name).body, Body::Prompt(_) | Body::Run(_))
+    }
+
+    /// The records, one a line, and where every step stands.
+    fn story(&self) -> String {
+        let mut text = String::new();
+        for record in &self.records {
+            writeln!(text, "{:>4} {:?}", record.at, record.event).unwrap();
+        }
+        text + &facts(&self.state)
+    }
+}
+
+/// Whether two states agree in all that records alone decide.
+pub(crate) fn same(one: &State, other: &State) -> bool {
+    let rest = |state: &State| (state.stopping(), state.counts(), state.finished());
+    let instances = |state: &State| state.instances.iter().map(instance_facts).collect::<Vec<_>>();
+    rest(one) == rest(other) && one.open().eq(other.open()) && instances(one) == instances(other)
+}
+
+/// What records alone decide about a state, to be read.
+fn facts(state: &State) -> String {
+    let mut text = format!("stopping {} open {:?}\n", state.stopping(), state.open().collect::<Vec<_>>());
+    for (number, instance) in (1..).zip(&state.instances) {
+        writeln!(text, "{number} {:?}", instance_facts(instance)).unwrap();
+    }
+    text
+}
+
+fn instance_facts(instance: &Instance) -> impl PartialEq + std::fmt::Debug + use<> {
+    let step = |step: &Step| {
+        (step.phase, step.attempt, step.waiting, step.held, step.started, step.fault, step.detail.clone())
+    };
+    let end = (instance.stopped, instance.cut, instance.dropped, instance.judging, instance.end);
+    let round = (instance.iteration, instance.unsettled, instance.stops.clone(), instance.unhandled.clone());
+    (round, end, instance.steps.iter().map(step).collect::<Vec<_>>())
+}

@@ -1,0 +1,51 @@
+//! A world in which the fate of every attempt, condition and round is known beforehand.
+//!
+//! Invariant: a fate depends on the seed and the id only, so that a run that is interrupted meets the same fates.
+
+use crate::StepId;
+
+/// A world.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    /// Whether the driver takes its time before it records what it was ordered to do.
+    pub(crate) lazy: bool,
+}
+
+impl World {
+    /// How long an attempt takes, and whether it succeeds.
+    pub(crate) fn attempt(self, step: &StepId, attempt: u32) -> (u64, bool) {
+        let number = self.number("attempt", step, attempt);
+        (number >> 8 & 15, number % 5 < 3)
+    }
+
+    /// Whether a step's `when` holds, or cannot be evaluated.
+    pub(crate) fn condition(self, step: &StepId) -> Result<bool, String> {
+        match self.number("condition", step, 0) % 8 {
+            0 => Err("the field is missing".to_owned()),
+            1 | 2 => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether an `until` holds after a round.
+    pub(crate) fn until(self, instance: u32, iteration: u32) -> bool {
+        self.number("until", &StepId { name: "".into(), iteration, instance }, 0).is_multiple_of(4)
+    }
+
+    /// How long the driver takes for an order.
+    pub(crate) fn delay(self, order: &str, step: &StepId) -> u64 {
+        if self.lazy { self.number(order, step, 0) % 4 } else { 0 }
+    }
+
+    /// A number for an id: FNV-1a, then mixed.
+    fn number(self, kind: &str, step: &StepId, attempt: u32) -> u64 {
+        let numbers = [step.iteration, step.instance, attempt].map(u32::to_le_bytes);
+        let bytes = kind.bytes().chain(step.name.bytes()).chain(numbers.into_iter().flatten());
+        let hash = bytes.fold(self.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let mixed = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed ^ mixed >> 33
+    }
+}

@@ -1,0 +1,111 @@
+//! The control socket of a running run: one line in (`stop`), one line out (`ok`, or what is wrong).
+//!
+//! A Unix socket's address holds about 100 bytes and `$SWARM_HOME` may be deeper: both ends go through
+//! `/proc/self/fd`, which is always short.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::control::Control;
+use crate::error::RunError;
+use crate::home::RunFolder;
+
+/// The longest order, and how long a client may take to give it.
+const LONGEST: u64 = 256;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Asks the process that runs `folder` to stop the run, as Ctrl-C there would.
+///
+/// # Errors
+/// Nobody runs it, or whoever does cannot be reached.
+pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
+    if !folder.is_running() {
+        return Err(RunError::NotRunning { run: folder.id.clone() });
+    }
+    let order = |mut stream: UnixStream| {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"stop\n")?;
+        let mut answer = String::new();
+        BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
+        if answer.trim_end() == "ok" { Ok(()) } else { Err(io::Error::other(answer)) }
+    };
+    through(folder, |path| UnixStream::connect(path))
+        .and_then(order)
+        .map_err(RunError::io("reach", folder.socket_path()))
+}
+
+/// Listens until dropped.
+pub(crate) struct Socket {
+    path: PathBuf,
+    folder: RunFolder,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Socket {
+    /// Starts to take orders for `control`. The lock of the run must be held.
+    pub(crate) fn listen(folder: &RunFolder, control: Control) -> Result<Socket, RunError> {
+        let path = folder.socket_path();
+        // A killed runner leaves its socket behind, and the lock says that nobody else listens.
+        let _ = std::fs::remove_file(&path);
+        let listener = through(folder, |path| UnixListener::bind(path)).map_err(RunError::io("listen on", &path))?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let closing = Arc::clone(&closing);
+            std::thread::Builder::new()
+                .name("control".to_owned())
+                .stack_size(128 * 1024)
+                .spawn(move || {
+                    for stream in listener.incoming() {
+                        if closing.load(Ordering::Acquire) {
+                            return;
+                        }
+                        // A client that goes away early has nobody left to complain to.
+                        let _ = stream.and_then(|stream| serve(stream, &control));
+                    }
+                })
+                .map_err(RunError::io("listen on", &path))?
+        };
+        Ok(Socket { path, folder: folder.clone(), closing, thread: Some(thread) })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        // A connection wakes the thread; where none can be made it ends with the process.
+        let woken = through(&self.folder, |path| UnixStream::connect(path));
+        if woken.is_ok()
+            && let Some(thread) = self.thread.take()
+        {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut order = String::new();
+    BufReader::new((&stream).take(LONGEST)).read_line(&mut order)?;
+    match order.trim_end() {
+        "stop" => {
+            control.stop();
+            stream.write_all(b"ok\n")
+        }
+        _ => stream.write_all(b"unknown order\n"),
+    }
+}
+
+fn through<T>(folder: &RunFolder, connect: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
+    let directory = File::open(&folder.path)?;
+    connect(PathBuf::from(format!("/proc/self/fd/{}/control.sock", directory.as_raw_fd())))
+}

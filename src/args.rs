@@ -1,0 +1,305 @@
+//! The command line: every subcommand and flag. The doc comments are `--help`, the manual pages and `docs/cli.md`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Compiles and runs multi-agent workflows written in KDL.
+///
+/// Exit codes: 0 done; 1 the spec has errors; 2 wrong usage, or the environment failed; 3 the workflow failed; 4 stopped
+/// by a person, and can be resumed; 5 over budget or out of time.
+///
+/// Runs live under `$SWARM_HOME` (default `~/.swarm`). Colours follow `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE`.
+#[derive(Debug, Parser)]
+#[command(name = "swarmc", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Check(Check),
+    Plan(Plan),
+    Run(Run),
+    Resume(Resume),
+    Stop(Stop),
+    Ps(Ps),
+    Logs(Logs),
+    Inspect(Inspect),
+    Prune(Prune),
+    Explain(Explain),
+    Schema(Schema),
+    Init(Init),
+    Doctor(Doctor),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Finds mistakes in specs without running anything.
+///
+/// Exit code 1 when a spec has errors. On a terminal each problem is drawn in its lines; in a pipe it is plain text.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Specs to check; without any, every `*.kdl` file beneath the current folder that declares a `workflow` or a
+    /// `pipeline` (hidden folders, `target` and `node_modules` left out).
+    #[arg(value_name = "SPEC")]
+    pub(crate) specs: Vec<PathBuf>,
+    /// How problems are shown.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Treats a problem as an error: a code, a name, or `warnings` for all of them. May be repeated.
+    #[arg(long, value_name = "CODE|NAME")]
+    pub(crate) deny: Vec<String>,
+    /// Treats a problem as a warning. May be repeated.
+    #[arg(long, value_name = "CODE|NAME")]
+    pub(crate) warn: Vec<String>,
+    /// Leaves a problem out. May be repeated.
+    #[arg(long, value_name = "CODE|NAME")]
+    pub(crate) allow: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// With the lines, labels and help.
+    Text,
+    /// One line each: `FILE:LINE:COLUMN: error[SW201]: message`.
+    Short,
+    /// One JSON document, versioned.
+    Json,
+}
+
+/// Shows what a run would do, or writes it as a plan.
+///
+/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and how many
+/// processes and agent turns there can be at most.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// The spec, or a plan that was written before.
+    pub(crate) spec: PathBuf,
+    /// Writes the whole plan as JSON to this file instead; `-` is standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Shows only this pipeline.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pipeline: Option<String>,
+}
+
+/// Runs a workflow.
+///
+/// Lines that tasks print go to standard output as `task │ line`, progress and the summary to standard error; the
+/// result comes last on standard output. The first Ctrl-C ends the run so that it can be resumed, the second kills it.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The spec, or a plan that `swarmc plan -o` wrote.
+    #[arg(value_name = "SPEC|PLAN")]
+    pub(crate) spec: PathBuf,
+    /// Runs this pipeline instead of the default one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pipeline: Option<String>,
+    /// Sets a parameter. May be repeated; wins over `--params`.
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = assignment)]
+    pub(crate) param: Vec<(String, String)>,
+    /// Reads parameters from a JSON file: one object with a value for each name.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) params: Option<PathBuf>,
+    /// Runs one task outside its pipeline: outputs of other tasks are not there.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) task: Option<String>,
+    /// The folder that tasks run in; by default the nearest one with `.git` above the spec or plan, else its own.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) show: Show,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Show {
+    /// Prints what happens as JSON lines, versioned, on standard output.
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) json: bool,
+    /// Prints the result only, and on standard error what failed.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Goes on with a run that was stopped or killed.
+///
+/// What finished does not run again.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed.
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) show: Show,
+}
+
+/// Asks a running run to end; it can be resumed later.
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// The run; may be left out when only one is running.
+    pub(crate) run: Option<String>,
+}
+
+/// Lists runs that are running or can be resumed.
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    /// Lists finished runs too.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// Prints one JSON document, versioned.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prints what the tasks of a run printed.
+///
+/// One task's log comes as it is, several with a prefix on each line.
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// The run: its id, the beginning of it, or `last`; a task's name alone means the last run.
+    pub(crate) run: Option<String>,
+    /// Only this task.
+    pub(crate) task: Option<String>,
+    /// Goes on printing until the run ends.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}
+
+/// Shows a run: its steps, why they were skipped, attempts, usage and paths.
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// The run: its id, the beginning of it, or `last` (the default).
+    pub(crate) run: Option<String>,
+    /// Prints one JSON document, versioned.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Deletes old runs and captured outputs.
+///
+/// A run that is running is never deleted; one that can be resumed only when it is named.
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    /// Deletes these runs, whatever their age.
+    #[arg(value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Deletes captured outputs only, and keeps the records of runs.
+    #[arg(long)]
+    pub(crate) outputs: bool,
+    /// Deletes what has not changed for this long: `90s`, `30m`, `12h`, `7d`, `2w`.
+    #[arg(long, value_name = "AGE", default_value = "7d", value_parser = age)]
+    pub(crate) older_than: std::time::Duration,
+    /// Says what would be deleted, and deletes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Explains a problem that `swarmc check` reports.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// A code such as `SW201`, or a name such as `output-not-upstream`; without it, all are listed.
+    #[arg(value_name = "CODE|NAME")]
+    pub(crate) code: Option<String>,
+}
+
+/// Prints a JSON Schema (draft 2020-12).
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Of what.
+    #[arg(value_enum)]
+    pub(crate) of: SchemaOf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaOf {
+    /// Of plans, as `swarmc plan -o` writes them.
+    Plan,
+}
+
+/// Writes a small workflow that runs offline, to begin with.
+///
+/// Existing files are never overwritten.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    /// The folder; it is made where it does not exist.
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+}
+
+/// Shows whether this machine has what workflows need.
+///
+/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Prints one JSON document, versioned.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prints a completion script for a shell.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Prints the manual page, or writes one for each command.
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Writes `swarmc.1`, `swarmc-run.1` and so on into this folder.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+fn age(text: &str) -> Result<std::time::Duration, String> {
+    let wrong = || "write a number and a unit: `90s`, `30m`, `12h`, `7d` or `2w`".to_owned();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let seconds: u64 = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        "w" => 7 * 24 * 60 * 60,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(std::time::Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn ages_have_a_number_and_a_unit() {
+        assert_eq!(age("7d"), Ok(std::time::Duration::from_secs(604_800)));
+        assert_eq!(age("0s"), Ok(std::time::Duration::ZERO));
+        for wrong in ["", "7", "d", "-1d", "7 d", "1.5h", "99999999999999999999d", "18446744073709551615w"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_may_hold_equals_signs() {
+        assert_eq!(assignment("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(assignment("a="), Ok(("a".to_owned(), String::new())));
+        assert!(assignment("=b").is_err());
+        assert!(assignment("a").is_err());
+    }
+}

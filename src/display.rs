@@ -1,0 +1,394 @@
+//! A run as it happens: task lines with a prefix on standard output, progress on standard error, or JSON lines.
+//!
+//! In: what the runtime's observer is told. Out: whole lines only, whatever is printed at once. On a terminal a few
+//! live lines stand below them: what runs, for how long, and how much is done. A stream that cannot be written any
+//! more (`| head`) is given up, and the run goes on.
+
+mod agents;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::json;
+use swarmc_plan::{Pipeline, Plan};
+use swarmc_runtime::{Event, Observer, Record, Status, StepId};
+
+use agents::Agents;
+
+use crate::args::Show;
+use crate::ledger::{Ledger, Row, RowState};
+use crate::live::Live;
+use crate::terminal::{Paint, Stream, printable};
+use crate::units::duration;
+
+/// A line without an end is passed on in pieces of this many bytes.
+const MAX_LINE: usize = 16 * 1024;
+
+/// Names longer than this are not lined up.
+const MAX_LABEL: usize = 24;
+
+/// How often the live lines are drawn anew.
+const FRAME: Duration = Duration::from_millis(100);
+
+/// The display of one run; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Display {
+    shared: Arc<Mutex<Screen>>,
+    done: Arc<AtomicBool>,
+    /// How often a person asked to end the run. Apart from the screen, which may be stuck at a slow terminal.
+    asked: Arc<AtomicU8>,
+    live: bool,
+}
+
+struct Screen {
+    show: Show,
+    ledger: Ledger,
+    out: Sink,
+    err: Sink,
+    /// Where steps stand in the plan: their colour.
+    order: HashMap<String, usize>,
+    agents: Agents,
+    label_width: usize,
+    pending: HashMap<(StepId, u32, bool), Vec<u8>>,
+    live: Option<Live>,
+    asked: Arc<AtomicU8>,
+}
+
+/// A stream that may break.
+struct Sink {
+    writer: Box<dyn Write + Send>,
+    terminal: bool,
+    paint: Paint,
+    broken: bool,
+}
+
+impl Display {
+    /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
+    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
+        let live = (!show.quiet && !show.json && Stream::Err.is_live()).then(Live::new);
+        let screen = Screen::new(plan, pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
+        Display {
+            live: screen.live.is_some(),
+            done: Arc::default(),
+            asked: screen.asked.clone(),
+            shared: Arc::new(Mutex::new(screen)),
+        }
+    }
+
+    /// The observer to hand to the runtime.
+    pub(crate) fn observer(&self) -> Box<dyn Observer> {
+        Box::new(self.clone())
+    }
+
+    /// Draws the live lines ten times a second, until [`Display::finish`].
+    pub(crate) fn animate(&self) -> Option<JoinHandle<()>> {
+        if !self.live {
+            return None;
+        }
+        let display = self.clone();
+        Some(std::thread::spawn(move || {
+            while !display.done.load(Ordering::Relaxed) {
+                display.screen().frame();
+                std::thread::park_timeout(FRAME);
+            }
+        }))
+    }
+
+    /// Says that a person asked for the end, once or more.
+    pub(crate) fn ask(&self, times: u8) {
+        self.asked.store(times, Ordering::Relaxed);
+        if !self.live {
+            crate::terminal::eprint(format!("{}\n", asked(times)));
+        }
+    }
+
+    /// Passes on what is left, takes the live lines away, and gives back what became of the steps.
+    pub(crate) fn finish(&self, animation: Option<JoinHandle<()>>) -> Ledger {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(animation) = animation {
+            animation.thread().unpark();
+            // The thread has nothing to say; if it panicked, the hook has said so.
+            let _ = animation.join();
+        }
+        let mut screen = self.screen();
+        screen.flush_all();
+        screen.live_off();
+        screen.live = None;
+        std::mem::take(&mut screen.ledger)
+    }
+
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Display {
+    fn recorded(&mut self, record: &Record) {
+        self.screen().recorded(record);
+    }
+
+    fn output(&mut self, step: &StepId, attempt: u32, stream: swarmc_runtime::Stream, bytes: &[u8]) {
+        self.screen().output(step, attempt, stream == swarmc_runtime::Stream::Stderr, bytes);
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.screen().notice(text);
+    }
+
+    fn wants_output(&self) -> bool {
+        !self.screen().show.quiet
+    }
+}
+
+impl Screen {
+    fn new(
+        plan: &Plan,
+        pipeline: &Pipeline,
+        ledger: Ledger,
+        show: Show,
+        [out, err]: [Sink; 2],
+        live: Option<Live>,
+    ) -> Screen {
+        let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
+        let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
+        let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();
+        Screen {
+            show,
+            ledger,
+            out,
+            err,
+            order,
+            agents: Agents::new(plan, pipeline),
+            label_width: (widest + suffix).min(MAX_LABEL),
+            pending: HashMap::new(),
+            live,
+            asked: Arc::default(),
+        }
+    }
+
+    fn recorded(&mut self, record: &Record) {
+        if self.show.json {
+            let mut value = json!({ "version": 1, "type": "record" });
+            if let (Ok(serde_json::Value::Object(fields)), Some(object)) =
+                (serde_json::to_value(record), value.as_object_mut())
+            {
+                object.extend(fields);
+            }
+            self.json(&value);
+        }
+        if let Event::AttemptEnded { step, attempt, .. } = &record.event {
+            self.flush(step, *attempt);
+        }
+        let row = self.ledger.apply(record).cloned();
+        if self.show.json || self.show.quiet {
+            return;
+        }
+        let words = match (&record.event, &row) {
+            (Event::RunStarted { run, pipeline, task, .. }, _) => Some(match task {
+                Some(task) => format!("run {run}: task {task} of pipeline {pipeline}"),
+                None => format!("run {run}: pipeline {pipeline}"),
+            }),
+            (Event::RunResumed, _) => {
+                let counts = self.ledger.counts();
+                let settled = counts.succeeded + counts.failed + counts.skipped;
+                Some(format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total))
+            }
+            (Event::RoundJudged { .. }, _) | (_, None) => None,
+            (_, Some(row)) => self.words(row),
+        };
+        if let Some(words) = words {
+            self.lines(Stream::Err, (words + "\n").as_bytes());
+        }
+    }
+
+    /// What there is to say of a row that changed. What runs is seen in the live lines.
+    fn words(&self, row: &Row) -> Option<String> {
+        let name = self.ledger.label(&row.step);
+        let paint = self.err.paint;
+        let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
+        let took = duration(row.elapsed(row.ended_ms));
+        let reason = || printable(row.reason().lines().next().unwrap_or_default()).into_owned();
+        Some(match row.state {
+            RowState::Running if self.live.is_some() => return None,
+            RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
+            RowState::Running => format!("  {name}: started{round}"),
+            RowState::Waiting => {
+                let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);
+                format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())
+            }
+            RowState::Cancelled => format!("{} {name}: cancelled after {took}", paint.yellow("-")),
+            RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
+            RowState::Ended(Status::Failed) => {
+                format!("{} {name}: failed after {took}{round}: {}", paint.red("✗"), reason())
+            }
+            RowState::Ended(Status::Skipped) => format!("{} {name}: skipped{round}: {}", paint.dim("-"), reason()),
+        })
+    }
+
+    fn output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
+        if self.show.quiet {
+            return;
+        }
+        match is_err || self.show.json {
+            true => self.text(step, attempt, is_err, bytes),
+            false => {
+                let text = self.agents.decode(step, attempt, bytes);
+                self.text(step, attempt, is_err, &text);
+            }
+        }
+    }
+
+    fn text(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
+        let key = (step.clone(), attempt, is_err);
+        let mut buffer = self.pending.remove(&key).unwrap_or_default();
+        buffer.extend_from_slice(bytes);
+        let mut out = Vec::new();
+        let mut rest = &buffer[..];
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            self.line(&mut out, step, attempt, is_err, &rest[..at]);
+            rest = &rest[at + 1..];
+        }
+        while rest.len() >= MAX_LINE {
+            let (piece, later) = rest.split_at(boundary(rest, MAX_LINE));
+            self.line(&mut out, step, attempt, is_err, piece);
+            rest = later;
+        }
+        if !rest.is_empty() {
+            self.pending.insert(key, rest.to_vec());
+        }
+        self.lines(target(is_err, self.show.json), &out);
+    }
+
+    /// One line of a task, made ready for where it goes.
+    fn line(&self, out: &mut Vec<u8>, step: &StepId, attempt: u32, is_err: bool, line: &[u8]) {
+        if self.show.json {
+            let value = json!({
+                "version": 1, "type": "output", "step": &*step.name, "iteration": step.iteration,
+                "instance": step.instance, "attempt": attempt, "stream": if is_err { "stderr" } else { "stdout" },
+                "text": String::from_utf8_lossy(line),
+            });
+            out.extend_from_slice(value.to_string().as_bytes());
+            out.push(b'\n');
+            return;
+        }
+        let sink = if is_err { &self.err } else { &self.out };
+        let width = self.label_width;
+        let label = format!("{:<width$} │", self.ledger.label(step));
+        let index = self.order.get(&*step.name).copied().unwrap_or(0);
+        out.extend_from_slice(sink.paint.nth(index, &label).as_bytes());
+        out.push(b' ');
+        match sink.terminal {
+            true => {
+                let text = String::from_utf8_lossy(line);
+                let text = printable(&text);
+                let shown = if is_err { sink.paint.dim(&text) } else { text.into_owned() };
+                out.extend_from_slice(shown.as_bytes());
+            }
+            false => out.extend_from_slice(line),
+        }
+        out.push(b'\n');
+    }
+
+    fn notice(&mut self, text: &str) {
+        if self.show.json {
+            self.json(&json!({ "version": 1, "type": "notice", "text": text }));
+        } else {
+            let line = format!("{} {}\n", self.err.paint.yellow("note:"), printable(text));
+            self.lines(Stream::Err, line.as_bytes());
+        }
+    }
+
+    /// Passes on the lines that an attempt did not end.
+    fn flush(&mut self, step: &StepId, attempt: u32) {
+        self.agents.ended(step, attempt);
+        for is_err in [false, true] {
+            let Some(rest) = self.pending.remove(&(step.clone(), attempt, is_err)) else { continue };
+            let mut out = Vec::new();
+            self.line(&mut out, step, attempt, is_err, &rest);
+            self.lines(target(is_err, self.show.json), &out);
+        }
+    }
+
+    fn flush_all(&mut self) {
+        let mut open: Vec<(StepId, u32)> =
+            self.pending.keys().map(|(step, attempt, _)| (step.clone(), *attempt)).collect();
+        open.sort();
+        for (step, attempt) in open {
+            self.flush(&step, attempt);
+        }
+    }
+
+    fn json(&mut self, value: &serde_json::Value) {
+        self.out.write(format!("{value}\n").as_bytes());
+    }
+
+    /// Writes whole lines above the live ones.
+    fn lines(&mut self, stream: Stream, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let above = self.live.is_some() && (stream == Stream::Err || self.out.terminal);
+        if above {
+            self.live_off();
+        }
+        match stream {
+            Stream::Out => self.out.write(bytes),
+            Stream::Err => self.err.write(bytes),
+        }
+        if above {
+            self.frame();
+        }
+    }
+
+    fn frame(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let note = match self.asked.load(Ordering::Relaxed) {
+            0 => None,
+            times => Some(asked(times)),
+        };
+        let bytes = live.draw(&self.ledger, self.err.paint, Stream::Err.size(), note, crate::units::now());
+        self.err.write(bytes.as_bytes());
+    }
+
+    fn live_off(&mut self) {
+        if let Some(live) = &mut self.live {
+            let bytes = live.clear(Stream::Err.size().0);
+            self.err.write(bytes.as_bytes());
+        }
+    }
+}
+
+impl Sink {
+    fn new(stream: Stream) -> Sink {
+        Sink { writer: Box::new(stream), terminal: stream.is_terminal(), paint: stream.paint(), broken: false }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if !self.broken && !bytes.is_empty() {
+            self.broken = self.writer.write_all(bytes).is_err();
+        }
+    }
+}
+
+fn target(is_err: bool, json: bool) -> Stream {
+    if is_err && !json { Stream::Err } else { Stream::Out }
+}
+
+fn asked(times: u8) -> &'static str {
+    match times {
+        1 => "stopping: running tasks are being ended; Ctrl-C again kills them",
+        _ => "killing running tasks",
+    }
+}
+
+/// The last place up to `limit` that is not inside a character.
+fn boundary(bytes: &[u8], limit: usize) -> usize {
+    let inside = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (limit.saturating_sub(3)..=limit).rev().find(|&at| !inside(at)).unwrap_or(limit)
+}

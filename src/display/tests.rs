@@ -1,0 +1,186 @@
+//! The display, with memory in place of the two streams.
+
+use super::*;
+use swarmc_runtime::{Failure, Outcome};
+
+/// What was written, by whomever.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn take(&self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut *self.0.lock().unwrap())).into_owned()
+    }
+}
+
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _bytes: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn plan() -> swarmc_plan::Plan {
+    let step = |name: &str| {
+        format!(
+            r#"{{ "name": "{name}", "body": {{ "run": {{ "argv": ["true"] }} }}, "output": {{ "max_bytes": 1 }},
+            "retry": {{ "times": 1, "backoff_ms": 0, "max_backoff_ms": 0 }}, "grace_ms": 0,
+            "origin": {{ "file": "f", "line": 1, "column": 1 }} }}"#
+        )
+    };
+    let text = format!(
+        r#"{{ "version": 1, "workflow": "w", "default": "p", "sources": [], "pipelines": [{{ "name": "p",
+        "iteration": {{ "max": 1, "on_failure": "stop", "exhausted": "fail" }}, "parallelism": 1,
+        "steps": [{}, {}], "origin": {{ "file": "f", "line": 1, "column": 1 }} }}] }}"#,
+        step("draft"),
+        step("review")
+    );
+    swarmc_plan::read(&text).unwrap()
+}
+
+fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
+    let (out, err) = (Memory::default(), Memory::default());
+    let sink = |memory: &Memory| Sink {
+        writer: Box::new(memory.clone()),
+        terminal,
+        paint: Paint { colour: false },
+        broken: false,
+    };
+    let plan = plan();
+    let ledger = Ledger::new(&plan.pipelines[0], None);
+    let live = terminal.then(Live::new);
+    let show = Show { json, quiet: false };
+    (Screen::new(&plan, &plan.pipelines[0], ledger, show, [sink(&out), sink(&err)], live), out, err)
+}
+
+fn id(name: &str) -> StepId {
+    StepId { name: name.into(), iteration: 1, instance: 1 }
+}
+
+fn record(event: Event) -> Record {
+    Record { seq: 1, at: 1000, event }
+}
+
+#[test]
+fn lines_of_tasks_at_once_are_never_torn() {
+    let (mut screen, out, _) = screen(false, false);
+    let (draft, review) = (id("draft"), id("review"));
+    screen.output(&draft, 1, false, b"one, begun");
+    screen.output(&review, 1, false, b"other\nand");
+    screen.output(&draft, 1, false, b" and ended\n\nraw \x1b[31m\xff\n");
+    screen.recorded(&record(Event::AttemptEnded { step: review, attempt: 1, outcome: Outcome::default() }));
+    screen.output(&draft, 1, false, b"last");
+    screen.flush_all();
+    let expected = "review │ other\ndraft  │ one, begun and ended\ndraft  │ \ndraft  │ raw \x1b[31m\u{FFFD}\n\
+                    review │ and\ndraft  │ last\n";
+    assert_eq!(out.take(), expected);
+}
+
+#[test]
+fn a_line_without_an_end_is_passed_on_in_pieces() {
+    let (mut screen, out, _) = screen(false, false);
+    for _ in 0..100 {
+        screen.output(&id("draft"), 1, false, "é".repeat(5001).as_bytes());
+    }
+    screen.flush_all();
+    let text = out.take();
+    assert_eq!(text.matches('é').count(), 500_100);
+    assert!(!text.contains('\u{FFFD}'), "a character was torn");
+    assert!(text.lines().all(|line| line.len() < MAX_LINE + 20));
+}
+
+#[test]
+fn a_terminal_obeys_nobody_but_us() {
+    let (mut screen, out, _) = screen(true, false);
+    screen.output(&id("draft"), 1, false, b"\x1b[2J\x1b]0;title\x07 10%\r 20%\x08\n");
+    assert_eq!(out.take(), "draft  │  20%\u{FFFD}\n");
+}
+
+#[test]
+fn a_reader_that_went_away_is_given_up() {
+    let (mut screen, _, err) = screen(false, false);
+    screen.out.writer = Box::new(Closed);
+    screen.output(&id("draft"), 1, false, b"line\n");
+    screen.output(&id("draft"), 1, false, b"line\n");
+    assert!(screen.out.broken);
+    screen.notice("still here");
+    assert_eq!(err.take(), "note: still here\n");
+}
+
+#[test]
+fn a_pipe_gets_one_plain_line_for_each_change() {
+    let (mut screen, _, err) = screen(false, false);
+    let failed = Outcome { failure: Some(Failure::Exit), exit: Some(3), ..Outcome::default() };
+    let ended =
+        |attempt, outcome: &Outcome| Event::AttemptEnded { step: id("draft"), attempt, outcome: outcome.clone() };
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1 }));
+    screen.recorded(&record(ended(1, &failed)));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 2 }));
+    screen.recorded(&record(ended(2, &failed)));
+    let need = swarmc_runtime::SkipReason::Need { step: "draft".to_owned(), status: Status::Failed };
+    screen.recorded(&record(Event::StepSkipped { step: id("review"), reason: need }));
+    insta::assert_snapshot!(err.take(), @r"
+      draft: started
+    ! draft: attempt 1 of 2 failed: exit 3
+      draft: attempt 2 started
+    ✗ draft: failed after 0.0s: exit 3
+    - review: skipped: `draft` failed
+    ");
+}
+
+#[test]
+fn json_lines_are_versioned() {
+    let (mut screen, out, err) = screen(false, true);
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1 }));
+    screen.output(&id("draft"), 1, true, b"a \"line\"\n");
+    screen.notice("careful");
+    let text = out.take();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["version"] == 1));
+    assert_eq!(lines[0]["event"], "attempt_started");
+    assert_eq!((&lines[1]["text"], &lines[1]["stream"]), (&json!("a \"line\""), &json!("stderr")));
+    assert_eq!(lines[2]["type"], "notice");
+    assert_eq!(err.take(), "");
+}
+
+#[test]
+fn live_lines_are_taken_away_before_others_come() {
+    let (mut screen, out, err) = screen(true, false);
+    let started = Event::RunStarted {
+        version: 1,
+        run: "r".to_owned(),
+        plan: String::new(),
+        pipeline: "p".to_owned(),
+        task: None,
+        params: std::collections::BTreeMap::new(),
+        stdin: None,
+    };
+    screen.recorded(&record(started));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1 }));
+    err.take();
+    screen.frame();
+    let frame = err.take();
+    assert!(frame.contains("draft") && frame.contains("0 done, 1 running of 2"), "{frame:?}");
+    screen.output(&id("draft"), 1, false, b"line\n");
+    assert_eq!(out.take(), "draft  │ line\n");
+    let around = err.take();
+    assert!(around.starts_with("\x1b[2A\r\x1b[J"), "{around:?}");
+    screen.live_off();
+    assert_eq!(err.take(), "\x1b[2A\r\x1b[J");
+}

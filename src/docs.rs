@@ -1,0 +1,112 @@
+//! The generated pages of `docs/`: the command line from its types, the language from its table, the checks from their
+//! pages. Stale docs fail these tests; `BLESS=1` rewrites them.
+
+use std::fmt::Write;
+
+use clap::{Arg, Command, CommandFactory};
+use swarmc_compiler::Code;
+
+use crate::args::CommandLine;
+
+#[test]
+fn the_manual_is_current() {
+    check("docs/cli.md", &manual());
+}
+
+#[test]
+fn the_language_reference_is_current() {
+    let page = swarmc_compiler::language();
+    check(
+        "docs/language.md",
+        &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
+    );
+}
+
+#[test]
+fn the_pages_of_the_checks_are_current() {
+    let mut page = String::from("# The checks\n\n<!-- Generated from compiler/src/codes by `tests/run bless`. -->\n\n");
+    for code in Code::ALL {
+        let _ = writeln!(
+            page,
+            "- [{0} {1}](#{2}-{1}): {3}",
+            code.id(),
+            code.name(),
+            code.id().to_lowercase(),
+            code.severity().word()
+        );
+    }
+    for code in Code::ALL {
+        let _ = write!(page, "\n#{}", code.page());
+    }
+    check("docs/rules.md", &page);
+}
+
+/// Compares a page with what it should be, or writes it.
+fn check(page: &str, expected: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == expected, "{page} is stale: run `tests/run bless`");
+}
+
+fn manual() -> String {
+    let mut command = CommandLine::command();
+    command.build();
+    let mut out = String::from("# The command line\n\n<!-- Generated from src/args.rs by `tests/run bless`. -->\n\n");
+    paragraphs(&mut out, &command);
+    let subcommands: Vec<&Command> =
+        command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help").collect();
+    for subcommand in &subcommands {
+        let name = subcommand.get_name();
+        let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(out, "- [`{name}`](#swarmc-{name}): {about}");
+    }
+    for subcommand in subcommands {
+        let _ = writeln!(out, "\n## swarmc {}\n", subcommand.get_name());
+        let usage = subcommand.clone().render_usage().to_string();
+        let _ = writeln!(out, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+        paragraphs(&mut out, subcommand);
+        for argument in subcommand.get_arguments().filter(|argument| argument.get_id() != "help") {
+            describe(&mut out, argument);
+        }
+    }
+    out
+}
+
+fn paragraphs(out: &mut String, command: &Command) {
+    let about = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
+    let _ = writeln!(out, "{about}\n");
+}
+
+fn describe(out: &mut String, argument: &Arg) {
+    let names: Vec<String> = argument
+        .get_short()
+        .map(|short| format!("-{short}"))
+        .into_iter()
+        .chain(argument.get_long().map(|long| format!("--{long}")))
+        .collect();
+    let takes = argument.get_action().takes_values();
+    let values: Vec<&str> = argument.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+    let shown = match (names.is_empty(), takes) {
+        (true, _) => values.join(" "),
+        (false, true) => format!("{} {}", names.join(", "), values.join(" ")),
+        (false, false) => names.join(", "),
+    };
+    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let _ = write!(out, "- `{shown}`: {}", help.replace('\n', " "));
+    let defaults: Vec<String> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    if takes && !defaults.is_empty() {
+        let _ = write!(out, " Default: `{}`.", defaults.join(" "));
+    }
+    out.push('\n');
+    for value in argument.get_possible_values().iter().filter(|_| takes) {
+        match value.get_help() {
+            Some(help) => _ = writeln!(out, "  - `{}`: {help}", value.get_name()),
+            None => _ = writeln!(out, "  - `{}`", value.get_name()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `swarmc doctor`: whether this machine has what workflows need.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use swarmc_compiler::{FileError, Files};
+use swarmc_plan::Connection;
+
+use crate::args::Doctor;
+use crate::exit::Exit;
+use crate::home::home;
+use crate::terminal::{self, Stream, printable};
+
+/// How long a program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A program that workflows may need.
+struct Program {
+    name: String,
+    /// The preset that uses it.
+    preset: Option<String>,
+    install: Option<String>,
+    path: Option<PathBuf>,
+    version: Option<String>,
+}
+
+pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
+    let home = home()?;
+    let writable = writable(home.root());
+    let mut programs = wanted();
+    // Some of these take a second to start: they are asked at once.
+    std::thread::scope(|scope| {
+        for program in &mut programs {
+            scope.spawn(|| {
+                program.path = which(&program.name);
+                program.version = program.path.as_deref().and_then(version);
+            });
+        }
+    });
+    let text = match args.json {
+        true => format!("{}\n", document(home.root(), &writable, &programs)),
+        false => report(home.root(), &writable, &programs),
+    };
+    terminal::print(text)?;
+    let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
+    Ok(if writable.is_ok() && shell { Exit::Done } else { Exit::Usage })
+}
+
+fn report(home: &Path, writable: &Result<(), String>, programs: &[Program]) -> String {
+    let paint = Stream::Out.paint();
+    let (good, bad, none) = (paint.green("✓"), paint.red("✗"), paint.dim("-"));
+    let mut out = format!("{good} swarmc {}\n", env!("CARGO_PKG_VERSION"));
+    let _ = match writable {
+        Ok(()) => writeln!(out, "{good} runs are kept in {}", home.display()),
+        Err(error) => writeln!(out, "{bad} runs cannot be kept in {}: {error}; set SWARM_HOME", home.display()),
+    };
+    for program in programs.iter().filter(|program| program.preset.is_none()) {
+        let _ = match &program.path {
+            Some(path) => writeln!(out, "{good} {}: {}", program.name, path.display()),
+            None => writeln!(out, "{bad} {}: not found; shell lines in `run` need it", program.name),
+        };
+    }
+    out.push_str("\nprovider presets (each is needed only where a spec uses it):\n");
+    for program in programs {
+        let Some(preset) = &program.preset else { continue };
+        let _ = match (&program.path, &program.install) {
+            (Some(path), _) => {
+                let version = program.version.as_deref().unwrap_or("version unknown");
+                writeln!(out, "{good} {preset:<12} {} ({version})", path.display())
+            }
+            (None, Some(install)) => writeln!(out, "{none} {preset:<12} not found; install it with: {install}"),
+            (None, None) => writeln!(out, "{none} {preset:<12} `{}` not found", program.name),
+        };
+    }
+    out
+}
+
+fn document(home: &Path, writable: &Result<(), String>, programs: &[Program]) -> Value {
+    let programs: Vec<Value> = programs
+        .iter()
+        .map(|program| {
+            json!({
+                "name": program.name, "preset": program.preset, "path": program.path, "version": program.version,
+                "install": program.install,
+            })
+        })
+        .collect();
+    json!({
+        "version": 1,
+        "swarmc": env!("CARGO_PKG_VERSION"),
+        "home": { "path": home, "problem": writable.as_ref().err() },
+        "programs": programs,
+    })
+}
+
+/// The shell, and the program of every preset.
+fn wanted() -> Vec<Program> {
+    let program =
+        |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
+    let presets = swarmc_compiler::presets().into_iter().filter_map(|preset| {
+        let plan = swarmc_compiler::compile("doctor.kdl", &Only(using(&preset))).plan?;
+        let provider = plan.providers.into_iter().next()?;
+        let Connection::Exec { argv, .. } = provider.connection else { return None };
+        Some(Program { preset: Some(preset), install: provider.install, ..program(argv.first()?) })
+    });
+    std::iter::once(program("sh")).chain(presets).collect()
+}
+
+/// A spec that uses a preset: its plan says what the preset starts.
+fn using(preset: &str) -> String {
+    format!(
+        "workflow doctor\nprovider p preset={preset}\nagent a provider=p\npipeline x {{\n    task t {{ prompt \"t\" }}\n}}\n"
+    )
+}
+
+/// One file in memory.
+struct Only(String);
+
+impl Files for Only {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        if path == "doctor.kdl" { Ok(self.0.as_str().into()) } else { Err(FileError::Missing) }
+    }
+
+    fn list(&self, _path: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Whether a run could be kept here: tried where the folder exists, else in the nearest one that does.
+fn writable(home: &Path) -> Result<(), String> {
+    let folder = home.ancestors().find(|folder| folder.exists()).unwrap_or(home);
+    let probe = folder.join(format!(".swarmc-doctor-{}", std::process::id()));
+    let made = std::fs::File::create_new(&probe).map_err(|error| error.to_string()).map(drop);
+    if made.is_ok() {
+        // It is ours and empty; should it stay, it does no harm.
+        let _ = std::fs::remove_file(&probe);
+    }
+    made
+}
+
+fn which(name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = |path: &PathBuf| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(executable)
+}
+
+/// The first line that the program prints for `--version`.
+fn version(path: &Path) -> Option<String> {
+    let mut child = Command::new(path)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let started = Instant::now();
+    while child.try_wait().ok()?.is_none() {
+        if started.elapsed() > PATIENCE {
+            // It is asked no more; whether it can be killed makes no difference.
+            let _ = child.kill().and_then(|()| child.wait());
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut text = Vec::new();
+    let mut stdout = child.stdout.take()?;
+    // A grandchild may hold the pipe open: what lies in it is enough.
+    rustix::io::ioctl_fionbio(&stdout, true).ok()?;
+    let _ = std::io::Read::read_to_end(&mut stdout, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    Some(printable(text.lines().next()?.trim()).chars().take(60).collect()).filter(|line: &String| !line.is_empty())
+}

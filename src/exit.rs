@@ -1,0 +1,24 @@
+//! How the process ends: the exit codes, one fact in one place.
+
+use std::process::ExitCode;
+
+/// What an exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// The spec has errors.
+    Spec = 1,
+    /// Wrong usage, or the environment failed.
+    Usage = 2,
+    /// The workflow failed.
+    Failed = 3,
+    /// Stopped by a person; the run can be resumed.
+    Stopped = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}

@@ -1,0 +1,53 @@
+//! `swarmc explain`: the page of a code.
+
+use std::fmt::Write;
+
+use swarmc_compiler::Code;
+
+use crate::args::Explain;
+use crate::check::code;
+use crate::exit::Exit;
+use crate::terminal::{self, Paint, Stream};
+
+pub(crate) fn exec(args: &Explain) -> miette::Result<Exit> {
+    let paint = Stream::Out.paint();
+    let text = match &args.code {
+        Some(name) => page(code(name)?.page(), paint),
+        None => list(paint),
+    };
+    terminal::print(text)?;
+    Ok(Exit::Done)
+}
+
+fn list(paint: Paint) -> String {
+    let mut out = String::new();
+    for code in Code::ALL {
+        let _ = writeln!(out, "{}  {:<24}{}", paint.bold(code.id()), code.name(), code.severity().word());
+    }
+    out.push_str("\n`swarmc explain CODE` explains one\n");
+    out
+}
+
+/// A page as it stands; on a terminal headings are bold and examples coloured.
+fn page(page: &str, paint: Paint) -> String {
+    if !paint.colour {
+        return page.to_owned();
+    }
+    let mut out = String::new();
+    let mut example = false;
+    for line in page.lines() {
+        let shown = if line.starts_with("```") {
+            example = !example;
+            paint.dim(line)
+        } else if example {
+            paint.cyan(line)
+        } else if line.starts_with('#') {
+            paint.bold(line.trim_start_matches('#').trim_start())
+        } else {
+            line.to_owned()
+        };
+        out.push_str(&shown);
+        out.push('\n');
+    }
+    out
+}

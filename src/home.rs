@@ -1,0 +1,76 @@
+//! Where runs lie, and finding the one that a person means.
+
+use std::path::PathBuf;
+
+use miette::{IntoDiagnostic, miette};
+use swarmc_plan::{Pipeline, Plan};
+use swarmc_runtime::{Event, Home, Record, RunFolder, RunSummary, RunningState};
+
+use crate::ledger::Ledger;
+
+/// `$SWARM_HOME`, else `~/.swarm`.
+pub(crate) fn home() -> miette::Result<Home> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let root = set("SWARM_HOME").or_else(|| set("HOME").map(|home| home.join(".swarm")));
+    let root =
+        root.ok_or_else(|| miette!(help = "set SWARM_HOME to a folder", "neither SWARM_HOME nor HOME is set"))?;
+    Ok(Home::new(std::path::absolute(root).into_diagnostic()?))
+}
+
+/// The run that is named, or the newest one of which `fits` holds.
+pub(crate) fn find(
+    home: &Home,
+    name: Option<&str>,
+    what: &str,
+    fits: impl Fn(&RunSummary) -> bool,
+) -> miette::Result<RunFolder> {
+    if let Some(name) = name {
+        return home.find(name).into_diagnostic();
+    }
+    match home.runs().into_diagnostic()?.iter().rev().find(|run| fits(run)) {
+        Some(run) => home.find(&run.id).into_diagnostic(),
+        None => Err(miette!("no run {what}")),
+    }
+}
+
+pub(crate) fn word(state: RunningState) -> &'static str {
+    match state {
+        RunningState::Running => "running",
+        RunningState::Resumable => "resumable",
+        RunningState::Succeeded => "succeeded",
+        RunningState::Failed => "failed",
+    }
+}
+
+/// A run read back from its folder.
+pub(crate) struct Past {
+    pub(crate) plan: Plan,
+    pub(crate) records: Vec<Record>,
+    pipeline: String,
+    task: Option<String>,
+}
+
+impl Past {
+    pub(crate) fn read(folder: &RunFolder) -> miette::Result<Past> {
+        let plan = folder.plan().into_diagnostic()?;
+        let records = folder.records().into_diagnostic()?;
+        match records.first().map(|record| &record.event) {
+            Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {
+                Ok(Past { pipeline: pipeline.clone(), task: task.clone(), plan, records })
+            }
+            _ => Err(miette!("the journal of run `{}` does not begin as one of its plan", folder.id)),
+        }
+    }
+
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger::new(self.pipeline(), self.task.as_deref());
+        for record in &self.records {
+            ledger.apply(record);
+        }
+        ledger
+    }
+}

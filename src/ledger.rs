@@ -1,0 +1,297 @@
+//! What became of each step of a run, for people: folded from the run's records.
+//!
+//! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use swarmc_plan::{OnFailure, Pipeline};
+use swarmc_runtime::{Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
+
+/// The rows of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) run: String,
+    /// How many steps a round has, over all instances.
+    pub(crate) total: usize,
+    pub(crate) rounds: u32,
+    pub(crate) instances: u32,
+    pub(crate) started_ms: u64,
+    pub(crate) changed_ms: u64,
+    pub(crate) finished: Option<RunStatus>,
+    index: HashMap<StepId, usize>,
+    /// For each step how often it is tried, and whether its failure counts as a skip.
+    rules: HashMap<String, (u32, bool)>,
+    /// The round that each instance is in.
+    current: HashMap<u32, u32>,
+}
+
+/// One step of one instance in one round.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) step: StepId,
+    pub(crate) state: RowState,
+    /// The last attempt, from 1; 0 when none began.
+    pub(crate) attempt: u32,
+    pub(crate) attempts: u32,
+    pub(crate) started_ms: u64,
+    pub(crate) ended_ms: u64,
+    pub(crate) skip: Option<SkipReason>,
+    /// Why the last attempt failed, in words.
+    pub(crate) failure: Option<String>,
+    pub(crate) exit: Option<i32>,
+    pub(crate) stderr: String,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) session: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowState {
+    Running,
+    /// Between two attempts.
+    Waiting,
+    Cancelled,
+    Ended(Status),
+}
+
+impl RowState {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            RowState::Running => "running",
+            RowState::Waiting => "retrying",
+            RowState::Cancelled => "cancelled",
+            RowState::Ended(status) => status.word(),
+        }
+    }
+}
+
+/// How many steps of the current rounds stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) succeeded: usize,
+    pub(crate) failed: usize,
+    pub(crate) skipped: usize,
+    pub(crate) running: usize,
+}
+
+impl Ledger {
+    /// No records yet, of a run of `pipeline` or of one `task` of it.
+    pub(crate) fn new(pipeline: &Pipeline, task: Option<&str>) -> Ledger {
+        let rule = |step: &swarmc_plan::Step| (step.retry.times + 1, step.on_failure == OnFailure::Skip);
+        let alone = task.is_some();
+        Ledger {
+            rows: Vec::new(),
+            run: String::new(),
+            total: if alone { 1 } else { pipeline.steps.len() * pipeline.parallelism as usize },
+            rounds: if alone { 1 } else { pipeline.iteration.max },
+            instances: if alone { 1 } else { pipeline.parallelism },
+            started_ms: 0,
+            changed_ms: 0,
+            finished: None,
+            index: HashMap::new(),
+            rules: pipeline.steps.iter().map(|step| (step.name.clone(), rule(step))).collect(),
+            current: HashMap::new(),
+        }
+    }
+
+    /// Takes a record into account; the row that it changed.
+    pub(crate) fn apply(&mut self, record: &Record) -> Option<&Row> {
+        self.changed_ms = record.at;
+        let index = match &record.event {
+            Event::RunStarted { run, .. } => {
+                self.run.clone_from(run);
+                self.started_ms = record.at;
+                return None;
+            }
+            Event::RunResumed => {
+                self.finished = None;
+                return None;
+            }
+            Event::RunFinished { status } => {
+                self.finished = Some(*status);
+                return None;
+            }
+            Event::AttemptStarted { step, attempt } => {
+                let row = self.row(step, record.at);
+                self.rows[row].attempt = *attempt;
+                self.rows[row].state = RowState::Running;
+                row
+            }
+            Event::AttemptEnded { step, attempt, outcome } => {
+                let row = self.row(step, record.at);
+                self.ended(row, *attempt, outcome, record.at);
+                row
+            }
+            Event::StepSkipped { step, reason } => {
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                row.state = RowState::Ended(Status::Skipped);
+                row.skip = Some(reason.clone());
+                row.ended_ms = record.at;
+                index
+            }
+            Event::ConditionJudged { step, error: Some(error), .. } => {
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                row.state = RowState::Ended(Status::Failed);
+                row.failure = Some(format!("its `when` cannot be evaluated: {error}"));
+                row.ended_ms = record.at;
+                index
+            }
+            _ => return None,
+        };
+        Some(&self.rows[index])
+    }
+
+    fn row(&mut self, step: &StepId, at: u64) -> usize {
+        if let Some(index) = self.index.get(step) {
+            return *index;
+        }
+        let round = self.current.entry(step.instance).or_default();
+        *round = step.iteration.max(*round);
+        let attempts = self.rules.get(&*step.name).map_or(1, |rule| rule.0);
+        self.index.insert(step.clone(), self.rows.len());
+        self.rows.push(Row {
+            step: step.clone(),
+            state: RowState::Running,
+            attempt: 0,
+            attempts,
+            started_ms: at,
+            ended_ms: at,
+            skip: None,
+            failure: None,
+            exit: None,
+            stderr: String::new(),
+            usage: None,
+            session: None,
+        });
+        self.rows.len() - 1
+    }
+
+    fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
+        let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
+        let row = &mut self.rows[index];
+        row.ended_ms = at;
+        row.attempt = attempt;
+        row.exit = outcome.exit;
+        row.stderr.clone_from(&outcome.stderr);
+        row.session.clone_from(&outcome.session);
+        row.usage = sum(row.usage, outcome.usage);
+        row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
+        row.state = match &outcome.failure {
+            None => RowState::Ended(Status::Succeeded),
+            Some(Failure::Cancelled) => RowState::Cancelled,
+            Some(_) if attempt < attempts => RowState::Waiting,
+            Some(_) if lenient => RowState::Ended(Status::Skipped),
+            Some(_) => RowState::Ended(Status::Failed),
+        };
+    }
+
+    /// The steps that are at work or between two attempts, the longest first.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| matches!(row.state, RowState::Running | RowState::Waiting))
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for row in &self.rows {
+            if self.current.get(&row.step.instance) != Some(&row.step.iteration) {
+                continue;
+            }
+            match row.state {
+                RowState::Running | RowState::Waiting => counts.running += 1,
+                RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
+                RowState::Ended(Status::Failed) => counts.failed += 1,
+                RowState::Ended(Status::Skipped) | RowState::Cancelled => counts.skipped += 1,
+            }
+        }
+        counts
+    }
+
+    /// The furthest round of any instance, from 1.
+    pub(crate) fn round(&self) -> u32 {
+        self.current.values().copied().max().unwrap_or(1)
+    }
+
+    /// Whether a row is of the last round that its instance reached.
+    pub(crate) fn is_current(&self, row: &Row) -> bool {
+        self.current.get(&row.step.instance) == Some(&row.step.iteration)
+    }
+
+    /// The name of a step, with the number of its instance where there are several.
+    pub(crate) fn label(&self, step: &StepId) -> String {
+        match self.instances {
+            0 | 1 => step.name.to_string(),
+            _ => format!("{}.{}", step.name, step.instance),
+        }
+    }
+}
+
+impl Row {
+    /// Why it did not succeed, in words; empty when it did.
+    pub(crate) fn reason(&self) -> String {
+        match (&self.skip, &self.failure) {
+            (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
+            (Some(reason), _) => skipped(reason),
+            (None, Some(failure)) => failure.clone(),
+            (None, None) => String::new(),
+        }
+    }
+
+    pub(crate) fn elapsed(&self, until: u64) -> std::time::Duration {
+        std::time::Duration::from_millis(until.saturating_sub(self.started_ms))
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "step": &*self.step.name,
+            "iteration": self.step.iteration,
+            "instance": self.step.instance,
+            "status": self.state.word(),
+            "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
+            "skip": self.skip,
+            "attempts": self.attempt,
+            "started_ms": self.started_ms,
+            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting)).then_some(self.ended_ms),
+            "exit": self.exit,
+            "stderr": self.stderr,
+            "usage": self.usage,
+            "session": self.session,
+        })
+    }
+}
+
+/// The sum of two usages; what is unknown in one of them stays unknown only where nothing is known.
+fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
+    let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
+    Some(Usage {
+        input: a.input.saturating_add(b.input),
+        output: a.output.saturating_add(b.output),
+        cache_read: a.cache_read.saturating_add(b.cache_read),
+        cache_write: a.cache_write.saturating_add(b.cache_write),
+        cost: a.cost.zip(b.cost).map(|(a, b)| a + b),
+    })
+}
+
+fn words(failure: &Failure, exit: Option<i32>) -> String {
+    match (failure, exit) {
+        (Failure::Exit, Some(code)) if code > 128 => format!("exit {code} (signal {})", code - 128),
+        (Failure::Exit, Some(code)) => format!("exit {code}"),
+        (failure, _) => failure.to_string(),
+    }
+}
+
+fn skipped(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::Need { step, status } => match status {
+            Status::Skipped => format!("`{step}` was skipped"),
+            status => format!("`{step}` {}", status.word()),
+        },
+        SkipReason::Join => "none of what it waits for holds".to_owned(),
+        SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
+        SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
+        SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+    }
+}

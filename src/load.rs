@@ -1,0 +1,104 @@
+//! From a path on the command line to a plan: a spec is compiled, a plan is read.
+
+use std::path::{Path, PathBuf};
+
+use miette::{WrapErr, miette};
+use swarmc_compiler::Severity;
+use swarmc_plan::{Pipeline, Plan};
+
+use crate::files::Workspace;
+use crate::render::{Levels, Problems, count_line};
+use crate::terminal::{self, Stream};
+
+/// A plan with the folder that its tasks run in.
+pub(crate) struct Loaded {
+    pub(crate) plan: Plan,
+    pub(crate) workspace: PathBuf,
+}
+
+/// Loads a spec or a plan. None when the spec has errors, which have then been shown, as warnings are.
+pub(crate) fn load(path: &Path) -> miette::Result<Option<Loaded>> {
+    let (workspace, name) = Workspace::of(path)?;
+    if let Some(text) = plan_text(path)? {
+        let plan = swarmc_plan::read(&text).map_err(|error| miette!("{error}"));
+        let plan = plan.wrap_err_with(|| format!("cannot use the plan `{}`", path.display()))?;
+        return Ok(Some(Loaded { plan, workspace: workspace.root }));
+    }
+    let compilation = swarmc_compiler::compile(&name, &workspace);
+    let problems = Problems::new(&compilation, &workspace, &Levels::default());
+    let (errors, warnings) = (problems.count(Severity::Error), problems.count(Severity::Warning));
+    if errors + warnings > 0 {
+        terminal::eprint(problems.text(Stream::Err));
+        terminal::eprint(format!("{}\n", count_line(errors, warnings, Stream::Err.paint())));
+    }
+    Ok(compilation.plan.map(|plan| Loaded { plan, workspace: workspace.root }))
+}
+
+/// The pipeline to run: the one named, else the default one.
+pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result<&'a Pipeline> {
+    let name = name.unwrap_or(&plan.default);
+    plan.pipeline(name).ok_or_else(|| {
+        let names = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
+        miette!(help = did_you_mean(name, names), "there is no pipeline `{name}`")
+    })
+}
+
+/// Did you mean one of these, or else what there is.
+pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.collect();
+    let close = names
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase()), name))
+        .filter(|(distance, name)| {
+            let longer = name.len().max(wrong.len());
+            *distance < longer && *distance <= (longer / 3).max(1)
+        })
+        .min();
+    match close {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None if names.is_empty() => "there are none".to_owned(),
+        None => {
+            let quoted: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
+            format!("there is {}{}", quoted.join(", "), if names.len() > 20 { " and more" } else { "" })
+        }
+    }
+}
+
+/// The text of a plan: a `.json` file, or one that begins as JSON does. None for a spec.
+fn plan_text(path: &Path) -> miette::Result<Option<String>> {
+    let named = path.extension().is_some_and(|extension| extension == "json");
+    if !path.is_file() {
+        return match named {
+            true => Err(miette!("there is no plan `{}`", path.display())),
+            false => Ok(None),
+        };
+    }
+    if !named && !begins_with_brace(path) {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| miette!("cannot read `{}`: {error}", path.display()))?;
+    Ok(Some(text))
+}
+
+fn begins_with_brace(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0; 64];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut head)).unwrap_or(0);
+    head[..read].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_names_are_offered_and_else_all() {
+        let names = || ["draft", "review"].into_iter();
+        assert_eq!(did_you_mean("drafd", names()), "did you mean `draft`?");
+        assert_eq!(did_you_mean("tt", ["t"].into_iter()), "did you mean `t`?");
+        assert_eq!(did_you_mean("x", ["t"].into_iter()), "there is `t`");
+        assert_eq!(did_you_mean("Review", names()), "did you mean `review`?");
+        assert_eq!(did_you_mean("zzz", names()), "there is `draft`, `review`");
+        assert_eq!(did_you_mean("zzz", std::iter::empty()), "there are none");
+    }
+}

@@ -1,0 +1,166 @@
+//! `swarmc logs`: what the tasks of a run printed, as it is for one task, with a prefix on each line for several.
+//!
+//! Reads the complete logs beside the journal. Following is a look at the journal and the logs five times a second:
+//! both only grow, so every byte is passed on once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use miette::{IntoDiagnostic, miette};
+use swarmc_runtime::{Home, RunFolder, Stream as TaskStream};
+
+use crate::args::Logs;
+use crate::exit::Exit;
+use crate::home::{Past, home};
+use crate::load::did_you_mean;
+use crate::terminal::{self, Stream, printable};
+
+/// How much of a log is read at once, in bytes.
+const CHUNK: u64 = 256 * 1024;
+
+/// A line without an end is passed on in pieces of this many bytes.
+const MAX_LINE: usize = 16 * 1024;
+
+/// How often a running run is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
+    let home = home()?;
+    let (folder, task) = wanted(&home, args)?;
+    let past = Past::read(&folder)?;
+    if let Some(task) = &task
+        && !past.pipeline().steps.iter().any(|step| step.name == *task)
+    {
+        let names = past.pipeline().steps.iter().map(|step| step.name.as_str());
+        return Err(miette!(help = did_you_mean(task, names), "run `{}` has no task `{task}`", folder.id));
+    }
+    let mut reader = Reader { task, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    loop {
+        // The question comes first: what is written between it and the look is seen in the next round.
+        let running = args.follow && folder.is_running();
+        let past = Past::read(&folder)?;
+        if !reader.look(&folder, &past, !running)? || !running {
+            return Ok(Exit::Done);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// The run and the task that are meant: a single word may be either.
+fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>)> {
+    let Some(word) = &args.run else {
+        return Ok((home.find("last").into_diagnostic()?, None));
+    };
+    match home.find(word) {
+        Ok(folder) => Ok((folder, args.task.clone())),
+        Err(error) if args.task.is_none() => {
+            let last = home.find("last").into_diagnostic()?;
+            let known = Past::read(&last)?.pipeline().steps.iter().any(|step| step.name == *word);
+            if known { Ok((last, Some(word.clone()))) } else { Err(error).into_diagnostic() }
+        }
+        Err(error) => Err(error).into_diagnostic(),
+    }
+}
+
+struct Reader {
+    task: Option<String>,
+    /// How far each log was read, and the line that it has begun.
+    logs: BTreeMap<PathBuf, (u64, Vec<u8>)>,
+    paint: terminal::Paint,
+    out: Vec<u8>,
+}
+
+impl Reader {
+    /// Passes on what is new; at the end also lines without an end. False when nobody reads any more.
+    fn look(&mut self, folder: &RunFolder, past: &Past, last: bool) -> miette::Result<bool> {
+        let layout = folder.layout(past.pipeline());
+        let ledger = past.ledger();
+        let width = past.pipeline().steps.iter().map(|step| step.name.len()).max().unwrap_or(0).min(24);
+        let colours: BTreeMap<&str, usize> =
+            past.pipeline().steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+        for row in &ledger.rows {
+            if self.task.as_ref().is_some_and(|task| **task != *row.step.name) {
+                continue;
+            }
+            let prefix = match self.task {
+                Some(_) => None,
+                None => {
+                    let label = format!("{:<width$} │", ledger.label(&row.step));
+                    let index = colours.get(&*row.step.name).copied().unwrap_or(0);
+                    Some(self.paint.nth(index, &label) + " ")
+                }
+            };
+            for attempt in 1..=row.attempt {
+                for stream in [TaskStream::Stdout, TaskStream::Stderr] {
+                    let path = layout.log(&row.step, attempt, stream);
+                    if !self.pass(path, prefix.as_deref(), last)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Passes on what a log holds beyond what was read of it.
+    fn pass(&mut self, path: PathBuf, prefix: Option<&str>, last: bool) -> miette::Result<bool> {
+        let Ok(mut file) = File::open(&path) else { return Ok(true) };
+        let (mut at, mut begun) = self.logs.remove(&path).unwrap_or_default();
+        file.seek(SeekFrom::Start(at)).into_diagnostic()?;
+        loop {
+            let mut bytes = std::mem::take(&mut begun);
+            let before = bytes.len();
+            (&mut file).take(CHUNK).read_to_end(&mut bytes).into_diagnostic()?;
+            let read = bytes.len() - before;
+            at += read as u64;
+            let end = read == 0;
+            let mut whole = match memchr::memrchr(b'\n', &bytes) {
+                Some(newline) => newline + 1,
+                None => 0,
+            };
+            if bytes.len() - whole >= MAX_LINE || (end && last) {
+                whole = bytes.len();
+            }
+            begun = bytes.split_off(whole);
+            self.emit(&bytes, prefix);
+            if !self.flush()? {
+                return Ok(false);
+            }
+            if end {
+                break;
+            }
+        }
+        self.logs.insert(path, (at, begun));
+        Ok(true)
+    }
+
+    fn emit(&mut self, bytes: &[u8], prefix: Option<&str>) {
+        let terminal = Stream::Out.is_terminal();
+        if prefix.is_none() && !terminal {
+            self.out.extend_from_slice(bytes);
+            return;
+        }
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let text = line.strip_suffix(b"\n").unwrap_or(line);
+            self.out.extend_from_slice(prefix.unwrap_or_default().as_bytes());
+            match terminal {
+                true => self.out.extend_from_slice(printable(&String::from_utf8_lossy(text)).as_bytes()),
+                false => self.out.extend_from_slice(text),
+            }
+            self.out.push(b'\n');
+        }
+    }
+
+    fn flush(&mut self) -> miette::Result<bool> {
+        let written = Stream::Out.write_all(&self.out);
+        self.out.clear();
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(miette!("cannot write to standard output: {error}")),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Parameters of a run: what was given, checked against what is declared, before anything starts.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use miette::miette;
+use serde_json::Value;
+use swarmc_plan::{Param, ParamType};
+
+use crate::load::did_you_mean;
+
+/// The most that a `--params` file may hold, in bytes.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// What was given on the command line and in a file; the command line wins.
+pub(crate) fn given(flags: &[(String, String)], file: Option<&Path>) -> miette::Result<BTreeMap<String, String>> {
+    let mut given = file.map(read).transpose()?.unwrap_or_default();
+    let mut seen = BTreeMap::new();
+    for (name, value) in flags {
+        if let Some(earlier) = seen.insert(name, value) {
+            return Err(miette!("`--param {name}` is given twice: `{earlier}` and `{value}`"));
+        }
+        given.insert(name.clone(), value.clone());
+    }
+    Ok(given)
+}
+
+/// The value of every parameter in its textual form, defaults included; optional ones without a value are left out.
+/// Relative paths count from `current`.
+pub(crate) fn resolve<'a>(
+    declared: impl Iterator<Item = &'a Param>,
+    given: &BTreeMap<String, String>,
+    current: &Path,
+) -> miette::Result<BTreeMap<String, String>> {
+    // A pipeline's own parameter stands before the workflow's of the same name.
+    let declared: BTreeMap<&str, &Param> = declared.map(|param| (param.name.as_str(), param)).collect();
+    let mut problems = Vec::new();
+    for name in given.keys().filter(|name| !declared.contains_key(name.as_str())) {
+        let help = did_you_mean(name, declared.keys().copied());
+        problems.push(format!("there is no parameter `{name}`: {help}"));
+    }
+    let mut values = BTreeMap::new();
+    for (name, param) in &declared {
+        match given.get(*name).or(param.default.as_ref()) {
+            Some(text) => match value(param, text, current) {
+                Ok(value) => _ = values.insert((*name).to_owned(), value),
+                Err(problem) => problems.push(problem),
+            },
+            None if param.optional => {}
+            None => problems.push(missing(param)),
+        }
+    }
+    match problems.len() {
+        0 => Ok(values),
+        _ => Err(miette!("{}", problems.join("\n  "))),
+    }
+}
+
+fn missing(param: &Param) -> String {
+    let about = param.description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example(param.kind))
+}
+
+fn example(kind: ParamType) -> &'static str {
+    match kind {
+        ParamType::String => "TEXT",
+        ParamType::Int => "NUMBER",
+        ParamType::Float => "NUMBER",
+        ParamType::Bool => "true",
+        ParamType::File => "FILE",
+        ParamType::Dir => "DIR",
+    }
+}
+
+fn value(param: &Param, text: &str, current: &Path) -> Result<String, String> {
+    let name = &param.name;
+    let wrong = |wanted: &str| Err(format!("parameter `{name}` takes {wanted}, and `{text}` is not one"));
+    match param.kind {
+        ParamType::String => Ok(text.to_owned()),
+        ParamType::Int => match text.trim().parse::<i64>() {
+            Ok(number) => Ok(number.to_string()),
+            Err(_) => wrong("a whole number of 64 bits"),
+        },
+        ParamType::Float => match text.trim().parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(text.trim().to_owned()),
+            _ => wrong("a finite number"),
+        },
+        ParamType::Bool => match text.trim() {
+            word @ ("true" | "false") => Ok(word.to_owned()),
+            _ => Err(format!("parameter `{name}` is `true` or `false`, not `{text}`")),
+        },
+        ParamType::File => path(name, text, current, "file", Path::is_file),
+        ParamType::Dir => path(name, text, current, "folder", Path::is_dir),
+    }
+}
+
+fn path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> bool) -> Result<String, String> {
+    let path = current.join(text);
+    if text.is_empty() || !fits(&path) {
+        let found = if path.exists() { format!("`{text}` is something else") } else { format!("there is no `{text}`") };
+        return Err(format!("parameter `{name}` names a {what}, and {found}"));
+    }
+    match std::path::absolute(&path).ok().and_then(|path| path.into_os_string().into_string().ok()) {
+        Some(path) => Ok(path),
+        None => Err(format!("parameter `{name}`: the path `{text}` is not UTF-8")),
+    }
+}
+
+/// One object; its scalars in their textual form.
+fn read(file: &Path) -> miette::Result<BTreeMap<String, String>> {
+    let shown = file.display();
+    let metadata = std::fs::metadata(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
+    if metadata.len() > MAX_FILE {
+        return Err(miette!("`{shown}` is larger than 16 MiB"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| miette!("`{shown}` is not JSON: {error}"))?;
+    let Value::Object(object) = value else {
+        return Err(miette!("`{shown}` is not a JSON object with a value for each parameter"));
+    };
+    let mut given = BTreeMap::new();
+    for (name, value) in object {
+        match value {
+            Value::Null => {}
+            Value::String(text) => _ = given.insert(name, text),
+            Value::Bool(_) | Value::Number(_) => _ = given.insert(name, value.to_string()),
+            Value::Array(_) | Value::Object(_) => {
+                return Err(miette!("`{name}` in `{shown}` is neither a text, a number nor true or false"));
+            }
+        }
+    }
+    Ok(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(name: &str, kind: ParamType, default: Option<&str>) -> Param {
+        Param {
+            name: name.to_owned(),
+            kind,
+            optional: false,
+            default: default.map(str::to_owned),
+            description: None,
+            origin: swarmc_plan::Origin::default(),
+        }
+    }
+
+    fn check(params: &[Param], given: &[(&str, &str)]) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.txt"), "").unwrap();
+        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let root = folder.path().display().to_string();
+        match resolve(params.iter(), &given, folder.path()) {
+            Ok(values) => Ok(values.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>()),
+            Err(error) => Err(error.to_string()),
+        }
+        .map(|text| text.replace(&root, "ROOT").trim_end().to_owned())
+    }
+
+    #[test]
+    fn values_have_the_declared_type() {
+        use ParamType::*;
+        let ok = |kind, text: &str| check(&[param("p", kind, None)], &[("p", text)]);
+        assert_eq!(ok(String, " any = text"), Ok("p= any = text".to_owned()));
+        assert_eq!(ok(Int, "-007"), Ok("p=-7".to_owned()));
+        assert_eq!(ok(Float, "1e3"), Ok("p=1e3".to_owned()));
+        assert_eq!(ok(Bool, "true"), Ok("p=true".to_owned()));
+        assert_eq!(ok(File, "a.txt"), Ok("p=ROOT/a.txt".to_owned()));
+        assert_eq!(ok(Dir, "."), Ok("p=ROOT".to_owned()));
+        let wrong = "parameter `p` takes a whole number of 64 bits, and `1.5` is not one";
+        assert_eq!(ok(Int, "1.5"), Err(wrong.to_owned()));
+        assert!(ok(Float, "inf").is_err());
+        assert_eq!(ok(Bool, "yes"), Err("parameter `p` is `true` or `false`, not `yes`".to_owned()));
+        assert_eq!(ok(File, "b.txt"), Err("parameter `p` names a file, and there is no `b.txt`".to_owned()));
+        assert_eq!(ok(Dir, "a.txt"), Err("parameter `p` names a folder, and `a.txt` is something else".to_owned()));
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let params = [param("goal", ParamType::String, None), param("count", ParamType::Int, Some("3"))];
+        assert_eq!(check(&params, &[("goal", "g")]), Ok("count=3 goal=g".to_owned()));
+        let problems = check(&params, &[("gaol", "g"), ("count", "x")]).unwrap_err();
+        assert!(problems.contains("there is no parameter `gaol`: did you mean `goal`?"), "{problems}");
+        assert!(problems.contains("parameter `goal` is missing: add `--param goal=TEXT`"), "{problems}");
+        assert!(problems.contains("`x` is not one"), "{problems}");
+    }
+
+    #[test]
+    fn a_file_gives_values_and_the_command_line_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("params.json");
+        std::fs::write(&file, r#"{ "a": "text", "b": 3, "c": true, "d": null }"#).unwrap();
+        let given = given(&[("a".to_owned(), "flag".to_owned())], Some(&file)).unwrap();
+        let shown: Vec<String> = given.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(shown, ["a=flag", "b=3", "c=true"]);
+        for wrong in ["[]", "{", r#"{ "a": [1] }"#] {
+            std::fs::write(&file, wrong).unwrap();
+            assert!(super::given(&[], Some(&file)).is_err());
+        }
+    }
+
+    #[test]
+    fn a_flag_may_not_stand_twice() {
+        let twice = [("a".to_owned(), "1".to_owned()), ("a".to_owned(), "2".to_owned())];
+        assert!(given(&twice, None).is_err());
+    }
+}

@@ -1,0 +1,302 @@
+//! `swarmc plan`: what a run would do, for people; or the plan itself, for `swarmc run` and other programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::Path;
+
+use miette::miette;
+use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment, Step, Template, When};
+
+use crate::exit::Exit;
+use crate::load::{load, pipeline};
+use crate::terminal::{self, Paint, Stream};
+use crate::units::{count, limit, size};
+
+pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
+    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let chosen = args.pipeline.as_deref().map(|name| pipeline(&loaded.plan, Some(name))).transpose()?;
+    match &args.output {
+        Some(file) if file == Path::new("-") => terminal::print(swarmc_plan::write(&loaded.plan))?,
+        Some(file) => {
+            write(file, &swarmc_plan::write(&loaded.plan))?;
+            terminal::eprint(format!("wrote `{}`\n", file.display()));
+        }
+        None => {
+            let mut out = String::new();
+            let paint = Stream::Out.paint();
+            head(&mut out, &loaded.plan, paint);
+            match chosen {
+                Some(pipeline) => summary(&mut out, &loaded.plan, pipeline, paint),
+                None => loaded.plan.pipelines.iter().for_each(|pipeline| {
+                    summary(&mut out, &loaded.plan, pipeline, paint);
+                }),
+            }
+            terminal::print(out)?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes a file as a whole, or leaves the old one: a reader never sees half a plan.
+fn write(file: &Path, text: &str) -> miette::Result<()> {
+    let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", file.display());
+    if !file.is_file() && file.exists() {
+        // A pipe or a device, such as `/dev/stdout`, has no other file to be replaced by.
+        return std::fs::write(file, text).map_err(failed);
+    }
+    let mut name = file.file_name().ok_or_else(|| miette!("`{}` is not a file", file.display()))?.to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = file.with_file_name(name);
+    std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, file)).map_err(|error| {
+        let _ = std::fs::remove_file(&new);
+        failed(error)
+    })
+}
+
+fn head(out: &mut String, plan: &Plan, paint: Paint) {
+    let _ = write!(out, "workflow {}", paint.bold(&plan.workflow));
+    match &plan.description {
+        Some(description) => _ = writeln!(out, ": {description}"),
+        None => out.push('\n'),
+    }
+    params(out, &plan.params);
+    for secret in &plan.secrets {
+        let _ = writeln!(out, "  secret {} from the variable {}", secret.name, secret.env);
+    }
+}
+
+fn params(out: &mut String, params: &[Param]) {
+    for param in params {
+        let kind = format!("{:?}", param.kind).to_lowercase();
+        let given = match (&param.default, param.optional) {
+            (Some(default), _) => format!("default `{default}`"),
+            (None, true) => "optional".to_owned(),
+            (None, false) => "required".to_owned(),
+        };
+        let _ = writeln!(out, "  param {} ({kind}, {given})", param.name);
+    }
+}
+
+fn summary(out: &mut String, plan: &Plan, pipeline: &Pipeline, paint: Paint) {
+    let default = if pipeline.name == plan.default { " (default)" } else { "" };
+    let _ = writeln!(out, "\npipeline {}{default}: {}", paint.bold(&pipeline.name), shape(pipeline));
+    params(out, &pipeline.params);
+    let order = order(pipeline);
+    let width = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
+    let digits = order.len().to_string().len();
+    for (index, step) in order.iter().enumerate() {
+        let name = format!("{:<width$}", step.name);
+        let _ = writeln!(out, "  {:>digits$}  {}  {}", index + 1, paint.bold(&name), body(plan, step));
+        let indent = " ".repeat(digits + 6);
+        for line in details(step) {
+            let _ = writeln!(out, "{indent}{}", paint.dim(&line));
+        }
+    }
+    if !pipeline.result.is_empty() {
+        let _ = writeln!(out, "  result: {}", pipeline.result.join(", else "));
+    }
+    let _ = writeln!(out, "  at most {}", bounds(pipeline));
+}
+
+/// Rounds, instances and how much runs at once.
+fn shape(pipeline: &Pipeline) -> String {
+    let mut parts = vec![count(pipeline.steps.len() as u64, "step")];
+    if pipeline.iteration.max > 1 {
+        let mut rounds = format!("at most {} rounds", pipeline.iteration.max);
+        for (index, until) in pipeline.iteration.until.iter().enumerate() {
+            let _ = write!(rounds, "{} `{}`", if index == 0 { " until" } else { " or" }, until.source.trim());
+        }
+        parts.push(rounds);
+    }
+    if pipeline.parallelism > 1 {
+        parts.push(format!("{} instances", pipeline.parallelism));
+    }
+    if let Some(concurrency) = pipeline.concurrency {
+        parts.push(format!("{concurrency} at once"));
+    }
+    if pipeline.fail_fast {
+        parts.push("stops at the first failure".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// The steps in an order in which they can run: each after its needs, else as declared.
+fn order(pipeline: &Pipeline) -> Vec<&Step> {
+    let index: BTreeMap<&str, usize> =
+        pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+    let mut dependants = vec![Vec::new(); pipeline.steps.len()];
+    let mut open = vec![0_usize; pipeline.steps.len()];
+    for (position, step) in pipeline.steps.iter().enumerate() {
+        for need in step.needs.iter().filter_map(|need| index.get(need.step.as_str())) {
+            dependants[*need].push(position);
+            open[position] += 1;
+        }
+    }
+    let mut ready: BTreeSet<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
+    let mut order = Vec::new();
+    while let Some(position) = ready.pop_first() {
+        order.push(&pipeline.steps[position]);
+        for &dependant in &dependants[position] {
+            open[dependant] -= 1;
+            if open[dependant] == 0 {
+                ready.insert(dependant);
+            }
+        }
+    }
+    order
+}
+
+fn body(plan: &Plan, step: &Step) -> String {
+    let mut parts = vec![match &step.body {
+        Body::Prompt(body) => {
+            let provider = plan.agent(&body.agent).map_or("", |agent| agent.provider.as_str());
+            format!("agent {} ({provider}), prompt of {}", body.agent, text(&body.prompt))
+        }
+        Body::Run(command) => format!("run {}", line(command)),
+        Body::Value(template) => format!("value of {}", text(template)),
+        Body::Fields(_) => "value with fields".to_owned(),
+        Body::Stop { status, .. } => format!("stop with {}", format!("{status:?}").to_lowercase()),
+    }];
+    if let Some(stdin) = &step.stdin {
+        parts.push(format!("stdin of {}", text(stdin)));
+    }
+    if step.retry.times > 0 {
+        parts.push(match step.retry.times {
+            1 => "1 retry".to_owned(),
+            times => format!("{times} retries"),
+        });
+    }
+    if let Some(timeout) = step.timeout_ms {
+        parts.push(format!("ended after {}", limit(timeout)));
+    }
+    parts.join("; ")
+}
+
+/// A command on one line, cut where it gets long.
+pub(crate) fn line(command: &Command) -> String {
+    let whole = match command {
+        Command::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        Command::Shell(line) => line.trim().replace('\n', " ⏎ "),
+    };
+    let whole = terminal::printable(&whole).into_owned();
+    match whole.char_indices().nth(72) {
+        Some((at, _)) => format!("{}…", &whole[..at]),
+        None => whole,
+    }
+}
+
+/// A word as one would type it in a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The size of a text: its fixed part, and how many values come into it.
+fn text(template: &Template) -> String {
+    let fixed = |segment: &Segment| match segment {
+        Segment::Text(text) => text.len() as u64,
+        Segment::Directive(_) | Segment::Logic(_) => 0,
+    };
+    let holes = template.segments.iter().filter(|segment| !matches!(segment, Segment::Text(_))).count() as u64;
+    let bytes: u64 = template.segments.iter().map(fixed).sum();
+    match (bytes, holes) {
+        (0, 1..) => count(holes, "value"),
+        (_, 0) => size(bytes),
+        _ => format!("{} and {}", size(bytes), count(holes, "value")),
+    }
+}
+
+/// What a step waits for and why, its condition, its checks.
+fn details(step: &Step) -> Vec<String> {
+    let mut lines: Vec<String> = step.needs.iter().map(need).collect();
+    match step.join {
+        swarmc_plan::Join::All => {}
+        swarmc_plan::Join::Any => lines.push("any of these is enough".to_owned()),
+        swarmc_plan::Join::NoneFailed => lines.push("none of these may fail".to_owned()),
+    }
+    if let Some(when) = &step.when {
+        lines.push(format!("only when `{}`", terminal::printable(when.source.trim())));
+    }
+    for check in &step.checks {
+        lines.push(format!("then check {}", line(check)));
+    }
+    if step.on_failure == swarmc_plan::OnFailure::Skip {
+        lines.push("counts as skipped when it fails".to_owned());
+    }
+    lines
+}
+
+fn need(need: &Need) -> String {
+    let ended = match need.when {
+        When::Success => "succeeded",
+        When::Failure => "failed",
+        When::Any => "succeeded or failed",
+        When::Always => "ended in any way",
+    };
+    let why = if need.declared { "depends-on" } else { "read" };
+    format!("after {} {ended} ({why} at {})", need.step, need.origin)
+}
+
+/// How many processes and turns there can be: rounds × instances × attempts, over all steps.
+fn bounds(pipeline: &Pipeline) -> String {
+    let times = u64::from(pipeline.iteration.max).saturating_mul(u64::from(pipeline.parallelism));
+    let (mut turns, mut commands) = (0_u64, 0_u64);
+    for step in &pipeline.steps {
+        let attempts = times.saturating_mul(u64::from(step.retry.times) + 1);
+        match &step.body {
+            Body::Prompt(_) => turns = turns.saturating_add(attempts),
+            Body::Run(_) => commands = commands.saturating_add(attempts),
+            Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => {}
+        }
+        commands = commands.saturating_add(attempts.saturating_mul(step.checks.len() as u64));
+    }
+    let retries = pipeline.steps.iter().any(|step| step.retry.times > 0);
+    let factors: Vec<String> = [
+        (pipeline.iteration.max > 1).then(|| count(pipeline.iteration.max.into(), "round")),
+        (pipeline.parallelism > 1).then(|| count(pipeline.parallelism.into(), "instance")),
+        retries.then(|| "retries".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let of = if factors.is_empty() { String::new() } else { format!(" ({} included)", factors.join(", ")) };
+    format!("{} and {}{of}", count(turns, "agent turn"), count(commands, "command"))
+}
+
+/// Every text of a pipeline that is rendered when it runs, those of its agents and providers included.
+pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Template> {
+    let mut found: Vec<&Template> = Vec::new();
+    for step in &pipeline.steps {
+        found.extend(step.stdin.as_ref());
+        match &step.body {
+            Body::Prompt(body) => {
+                found.push(&body.prompt);
+                found.extend(plan.agent(&body.agent).and_then(|agent| agent.system.as_ref()));
+            }
+            Body::Value(template) | Body::Stop { message: template, .. } => found.push(template),
+            Body::Fields(fields) => found.extend(fields.values()),
+            Body::Run(_) => {}
+        }
+    }
+    found.extend(environments(plan, pipeline).into_iter().filter_map(|value| match value {
+        EnvValue::Set { value, .. } => Some(value),
+        EnvValue::Pass(_) | EnvValue::Secret(_) => None,
+    }));
+    found
+}
+
+/// Every environment variable that processes of a pipeline are given.
+pub(crate) fn environments<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a EnvValue> {
+    let mut found: Vec<&EnvValue> = pipeline.env.iter().collect();
+    for step in &pipeline.steps {
+        found.extend(&step.env);
+        if let Body::Prompt(body) = &step.body {
+            let provider = plan.agent(&body.agent).and_then(|agent| plan.provider(&agent.provider));
+            found.extend(provider.iter().flat_map(|provider| &provider.env));
+        }
+    }
+    found
+}

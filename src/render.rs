@@ -1,0 +1,359 @@
+//! Diagnostics for people and machines: drawn on a terminal, plain text in a pipe, one line each, or JSON.
+//!
+//! In: a compilation and where its files lie. Out: text, with paths as the user would type them. Nothing that a spec
+//! holds reaches a terminal as a control character, and no line is ever longer than a screen needs.
+
+use std::fmt::Write;
+
+use miette::{GraphicalReportHandler, GraphicalTheme};
+use serde_json::{Value, json};
+use swarmc_compiler::{Code, Compilation, Diagnostic, Label, Report, Severity, Sources, Span};
+
+use crate::files::Workspace;
+use crate::terminal::{Paint, Stream, printable, same_length};
+
+/// Lines longer than this many bytes are not drawn but quoted in part.
+const LONG_LINE: usize = 400;
+
+/// The characters shown of a long line before and after a place in it.
+const AROUND: usize = 60;
+
+/// The severity of each code after the flags had their say; none leaves a problem out.
+#[derive(Debug, Default)]
+pub(crate) struct Levels {
+    changes: Vec<(Option<Code>, Option<Severity>)>,
+}
+
+impl Levels {
+    /// Sets the level of one code, or of all warnings. Later changes win.
+    pub(crate) fn set(&mut self, code: Option<Code>, severity: Option<Severity>) {
+        self.changes.push((code, severity));
+    }
+
+    pub(crate) fn of(&self, code: Code) -> Option<Severity> {
+        let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
+            Some(changed) => changed == code,
+            None => code.severity() == Severity::Warning,
+        };
+        // A code that is named outdoes `warnings`, wherever both stand.
+        let named = self.changes.iter().rev().find(|change| change.0.is_some() && fits(change));
+        match named.or_else(|| self.changes.iter().rev().find(fits)) {
+            Some((_, severity)) => *severity,
+            None => Some(code.severity()),
+        }
+    }
+}
+
+/// The problems of a compilation, ready to be shown.
+pub(crate) struct Problems {
+    sources: Sources,
+    list: Vec<(Severity, Diagnostic)>,
+}
+
+impl Problems {
+    pub(crate) fn new(compilation: &Compilation, workspace: &Workspace, levels: &Levels) -> Problems {
+        let list: Vec<_> = compilation
+            .diagnostics
+            .iter()
+            .filter_map(|diagnostic| Some((levels.of(diagnostic.code)?, clean(diagnostic))))
+            .collect();
+        let mut sources = Sources::new();
+        if !list.is_empty() {
+            for file in compilation.sources.files() {
+                let text = same_length(compilation.sources.text(file));
+                sources.add(workspace.shown(compilation.sources.name(file)), &*text);
+            }
+        }
+        Problems { sources, list }
+    }
+
+    pub(crate) fn count(&self, severity: Severity) -> usize {
+        self.list.iter().filter(|(found, _)| *found == severity).count()
+    }
+
+    /// Leaves out what `seen` holds already, as two specs may share a prompt.
+    pub(crate) fn dedup(&mut self, seen: &mut std::collections::HashSet<String>) {
+        let sources = &self.sources;
+        self.list.retain(|(_, diagnostic)| seen.insert(short(sources, Severity::Error, diagnostic)));
+    }
+
+    /// With lines and labels: drawn where `stream` is a terminal, plain elsewhere.
+    pub(crate) fn text(&self, stream: Stream) -> String {
+        let paint = stream.paint();
+        let drawn = stream.is_live() || paint.colour;
+        let mut out = String::new();
+        for (severity, diagnostic) in &self.list {
+            match drawn && self.is_drawable(diagnostic) {
+                true => out.push_str(&self.draw(*severity, diagnostic, stream)),
+                false => out.push_str(&plain(&self.sources, *severity, diagnostic, paint)),
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// One line each.
+    pub(crate) fn short(&self) -> String {
+        self.list.iter().map(|(severity, diagnostic)| short(&self.sources, *severity, diagnostic) + "\n").collect()
+    }
+
+    pub(crate) fn json(&self) -> Vec<Value> {
+        self.list.iter().map(|(severity, diagnostic)| json(&self.sources, *severity, diagnostic)).collect()
+    }
+
+    /// Whether every place is on a line that fits a screen: drawing shows whole lines.
+    fn is_drawable(&self, diagnostic: &Diagnostic) -> bool {
+        diagnostic.labels.iter().all(|label| {
+            let file = self.sources.file(label.span.file);
+            let first = file.position(label.span.start as usize).line;
+            let last = file.position(label.span.end as usize).line;
+            last - first < 40 && (first.saturating_sub(1)..=last + 1).all(|line| file.line(line).len() <= LONG_LINE)
+        })
+    }
+
+    fn draw(&self, severity: Severity, diagnostic: &Diagnostic, stream: Stream) -> String {
+        let theme = match stream.paint().colour {
+            true => GraphicalTheme::unicode(),
+            false => GraphicalTheme::unicode_nocolor(),
+        };
+        let (columns, _) = stream.size();
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_links(false)
+            .with_context_lines(1)
+            .with_width(columns.clamp(40, 120));
+        let mut out = String::new();
+        match handler.render_report(&mut out, &Report::new(diagnostic, &self.sources).with_severity(severity)) {
+            Ok(()) => out,
+            Err(_) => plain(&self.sources, severity, diagnostic, stream.paint()),
+        }
+    }
+}
+
+/// `2 errors, 1 warning`.
+pub(crate) fn count_line(errors: usize, warnings: usize, paint: Paint) -> String {
+    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let parts: Vec<String> = [
+        (errors > 0).then(|| paint.red(&plural(errors, "error"))),
+        (warnings > 0).then(|| paint.yellow(&plural(warnings, "warning"))),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() { "no problems".to_owned() } else { parts.join(", ") }
+}
+
+/// `FILE:LINE:COLUMN: error[SW201]: message`.
+fn short(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> String {
+    let head = format!("{}[{}]: {}", severity.word(), diagnostic.code.id(), diagnostic.message.replace('\n', " "));
+    match diagnostic.span() {
+        Some(span) => format!("{}: {head}", place(sources, span)),
+        None => head,
+    }
+}
+
+fn place(sources: &Sources, span: Span) -> String {
+    let position = sources.position(span.file, span.start);
+    format!("{}:{}:{}", sources.name(span.file), position.line, position.column)
+}
+
+/// The short line, the places with their text in ASCII marks, the help and the fix.
+fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: Paint) -> String {
+    let head = short(sources, severity, diagnostic);
+    let mut out = match severity {
+        Severity::Error => paint.red(&head),
+        Severity::Warning => paint.yellow(&head),
+    };
+    out.push('\n');
+    for (index, label) in diagnostic.labels.iter().enumerate() {
+        let elsewhere = label.span.file != diagnostic.labels[0].span.file;
+        snippet(&mut out, sources, label, if index == 0 { "^" } else { "-" }, elsewhere);
+    }
+    if let Some(help) = &diagnostic.help {
+        let _ = writeln!(out, "  help: {}", help.replace('\n', "\n        "));
+    }
+    out
+}
+
+/// The line of a label, cut around it, and below it marks with the label's text.
+fn snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsewhere: bool) {
+    let file = sources.file(label.span.file);
+    let position = file.position(label.span.start as usize);
+    let end = file.position(label.span.end as usize);
+    let line = file.line(position.line);
+    let start = line.char_indices().nth(position.column - 1).map_or(line.len(), |(at, _)| at);
+    let length = if end.line == position.line { end.column - position.column } else { usize::MAX };
+    let stop = line[start..].char_indices().nth(length).map_or(line.len(), |(at, _)| start + at);
+
+    let from = line[..start].char_indices().rev().nth(AROUND).map_or(0, |(at, _)| at);
+    let shown_stop = line[start..stop].char_indices().nth(AROUND * 2).map_or(stop, |(at, _)| start + at);
+    let until = line[shown_stop..].char_indices().nth(AROUND).map_or(line.len(), |(at, _)| shown_stop + at);
+    let (before, after) =
+        (if from > 0 { "..." } else { "" }, if until < line.len() || shown_stop < stop { "..." } else { "" });
+    let number = position.line.to_string();
+    let indent = " ".repeat(number.len());
+    let gap: String = line[from..start].chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let marks = mark.repeat(line[start..shown_stop].chars().count().max(1));
+    if elsewhere {
+        let _ = writeln!(out, "  {indent} --> {}:{}:{}", file.name(), position.line, position.column);
+    }
+    let _ = writeln!(out, "  {number} | {before}{}{after}", &line[from..until]);
+    let text = label.text.replace('\n', " ");
+    let _ = writeln!(out, "  {indent} | {}{gap}{marks} {text}", " ".repeat(before.len()));
+}
+
+fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
+    let labels: Vec<Value> = diagnostic
+        .labels
+        .iter()
+        .map(|label| json!({ "at": json_span(sources, label.span), "text": label.text }))
+        .collect();
+    let fix = diagnostic.fix.as_ref().map(|fix| {
+        let edit = |edit: &swarmc_compiler::Edit| json!({ "at": json_span(sources, edit.span), "text": edit.text });
+        json!({ "title": fix.title, "certain": fix.certain, "edits": fix.edits.iter().map(edit).collect::<Vec<_>>() })
+    });
+    json!({
+        "code": diagnostic.code.id(),
+        "name": diagnostic.code.name(),
+        "severity": severity.word(),
+        "message": diagnostic.message,
+        "labels": labels,
+        "help": diagnostic.help,
+        "fix": fix,
+    })
+}
+
+/// Offsets are bytes from 0, lines and columns count from 1, columns in characters.
+fn json_span(sources: &Sources, span: Span) -> Value {
+    let end = |offset: u32| {
+        let position = sources.position(span.file, offset);
+        json!({ "offset": offset, "line": position.line, "column": position.column })
+    };
+    json!({ "file": sources.name(span.file), "start": end(span.start), "end": end(span.end) })
+}
+
+/// The diagnostic without control characters in its words, and without words longer than anybody reads.
+fn clean(diagnostic: &Diagnostic) -> Diagnostic {
+    let clean = |text: &str| text.split('\n').map(|line| cut(&printable(line))).collect::<Vec<_>>().join("\n");
+    let mut diagnostic = diagnostic.clone();
+    diagnostic.message = clean(&diagnostic.message);
+    diagnostic.help = diagnostic.help.as_deref().map(clean);
+    for label in &mut diagnostic.labels {
+        label.text = clean(&label.text);
+    }
+    diagnostic
+}
+
+/// Shortens words of more than 200 characters.
+fn cut(line: &str) -> String {
+    let short = |word: &str| match word.char_indices().nth(200) {
+        None => word.to_owned(),
+        Some(_) => {
+            let tail = word.char_indices().rev().nth(9).map_or(0, |(at, _)| at);
+            let head: String = word.chars().take(100).collect();
+            format!("{head}...{}", &word[tail..])
+        }
+    };
+    line.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(text: &str) -> Sources {
+        let mut sources = Sources::new();
+        sources.add("flow.kdl", text);
+        sources
+    }
+
+    fn diagnostic(sources: &Sources, labels: &[(&str, &str)]) -> Diagnostic {
+        let file = sources.files().next().unwrap();
+        let span = |needle: &str| {
+            let start = sources.text(file).find(needle).unwrap();
+            Span::new(file, start as u32, (start + needle.len()) as u32)
+        };
+        Diagnostic {
+            code: Code::UnknownReference,
+            message: "unknown step `drafd`".to_owned(),
+            labels: labels
+                .iter()
+                .map(|(needle, text)| Label { span: span(needle), text: (*text).to_owned() })
+                .collect(),
+            help: Some("did you mean `draft`?".to_owned()),
+            fix: None,
+        }
+    }
+
+    const PAINT: Paint = Paint { colour: false };
+
+    #[test]
+    fn plain_text_shows_the_place_and_the_help() {
+        let sources = sources("pipeline release {\n    task draft\n\ttask review { depends-on drafd }\n}\n");
+        let diagnostic = diagnostic(&sources, &[("drafd", "no step has this name"), ("draft", "this one is similar")]);
+        insta::assert_snapshot!(plain(&sources, Severity::Error, &diagnostic, PAINT), @r"
+        flow.kdl:3:27: error[SW101]: unknown step `drafd`
+          3 | 	task review { depends-on drafd }
+            | 	                         ^^^^^ no step has this name
+          2 |     task draft
+            |          ----- this one is similar
+          help: did you mean `draft`?
+        ");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let text = format!("{} drafd {}", "x".repeat(100_000), "é".repeat(100_000));
+        let sources = sources(&text);
+        let diagnostic = diagnostic(&sources, &[("drafd", "here")]);
+        let shown = plain(&sources, Severity::Error, &diagnostic, PAINT);
+        assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
+        assert!(shown.contains("xx drafd éé"));
+    }
+
+    #[test]
+    fn a_place_at_the_end_or_over_several_lines_has_marks() {
+        let sources = sources("task {\n  a\n");
+        let file = sources.files().next().unwrap();
+        for (start, end) in [(11, 11), (0, 11), (5, 8)] {
+            let label = Label { span: Span::new(file, start, end), text: "here".to_owned() };
+            let mut out = String::new();
+            snippet(&mut out, &sources, &label, "^", false);
+            assert!(out.contains("^ here"), "{out}");
+        }
+    }
+
+    #[test]
+    fn json_has_offsets_lines_and_columns() {
+        let sources = sources("größe drafd");
+        let value = json(&sources, Severity::Warning, &diagnostic(&sources, &[("drafd", "here")]));
+        assert_eq!(value["severity"], "warning");
+        assert_eq!(value["labels"][0]["at"]["start"], json!({ "offset": 8, "line": 1, "column": 7 }));
+        assert_eq!(value["labels"][0]["at"]["end"], json!({ "offset": 13, "line": 1, "column": 12 }));
+    }
+
+    #[test]
+    fn the_flag_that_names_a_code_wins() {
+        let mut levels = Levels::default();
+        levels.set(None, Some(Severity::Error));
+        levels.set(Some(Code::UnusedDefinition), None);
+        levels.set(Some(Code::Cycle), Some(Severity::Warning));
+        assert_eq!(levels.of(Code::NeverRuns), Some(Severity::Error));
+        assert_eq!(levels.of(Code::UnusedDefinition), None);
+        assert_eq!(levels.of(Code::Cycle), Some(Severity::Warning));
+        assert_eq!(levels.of(Code::Syntax), Some(Severity::Error));
+    }
+
+    #[test]
+    fn endless_words_are_cut() {
+        assert_eq!(cut("there is no `name`"), "there is no `name`");
+        let long = format!("there is no `{}` in it", "é".repeat(5000));
+        assert_eq!(cut(&long), format!("there is no `{}...{}` in it", "é".repeat(99), "é".repeat(9)));
+    }
+
+    #[test]
+    fn the_count_line_is_english() {
+        assert_eq!(count_line(2, 1, PAINT), "2 errors, 1 warning");
+        assert_eq!(count_line(0, 2, PAINT), "2 warnings");
+        assert_eq!(count_line(0, 0, PAINT), "no problems");
+    }
+}

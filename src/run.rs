@@ -1,0 +1,155 @@
+//! `swarmc run` and `swarmc resume`: everything that can be refused is refused before anything starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use miette::{IntoDiagnostic, miette};
+use swarmc_plan::{DirectiveKind, EnvValue, Pipeline, Plan, Segment};
+use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
+
+use crate::args::{Resume, Run, Show};
+use crate::display::Display;
+use crate::exit::Exit;
+use crate::home::{Past, find, home};
+use crate::ledger::Ledger;
+use crate::load::{did_you_mean, load, pipeline};
+use crate::plan::{environments, templates};
+use crate::{params, signals, summary, terminal};
+
+/// The most that is read from standard input, in bytes.
+const MAX_STDIN: u64 = 16 * 1024 * 1024;
+
+pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
+    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let plan = &loaded.plan;
+    let pipeline = pipeline(plan, args.pipeline.as_deref())?;
+    if let Some(task) = &args.task {
+        known_task(plan, pipeline, task)?;
+    }
+    let current = std::env::current_dir().into_diagnostic()?;
+    let given = params::given(&args.param, args.params.as_deref())?;
+    let params = params::resolve(plan.params.iter().chain(&pipeline.params), &given, &current)?;
+    secrets(plan, pipeline)?;
+    let options = Options {
+        pipeline: Some(pipeline.name.clone()),
+        task: args.task.clone(),
+        params,
+        stdin: stdin(plan, pipeline)?,
+        workspace: workspace(args, loaded.workspace)?,
+        environment: environment(),
+    };
+    let home = home()?;
+    let ledger = Ledger::new(pipeline, args.task.as_deref());
+    let display = Display::new(plan, pipeline, ledger, args.show);
+    watched(&home, pipeline, display, args.show, |control, display| {
+        swarmc_runtime::start(&home, plan, options, control, display.observer())
+    })
+}
+
+pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
+    let home = home()?;
+    let name = args.run.as_deref();
+    let folder = find(&home, name, "can be resumed", |run| run.state == RunningState::Resumable)?;
+    let past = Past::read(&folder)?;
+    secrets(&past.plan, past.pipeline())?;
+    let display = Display::new(&past.plan, past.pipeline(), past.ledger(), args.show);
+    watched(&home, past.pipeline(), display, args.show, |control, display| {
+        swarmc_runtime::resume(&home, &folder.id, environment(), control, display.observer())
+    })
+}
+
+/// Runs with a display and signals, and tells how it ended.
+fn watched(
+    home: &Home,
+    pipeline: &Pipeline,
+    display: Display,
+    show: Show,
+    go: impl FnOnce(Control, &Display) -> Result<RunOutcome, RunError>,
+) -> miette::Result<Exit> {
+    let control = Control::new();
+    signals::watch(control.clone(), display.clone())?;
+    let animation = display.animate();
+    let outcome = go(control, &display);
+    let ledger = display.finish(animation);
+    summary::show(home, pipeline, &ledger, outcome.into_diagnostic()?, show)
+}
+
+fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()> {
+    if pipeline.steps.iter().any(|step| step.name == task) {
+        return Ok(());
+    }
+    let elsewhere = plan.pipelines.iter().find(|other| other.steps.iter().any(|step| step.name == task));
+    let help = match elsewhere {
+        Some(other) => format!("it is in another one: add `--pipeline {}`", other.name),
+        None => did_you_mean(task, pipeline.steps.iter().map(|step| step.name.as_str())),
+    };
+    Err(miette!(help = help, "pipeline `{}` has no task `{task}`", pipeline.name))
+}
+
+/// Refuses a run whose processes would miss a secret.
+fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
+    let wanted: BTreeSet<&str> = environments(plan, pipeline)
+        .into_iter()
+        .filter_map(|value| match value {
+            EnvValue::Secret(variable) => Some(variable.as_str()),
+            EnvValue::Pass(_) | EnvValue::Set { .. } => None,
+        })
+        .collect();
+    let missing: Vec<String> = wanted
+        .into_iter()
+        .filter(|variable| std::env::var_os(variable).is_none())
+        .map(|variable| match plan.secrets.iter().find(|secret| secret.env == variable) {
+            Some(secret) => format!("the variable {variable} is not set, which holds secret `{}`", secret.name),
+            None => format!("the variable {variable} is not set, which holds a secret"),
+        })
+        .collect();
+    match missing.first() {
+        None => Ok(()),
+        Some(_) => Err(miette!(help = "set it where you call swarmc", "{}", missing.join("\n  "))),
+    }
+}
+
+/// What is piped in, when the workflow reads it.
+fn stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
+    if !reads_stdin(plan, pipeline) {
+        return Ok(None);
+    }
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        terminal::eprint("note: the workflow reads standard input, and nothing is piped in\n");
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    stdin.lock().take(MAX_STDIN + 1).read_to_end(&mut bytes).map_err(|error| miette!("cannot read stdin: {error}"))?;
+    match bytes.len() as u64 > MAX_STDIN {
+        true => Err(miette!(help = "write it to a file, and read that", "standard input is larger than 16 MiB")),
+        false => Ok(Some(bytes)),
+    }
+}
+
+fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
+    let conditions = pipeline.steps.iter().filter_map(|step| step.when.as_ref()).chain(&pipeline.iteration.until);
+    conditions.into_iter().any(|condition| condition.source.contains("stdin"))
+        || templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
+            Segment::Text(_) => false,
+            Segment::Directive(directive) => directive.kind == DirectiveKind::Stdin,
+            Segment::Logic(logic) => logic.source.contains("stdin"),
+        })
+}
+
+fn workspace(args: &Run, found: PathBuf) -> miette::Result<PathBuf> {
+    match &args.workspace {
+        None => Ok(found),
+        Some(folder) => match folder.canonicalize() {
+            Ok(folder) if folder.is_dir() => Ok(folder),
+            Ok(_) => Err(miette!("the workspace `{}` is not a folder", folder.display())),
+            Err(error) => Err(miette!("cannot use the workspace `{}`: {error}", folder.display())),
+        },
+    }
+}
+
+fn environment() -> BTreeMap<OsString, OsString> {
+    std::env::vars_os().collect()
+}

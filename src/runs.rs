@@ -1,0 +1,199 @@
+//! `swarmc ps`, `stop`, `inspect` and `prune`: looking at runs and clearing them away.
+
+use std::fmt::Write;
+use std::time::{Duration, SystemTime};
+
+use miette::{IntoDiagnostic, miette};
+use serde_json::json;
+use swarmc_runtime::{Home, RunFolder, RunSummary, RunningState, Stream as TaskStream, request_stop};
+
+use crate::args::{Inspect, Prune, Ps, Stop};
+use crate::exit::Exit;
+use crate::home::{Past, find, home, word};
+use crate::ledger::Row;
+use crate::summary::table;
+use crate::terminal::{self, Paint, Stream, printable};
+use crate::units::{count, duration, grouped, moment, now, size};
+
+pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
+    let mut runs = home()?.runs().into_diagnostic()?;
+    let all = runs.len();
+    if !args.all {
+        runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable));
+    }
+    runs.reverse();
+    if args.json {
+        let runs: Vec<_> = runs.iter().map(document).collect();
+        terminal::print(format!("{}\n", json!({ "version": 1, "runs": runs })))?;
+        return Ok(Exit::Done);
+    }
+    let paint = Stream::Out.paint();
+    let mut out = String::new();
+    if !runs.is_empty() {
+        let head = format!("{:<20}  {:<9}  {:>9}  {:<14}  WORKFLOW", "RUN", "STATE", "STEPS", "STARTED");
+        let _ = writeln!(out, "{}", paint.dim(&head));
+    }
+    for run in &runs {
+        let _ = writeln!(out, "{}", line(run, paint));
+    }
+    terminal::print(out)?;
+    if runs.is_empty() && !args.all {
+        let more = if all > 0 { "; `swarmc ps --all` lists finished ones" } else { "" };
+        terminal::eprint(format!("no run is running or can be resumed{more}\n"));
+    } else if runs.is_empty() {
+        terminal::eprint("there are no runs\n");
+    }
+    Ok(Exit::Done)
+}
+
+fn line(run: &RunSummary, paint: Paint) -> String {
+    let state = format!("{:<9}", word(run.state));
+    let state = match run.state {
+        RunningState::Running => paint.cyan(&state),
+        RunningState::Resumable => paint.yellow(&state),
+        RunningState::Succeeded => paint.green(&state),
+        RunningState::Failed => paint.red(&state),
+    };
+    let steps = format!("{}/{}", run.done, run.total);
+    let age = format!("{} ago", duration(Duration::from_millis(now().saturating_sub(run.started_ms))));
+    let what = match (&run.problem, run.workflow == run.pipeline) {
+        (Some(problem), _) => printable(problem).into_owned(),
+        (None, true) => run.workflow.clone(),
+        (None, false) => format!("{} ({})", run.workflow, run.pipeline),
+    };
+    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}", run.id)
+}
+
+fn document(run: &RunSummary) -> serde_json::Value {
+    json!({
+        "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
+        "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
+        "problem": run.problem,
+    })
+}
+
+pub(crate) fn stop(args: &Stop) -> miette::Result<Exit> {
+    let home = home()?;
+    let folder = match &args.run {
+        Some(name) => home.find(name).into_diagnostic()?,
+        None => only_running(&home)?,
+    };
+    request_stop(&folder).into_diagnostic()?;
+    terminal::eprint(format!("run {} is stopping; resume with: swarmc resume {}\n", folder.id, folder.id));
+    Ok(Exit::Done)
+}
+
+fn only_running(home: &Home) -> miette::Result<RunFolder> {
+    let runs = home.runs().into_diagnostic()?;
+    let running: Vec<&str> =
+        runs.iter().filter(|run| run.state == RunningState::Running).map(|run| run.id.as_str()).collect();
+    match running[..] {
+        [] => Err(miette!("no run is running")),
+        [id] => home.find(id).into_diagnostic(),
+        _ => Err(miette!(help = "name one: `swarmc stop RUN`", "several runs are running: {}", running.join(", "))),
+    }
+}
+
+pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
+    let home = home()?;
+    let folder = find(&home, args.run.as_deref(), "to look at: there are none", |_| true)?;
+    let past = Past::read(&folder)?;
+    let ledger = past.ledger();
+    let runs = home.runs().into_diagnostic()?;
+    let Some(run) = runs.iter().find(|run| run.id == folder.id) else {
+        return Err(miette!("run `{}` is gone", folder.id));
+    };
+    let layout = folder.layout(past.pipeline());
+    // Where a row's files lie, those that exist.
+    let paths = |row: &Row| -> Vec<(&'static str, std::path::PathBuf)> {
+        let attempt = row.attempt.max(1);
+        [
+            ("output", layout.output(&row.step)),
+            ("prompt", layout.prompt(&row.step, attempt)),
+            ("stdout", layout.log(&row.step, attempt, TaskStream::Stdout)),
+            ("stderr", layout.log(&row.step, attempt, TaskStream::Stderr)),
+        ]
+        .into_iter()
+        .filter(|(_, path)| path.exists())
+        .collect()
+    };
+    if args.json {
+        let steps: Vec<_> = ledger
+            .rows
+            .iter()
+            .map(|row| {
+                let mut value = row.json();
+                value["paths"] = paths(row).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
+                value
+            })
+            .collect();
+        let mut value = document(run);
+        value["version"] = json!(1);
+        value["folder"] = json!(folder.path);
+        value["outputs"] = json!(folder.outputs);
+        value["steps"] = json!(steps);
+        terminal::print(format!("{value}\n"))?;
+        return Ok(Exit::Done);
+    }
+    let paint = Stream::Out.paint();
+    let mut out = String::new();
+    let _ = writeln!(out, "run      {} ({})", paint.bold(&run.id), word(run.state));
+    let _ = writeln!(out, "workflow {}, pipeline {}", run.workflow, run.pipeline);
+    let took = duration(Duration::from_millis(run.changed_ms.saturating_sub(run.started_ms)));
+    let _ = writeln!(out, "started  {}, changed last after {took}", moment(run.started_ms));
+    let _ = writeln!(out, "folder   {}", folder.path.display());
+    let _ = writeln!(out, "outputs  {}\n", folder.outputs.display());
+    for row in &ledger.rows {
+        table(&mut out, &ledger, std::iter::once(row), paint);
+        details(&mut out, row, &paths(row), &folder, paint);
+    }
+    let idle = ledger.total.saturating_sub(ledger.rows.iter().filter(|row| ledger.is_current(row)).count());
+    if idle > 0 {
+        let _ = writeln!(out, "{} not begun", count(idle as u64, "step"));
+    }
+    if run.state == RunningState::Resumable {
+        let _ = writeln!(out, "resume with: swarmc resume {}", run.id);
+    }
+    terminal::print(out)?;
+    Ok(Exit::Done)
+}
+
+fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], folder: &RunFolder, paint: Paint) {
+    if let Some(usage) = &row.usage {
+        let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+        let tokens = format!("{} tokens in, {} out{cost}", grouped(usage.input), grouped(usage.output));
+        let _ = writeln!(out, "    usage   {tokens}");
+    }
+    if let Some(session) = &row.session {
+        let _ = writeln!(out, "    session {}", printable(session));
+    }
+    for (kind, path) in paths {
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        let shown = path.strip_prefix(&folder.path).unwrap_or(path);
+        let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), size(bytes))));
+    }
+}
+
+pub(crate) fn prune(args: &Prune) -> miette::Result<Exit> {
+    let options = swarmc_runtime::Prune {
+        runs: args.runs.clone(),
+        older_than: args.older_than,
+        outputs: args.outputs,
+        dry_run: args.dry_run,
+    };
+    let pruned = home()?.prune(&options, SystemTime::now()).into_diagnostic()?;
+    let mut out = String::new();
+    let verb = if args.dry_run { "would delete" } else { "deleted" };
+    for run in &pruned.runs {
+        let _ = writeln!(out, "{verb} {} ({})", run.id, size(run.bytes));
+    }
+    let bytes = pruned.runs.iter().map(|run| run.bytes).sum();
+    let what = if args.outputs { "outputs of " } else { "" };
+    let _ = writeln!(out, "{verb} {what}{}, {}", count(pruned.runs.len() as u64, "run"), size(bytes));
+    if !pruned.kept.is_empty() {
+        let kept = count(pruned.kept.len() as u64, "older run");
+        let _ = writeln!(out, "kept {kept} that can still be resumed; name them to delete them");
+    }
+    terminal::print(out)?;
+    Ok(Exit::Done)
+}

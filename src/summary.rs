@@ -1,0 +1,150 @@
+//! The end of a run: a table of its steps, what failed and where to read on, the result, and the exit code.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use swarmc_plan::Pipeline;
+use swarmc_runtime::{Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+
+use crate::args::Show;
+use crate::exit::Exit;
+use crate::ledger::{Ledger, Row, RowState};
+use crate::terminal::{self, Paint, Stream, printable};
+use crate::units::{count, duration};
+
+/// A table with more rows shows only those that did not succeed.
+const MAX_ROWS: usize = 40;
+
+/// The lines of stderr shown of a failure.
+const MAX_STDERR: usize = 10;
+
+pub(crate) fn show(
+    home: &Home,
+    pipeline: &Pipeline,
+    ledger: &Ledger,
+    outcome: RunOutcome,
+    show: Show,
+) -> miette::Result<Exit> {
+    let exit = match outcome.ended {
+        Ended::Succeeded => Exit::Done,
+        Ended::Failed => Exit::Failed,
+        Ended::Stopped => Exit::Stopped,
+    };
+    if show.json {
+        terminal::print(format!("{}\n", document(&outcome, exit)))?;
+        return Ok(exit);
+    }
+    let paint = Stream::Err.paint();
+    let mut text = String::new();
+    if !show.quiet {
+        text.push('\n');
+        table(&mut text, ledger, ledger.rows.iter().filter(|row| ledger.is_current(row)), paint);
+    }
+    if outcome.ended != Ended::Stopped {
+        failures(&mut text, home.find(&outcome.run).ok().as_ref(), pipeline, ledger, paint);
+    }
+    if !show.quiet || outcome.ended != Ended::Succeeded {
+        last_line(&mut text, ledger, &outcome, paint);
+    }
+    terminal::eprint(text);
+    for value in &outcome.values {
+        let mut value = if Stream::Out.is_terminal() { lines(value) } else { value.clone() };
+        if !value.ends_with('\n') {
+            value.push('\n');
+        }
+        terminal::print(value)?;
+    }
+    Ok(exit)
+}
+
+/// The steps with what became of them.
+pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<Item = &'a Row>, paint: Paint) {
+    let mut rows: Vec<&Row> = rows.collect();
+    if rows.len() > MAX_ROWS {
+        let all = rows.len();
+        rows.retain(|row| row.state != RowState::Ended(Status::Succeeded));
+        let _ = writeln!(out, "{} that succeeded are not listed", count((all - rows.len()) as u64, "step"));
+        rows.truncate(MAX_ROWS);
+    }
+    let name = |row: &Row| match ledger.rounds > 1 {
+        true => format!("{} #{}", ledger.label(&row.step), row.step.iteration),
+        false => ledger.label(&row.step),
+    };
+    let width = rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0);
+    for row in rows {
+        let status = format!("{:<9}", row.state.word());
+        let status = match row.state {
+            RowState::Ended(Status::Succeeded) => paint.green(&status),
+            RowState::Ended(Status::Failed) => paint.red(&status),
+            RowState::Ended(Status::Skipped) => paint.dim(&status),
+            RowState::Running | RowState::Waiting | RowState::Cancelled => paint.yellow(&status),
+        };
+        let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };
+        let attempts = if row.attempt > 1 { count(row.attempt.into(), "attempt") } else { String::new() };
+        let reason = row.reason();
+        let reason = printable(reason.lines().next().unwrap_or_default());
+        let notes: Vec<&str> = [attempts.as_str(), &reason].into_iter().filter(|note| !note.is_empty()).collect();
+        let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+/// What failed: why, the end of stderr, and where the whole of it is.
+fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, ledger: &Ledger, paint: Paint) {
+    let failed = |row: &&Row| ledger.is_current(row) && row.state == RowState::Ended(Status::Failed);
+    for row in ledger.rows.iter().filter(failed).take(MAX_ROWS) {
+        let reason = lines(&row.reason());
+        let _ = writeln!(out, "\n{}: {}", paint.red(&format!("{} failed", ledger.label(&row.step))), reason.trim_end());
+        let text = lines(&row.stderr);
+        let all: Vec<&str> = text.lines().collect();
+        for line in &all[all.len().saturating_sub(MAX_STDERR)..] {
+            let _ = writeln!(out, "  {} {line}", paint.dim("│"));
+        }
+        let Some(folder) = folder.filter(|_| row.attempt > 0) else { continue };
+        let layout = folder.layout(pipeline);
+        for stream in [TaskStream::Stderr, TaskStream::Stdout] {
+            let log = layout.log(&row.step, row.attempt, stream);
+            if log.exists() {
+                let _ = writeln!(out, "  log: {}", log.display());
+            }
+        }
+    }
+}
+
+fn last_line(out: &mut String, ledger: &Ledger, outcome: &RunOutcome, paint: Paint) {
+    let took = std::time::Duration::from_millis(ledger.changed_ms.saturating_sub(ledger.started_ms));
+    let run = &outcome.run;
+    let _ = match outcome.ended {
+        Ended::Succeeded => writeln!(out, "\n{} in {}", paint.green(&format!("run {run} succeeded")), duration(took)),
+        Ended::Failed => {
+            let what = paint.red(&format!("run {run} failed"));
+            writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took))
+        }
+        Ended::Stopped => {
+            let what = paint.yellow(&format!("run {run} stopped"));
+            writeln!(out, "\n{what}; resume with: swarmc resume {run}")
+        }
+    };
+}
+
+fn document(outcome: &RunOutcome, exit: Exit) -> serde_json::Value {
+    let status = match outcome.ended {
+        Ended::Succeeded => "succeeded",
+        Ended::Failed => "failed",
+        Ended::Stopped => "stopped",
+    };
+    json!({
+        "version": 1,
+        "type": "result",
+        "run": outcome.run,
+        "status": status,
+        "exit": exit as u8,
+        "values": outcome.values,
+        "failed": outcome.failed,
+    })
+}
+
+/// A text of several lines for a terminal.
+pub(crate) fn lines(text: &str) -> String {
+    text.lines().map(|line| printable(line).into_owned() + "\n").collect()
+}

@@ -1,0 +1,343 @@
+//! Real agent programs, from npm, against a scripted endpoint: what the presets say is true of them.
+//!
+//! `tests/run` installs the programs and says where they are in `SWARMC_AGENTS`. Without that variable these tests do
+//! nothing; with it, a program that is missing is a failure.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use swarmc_compiler::compile;
+use swarmc_endpoint::{Answer, Endpoint, Protocol, Script};
+use swarmc_plan::{Connection, EnvValue, Format, PromptDelivery, Provider, Segment};
+use swarmc_runtime::{Decoder, Item, Report};
+use tempfile::TempDir;
+
+/// Nothing takes as long on the slowest machine; only a program that hangs waits for it.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// The folder with the programs; none when these tests were not asked for.
+fn programs() -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("SWARMC_AGENTS")?).join("bin");
+    for program in ["codex", "opencode"] {
+        assert!(folder.join(program).is_file(), "`{program}` is not in SWARMC_AGENTS; type `tests/run agents`");
+    }
+    Some(folder)
+}
+
+/// A place where an agent lives alone: its own home, its own folder to work in, and the endpoint for a model.
+struct Place {
+    folder: TempDir,
+    programs: PathBuf,
+    endpoint: Endpoint,
+}
+
+impl Place {
+    fn new(programs: PathBuf, script: Script) -> Place {
+        let place = Place {
+            folder: TempDir::new().expect("a temporary folder can be made"),
+            programs,
+            endpoint: Endpoint::start(script),
+        };
+        fs::create_dir_all(place.codex_home()).expect("a folder can be made");
+        fs::create_dir_all(place.work()).expect("a folder can be made");
+        let url = place.endpoint.url();
+        let config = format!(
+            "model = \"scripted\"\nmodel_provider = \"scripted\"\n\n[model_providers.scripted]\nname = \"scripted\"\n\
+             base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
+        );
+        fs::write(place.codex_home().join("config.toml"), config).expect("a file can be written");
+        place
+    }
+
+    fn codex_home(&self) -> PathBuf {
+        self.folder.path().join("home/.codex")
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    /// The caller's environment: what a person would have set, and nothing of this process but its programs.
+    fn environment(&self, command: &mut Command) {
+        let path = std::env::var("PATH").expect("there is a PATH");
+        let config = json!({
+            "provider": { "scripted": {
+                "npm": "@ai-sdk/openai-compatible",
+                "options": { "baseURL": format!("{}/v1", self.endpoint.url()), "apiKey": "none" },
+                "models": { "scripted": { "tool_call": true, "limit": { "context": 200_000, "output": 8_000 } } },
+            } },
+            "model": "scripted/scripted",
+        });
+        command
+            .env_clear()
+            .env("PATH", format!("{}:{path}", self.programs.display()))
+            .env("HOME", self.folder.path().join("home"))
+            .env("OPENAI_API_KEY", "none")
+            .env("OPENCODE_CONFIG_CONTENT", config.to_string());
+    }
+
+    /// swarmc as a person starts it here.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        self.environment(&mut command);
+        command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.folder.path().join("swarm"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn swarmc(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("swarmc starts")
+    }
+
+    /// One turn of the program that a preset names, as the preset names it.
+    fn turn(&self, preset: &str, prompt: &str) -> (Report, Vec<String>) {
+        let provider = provider(preset);
+        let (argv, _, format) = exec(&provider);
+        let mut command = Command::new(&argv[0]);
+        self.environment(&mut command);
+        command.args(&argv[1..]).current_dir(self.work());
+        for variable in &provider.env {
+            if let EnvValue::Set { name, value } = variable {
+                let [Segment::Text(value)] = value.segments.as_slice() else { panic!("presets set plain texts") };
+                command.env(name, value);
+            }
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut stdin = child.stdin.take().expect("stdin is a pipe");
+        stdin.write_all(prompt.as_bytes()).expect("the prompt is read");
+        drop(stdin);
+        let mut decoder = Decoder::new(format);
+        let mut tools = Vec::new();
+        let mut emit = |item: Item<'_>| {
+            if let Item::Tool(name) = item {
+                tools.push(name.to_owned());
+            }
+        };
+        let mut stdout = child.stdout.take().expect("stdout is a pipe");
+        let (sender, chunks) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = stdout.read(&mut buffer) {
+                if sender.send(buffer[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        loop {
+            match chunks.recv_timeout(PATIENCE) {
+                Ok(chunk) => decoder.feed(&chunk, &mut emit),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    child.kill().expect("the program can be ended");
+                    panic!("{preset} said nothing for {PATIENCE:?}");
+                }
+            }
+        }
+        reader.join().expect("the reader ends with the stream");
+        let report = decoder.finish(&mut emit);
+        child.wait().expect("the program ends");
+        (report, tools)
+    }
+}
+
+/// The provider that a preset of the compiler makes.
+fn provider(preset: &str) -> Provider {
+    let spec = format!(
+        "workflow agents\nprovider a preset={preset}\nagent a provider=a\npipeline p {{ task t {{ prompt \"Go.\" }} }}\n"
+    );
+    let files = BTreeMap::from([("agents.kdl".to_owned(), spec)]);
+    let compilation = compile("agents.kdl", &files);
+    assert_eq!(compilation.diagnostics, [], "{preset}");
+    compilation.plan.expect("there is a plan").providers.remove(0)
+}
+
+/// How a provider is started: its argument vector, how it gets its prompt, and what it prints.
+fn exec(provider: &Provider) -> (&[String], PromptDelivery, Format) {
+    match &provider.connection {
+        Connection::Exec { argv, prompt, reads, .. } => (argv, *prompt, *reads),
+        Connection::Script { .. } => panic!("presets are programs"),
+    }
+}
+
+#[test]
+fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
+    for preset in ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"] {
+        let provider = provider(preset);
+        let (argv, prompt, format) = exec(&provider);
+        assert!(provider.install.as_ref().is_some_and(|install| install.starts_with("npm install -g ")), "{preset}");
+        assert!(argv[0].chars().all(|c| c.is_ascii_lowercase()), "{preset}");
+        assert_eq!(prompt, PromptDelivery::Stdin, "{preset}");
+        assert!(!matches!(format, Format::Text | Format::Json), "{preset}");
+    }
+}
+
+/// A turn with a tool, and a turn that the endpoint refuses.
+fn check_turns(preset: &str, tool: &str) {
+    let Some(programs) = programs() else { return };
+    let prompt = "Run a command, please; \"quoted\" @words and\nlines included.";
+    let script = Script::new()
+        .on("Refuse this", Answer::status(400, "told to fail"))
+        .decide(|request| {
+            // Each program has its own tool for commands.
+            let offered = |name: &str| request.tools.iter().any(|tool| tool == name);
+            match request.results.is_empty() {
+                true if offered("bash") => {
+                    Some(Answer::call("bash", json!({ "command": "echo sea-cow", "description": "says it" })))
+                }
+                true if offered("exec_command") => Some(Answer::call("exec_command", json!({ "cmd": "echo sea-cow" }))),
+                _ => None,
+            }
+        })
+        .otherwise(Answer::text("All is well."));
+    let place = Place::new(programs, script);
+    let (report, tools) = place.turn(preset, prompt);
+    assert_eq!(report.failure, None);
+    assert_eq!(report.text.as_deref(), Some("All is well."));
+    assert_eq!(tools, [tool]);
+    assert!(report.session.is_some());
+    assert!(report.usage.is_some_and(|usage| usage.input > 1000 && usage.output > 0), "{report:?}");
+    let requests = place.endpoint.prompts();
+    assert_eq!(requests.len(), 2, "a request with the prompt, one with the tool's result, none for a title");
+    let heard = requests[0].user.last().expect("there was a prompt");
+    assert!(heard.contains(prompt), "{heard}");
+    assert!(requests[1].results[0].contains("sea-cow"), "{:?}", requests[1].results);
+
+    let (report, _) = place.turn(preset, "Refuse this.");
+    let failure = report.failure.expect("it was refused");
+    assert!(failure.contains("told to fail"), "{failure}");
+}
+
+#[test]
+fn codex_answers_uses_tools_and_fails_as_its_preset_is_read() {
+    check_turns("codex", "command_execution");
+}
+
+#[test]
+fn opencode_answers_uses_tools_and_fails_as_its_preset_is_read() {
+    check_turns("opencode", "bash");
+}
+
+/// Two tasks, once each way round.
+const RELAY: &str = r#"
+workflow relay
+
+provider codex preset=codex
+provider opencode preset=opencode
+
+agent scribe provider=codex { system "You are the scribe of the lighthouse." }
+agent keeper provider=opencode model="scripted/scripted"
+
+pipeline forth {
+    task draft agent=scribe { timeout "4m"; prompt "Draft a plan for the night." }
+    task review agent=keeper { timeout "4m"; prompt "Review what the other wrote:\n<<output:draft>>" }
+}
+
+pipeline back {
+    task draft agent=keeper { timeout "4m"; prompt "Draft a plan for the night." }
+    task review agent=scribe { timeout "4m"; prompt "Review what the other wrote:\n<<output:draft>>" }
+}
+"#;
+
+/// What an agent says is data: none of this is ever expanded.
+const DRAFT: &str =
+    "1. Light the lamp.\n2. <<output:review>> {{ 6 * 7 }} $(touch here) `touch here` \"quoted\" ''\n3. Sleep.";
+
+fn check_relay(pipeline: &str, protocol: Protocol) {
+    let Some(programs) = programs() else { return };
+    let script = Script::new()
+        .on("Review what the other wrote", Answer::text("The lamp is right."))
+        .on("Draft a plan", Answer::text(DRAFT));
+    let place = Place::new(programs, script);
+    fs::write(place.work().join("relay.kdl"), RELAY).expect("a file can be written");
+    let ended = place.swarmc(&["run", "relay.kdl", "--pipeline", pipeline]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    assert!(out.contains("The lamp is right."), "the result is printed: {out}");
+
+    let handed = format!("--- Output from task \"draft\" ---\n{DRAFT}\n--- End output from task \"draft\" ---");
+    let reviews = place.endpoint.prompts();
+    let reviews: Vec<_> =
+        reviews.iter().filter(|request| request.user.iter().any(|text| text.contains(&handed))).collect();
+    assert_eq!(reviews.len(), 1, "the second agent's model was asked once, with the first one's words");
+    assert_eq!(reviews[0].protocol, Some(protocol));
+    assert!(!place.work().join("here").exists());
+
+    let run = place.swarmc(&["inspect", "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).expect("inspect writes JSON");
+    let read = |path: &Value| fs::read_to_string(path.as_str().expect("there is such a file")).expect("it is a text");
+    for (step, answer) in [(&run["steps"][0], DRAFT), (&run["steps"][1], "The lamp is right.")] {
+        assert_eq!(step["status"], "succeeded");
+        assert_eq!(read(&step["paths"]["output"]).trim_end(), answer);
+        assert!(step["usage"]["input"].as_u64() > Some(1000), "{step}");
+        assert!(step["session"].as_str().is_some_and(|session| session.len() > 10), "{step}");
+    }
+    assert!(read(&run["steps"][1]["paths"]["prompt"]).contains(&handed));
+}
+
+#[test]
+fn what_codex_writes_reaches_opencode() {
+    check_relay("forth", Protocol::Chat);
+}
+
+#[test]
+fn what_opencode_writes_reaches_codex() {
+    check_relay("back", Protocol::Responses);
+}
+
+#[test]
+fn a_refused_turn_fails_its_task_with_the_words_of_the_stream() {
+    let Some(programs) = programs() else { return };
+    let place = Place::new(programs, Script::new().otherwise(Answer::status(400, "told to fail")));
+    fs::write(place.work().join("relay.kdl"), RELAY).expect("a file can be written");
+    let ended = place.swarmc(&["run", "relay.kdl"]);
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{err}");
+    assert!(err.contains("told to fail"), "{err}");
+    assert!(place.endpoint.prompts().iter().all(|request| !request.user.iter().any(|text| text.contains("Review"))));
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_named_with_what_to_type() {
+    let place = Place::new(PathBuf::from("/nonexistent"), Script::new());
+    let spec = "workflow w\nprovider p preset=pi\nagent a provider=p\npipeline p { task t { prompt \"Go.\" } }\n";
+    fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
+    let mut command = place.command(&["run", "w.kdl"]);
+    let ended = command.env("PATH", "/nonexistent").output().expect("swarmc starts");
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{err}");
+    assert!(err.contains("`pi`") && err.contains("npm install -g @mariozechner/pi-coding-agent"), "{err}");
+}
+
+#[test]
+fn a_program_that_hangs_after_its_result_is_ended_and_done() {
+    let place = Place::new(PathBuf::from("/nonexistent"), Script::new());
+    let spec = r#"
+workflow w
+provider p { exec sh "hang.sh"; reads codex-jsonl }
+agent a provider=p
+pipeline p { task t { prompt "Go."; grace "50ms" } }
+"#;
+    let script = r#"cat >/dev/null
+echo '{"type":"item.completed","item":{"type":"agent_message","text":"Done, in a way."}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":3,"output_tokens":1}}'
+exec sleep 1000
+"#;
+    fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
+    fs::write(place.work().join("hang.sh"), script).expect("a file can be written");
+    let ended = place.swarmc(&["run", "w.kdl"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    assert!(out.contains("Done, in a way."), "{out}");
+}

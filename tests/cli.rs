@@ -1,0 +1,345 @@
+//! The command line through the binary: exit codes, what goes to which stream, and that a person can stop a run.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with specs in it, and a home for runs.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new(spec: &str) -> Place {
+        let place = Place { folder: TempDir::new().expect("a temporary folder can be made") };
+        fs::create_dir(place.work()).expect("a folder can be made");
+        place.write("flow.kdl", spec);
+        place
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.work().join(name), text).expect("a file can be written");
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home()).stdin(Stdio::null());
+        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SECRET_TOKEN"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn swarmc(&self, arguments: &[&str]) -> Ended {
+        Ended::from(self.command(arguments).output().expect("swarmc starts"))
+    }
+
+    /// Starts a run and waits until stderr says `text`.
+    fn until(&self, arguments: &[&str], text: &str) -> (Child, impl FnOnce() -> String) {
+        let mut command = self.command(arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("swarmc starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            assert_ne!(lines.read_line(&mut seen).expect("stderr can be read"), 0, "it never said `{text}`: {seen}");
+        }
+        let rest = move || {
+            lines.read_to_string(&mut seen).expect("stderr can be read");
+            seen
+        };
+        (child, rest)
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_dir(self.home().join("runs")).map_or(0, Iterator::count)
+    }
+}
+
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is UTF-8");
+        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ended {
+    /// Fails unless the exit code and parts of the two streams are as expected.
+    fn expect(self, code: i32, out: &[&str], err: &[&str]) -> Ended {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for part in out {
+            assert!(self.out.contains(part), "stdout lacks `{part}`: {self:#?}");
+        }
+        for part in err {
+            assert!(self.err.contains(part), "stderr lacks `{part}`: {self:#?}");
+        }
+        self
+    }
+}
+
+const TWO: &str = r#"
+workflow two
+pipeline main {
+    task first { run "echo one; echo two >&2" }
+    task second { run cat; stdin "got <<output:first>>" }
+    result second
+}
+"#;
+
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill starts");
+    assert!(sent.success());
+}
+
+#[test]
+fn problems_go_to_stdout_in_every_format() {
+    let place = Place::new(
+        "workflow w\npipeline p {\n    task draft { run echo }\n    task b { depends-on drafd; run echo }\n}\n",
+    );
+    let text = place.swarmc(&["check", "flow.kdl"]).expect(1, &["error[SW101]", "help:", "1 error"], &[]);
+    assert!(!text.out.contains('\x1b') && text.out.is_ascii(), "{text:#?}");
+    let short =
+        place.swarmc(&["check", "--format", "short"]).expect(1, &["flow.kdl:4:25: error[SW101]: "], &["1 error"]);
+    assert_eq!(short.out.lines().count(), 1, "{short:#?}");
+    let json = place.swarmc(&["check", "--format", "json"]).expect(1, &[], &[]);
+    let json: Value = serde_json::from_str(&json.out).expect("the output is JSON");
+    assert_eq!((&json["version"], &json["errors"]), (&Value::from(1), &Value::from(1)));
+    assert_eq!(json["diagnostics"][0]["labels"][0]["at"]["start"]["line"], 4);
+    let place = Place::new(TWO);
+    place.swarmc(&["check"]).expect(0, &["no problems in 1 spec"], &[]);
+}
+
+#[test]
+fn what_is_no_spec_is_told_and_never_waited_for() {
+    let place = Place::new("\u{feff}task");
+    place.swarmc(&["check", "none.kdl"]).expect(1, &["none.kdl"], &[]);
+    place.swarmc(&["check", "."]).expect(1, &["error"], &[]);
+    fs::write(place.work().join("flow.kdl"), b"\xFF\xFEt\0a\0s\0k\0").expect("a file can be written");
+    place.swarmc(&["check", "flow.kdl"]).expect(1, &["UTF-16"], &[]);
+    let made = Command::new("mkfifo").arg(place.work().join("pipe.kdl")).status().expect("mkfifo starts");
+    assert!(made.success());
+    place.swarmc(&["check", "pipe.kdl"]).expect(1, &["error"], &[]);
+    place.swarmc(&["run", "none.kdl"]).expect(1, &[], &["none.kdl"]);
+}
+
+#[test]
+fn severities_follow_the_flags() {
+    let place = Place::new("workflow w\nprompt unused \"text\"\npipeline p { task t { run echo } }\n");
+    place.swarmc(&["check"]).expect(0, &["warning[SW103]", "1 warning"], &[]);
+    place.swarmc(&["check", "--deny", "warnings"]).expect(1, &["error[SW103]"], &[]);
+    place.swarmc(&["check", "--deny", "unused-definition"]).expect(1, &["error[SW103]"], &[]);
+    place.swarmc(&["check", "--allow", "SW103"]).expect(0, &["no problems"], &[]);
+    place.swarmc(&["check", "--allow", "SW1O3"]).expect(2, &[], &["did you mean `SW103`?"]);
+}
+
+#[test]
+fn a_run_shows_task_lines_progress_and_its_result() {
+    let place = Place::new(TWO);
+    let run = place.swarmc(&["run", "flow.kdl"]);
+    let run = run.expect(0, &["first  │ one\n", "second │ got one\n"], &["first  │ two\n", "second: succeeded"]);
+    assert!(run.out.ends_with("\ngot one\n"), "{run:#?}");
+    assert!(!run.out.contains('\x1b') && !run.err.contains('\x1b'), "{run:#?}");
+    let quiet = place.swarmc(&["run", "flow.kdl", "--quiet"]).expect(0, &[], &[]);
+    assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("got one\n", ""));
+    let json = place.swarmc(&["run", "flow.kdl", "--json"]).expect(0, &[], &[]);
+    let lines: Vec<Value> = json.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.iter().all(|line| line["version"] == 1), "{json:#?}");
+    assert_eq!(lines[0]["event"], "run_started");
+    let last = lines.last().expect("there are lines");
+    assert_eq!(
+        (&last["type"], &last["status"], &last["values"][0]),
+        (&"result".into(), &"succeeded".into(), &"got one".into())
+    );
+}
+
+#[test]
+fn a_failed_run_says_why_and_where_to_read_on() {
+    let place = Place::new("workflow w\npipeline p { task t { run \"echo because >&2; exit 7\" } }\n");
+    let run =
+        place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["t failed: exit 7", "│ because", "log: ", "failed after"]);
+    let log = run.err.lines().find_map(|line| line.trim().strip_prefix("log: ")).expect("a log is named");
+    assert_eq!(fs::read_to_string(log).expect("the log can be read"), "because\n");
+}
+
+#[test]
+fn parameters_and_secrets_are_checked_before_anything_starts() {
+    let spec = "workflow w\nparam count type=int\nsecret token env=SECRET_TOKEN\n\
+                pipeline p { task t { env TOKEN=\"x\"; run \"echo $N\"; env N=\"<<param:count>>\" } }\n";
+    let place = Place::new(&spec.replace("env TOKEN=\"x\"; ", "").replace("secret token env=SECRET_TOKEN\n", ""));
+    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["parameter `count` is missing: add `--param count=NUMBER`"]);
+    place.swarmc(&["run", "flow.kdl", "--param", "cuont=1"]).expect(2, &[], &["did you mean `count`?"]);
+    place.swarmc(&["run", "flow.kdl", "--param", "count=x"]).expect(2, &[], &["takes a whole number"]);
+    place.swarmc(&["run", "flow.kdl", "--task", "tt"]).expect(2, &[], &["did you mean `t`?"]);
+    place.swarmc(&["run", "flow.kdl", "--pipeline", "q"]).expect(2, &[], &["no pipeline `q`"]);
+    assert_eq!(place.runs(), 0);
+    place.write("params.json", r#"{ "count": 3 }"#);
+    place.swarmc(&["run", "flow.kdl", "--params", "params.json"]).expect(0, &["t │ 3\n"], &[]);
+    let place = Place::new("workflow w\nsecret token env=SECRET_TOKEN\npipeline p { task t { env token; run env } }\n");
+    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["SECRET_TOKEN", "`token`"]);
+    assert_eq!(place.runs(), 0);
+    let given = place.command(&["run", "flow.kdl"]).env("SECRET_TOKEN", "value").output().expect("swarmc starts");
+    Ended::from(given).expect(0, &["SECRET_TOKEN=value"], &[]);
+}
+
+#[test]
+fn standard_input_is_read_only_by_workflows_that_use_it() {
+    let place = Place::new(TWO);
+    let mut command = place.command(&["run", "flow.kdl"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("swarmc starts");
+    // The pipe stays open: reading it would never end.
+    let open = child.stdin.take();
+    assert!(child.wait().expect("swarmc ends").success());
+    drop(open);
+
+    let place = Place::new("workflow w\npipeline p { task t { run cat; stdin \"<<stdin>>!\" } }\n");
+    let mut command = place.command(&["run", "flow.kdl", "-q"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("swarmc starts");
+    child.stdin.take().expect("stdin is piped").write_all(b"from outside").expect("stdin takes a text");
+    Ended::from(child.wait_with_output().expect("swarmc ends")).expect(0, &["from outside!"], &[]);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_nothing() {
+    let place = Place::new("workflow w\npipeline p { task t { run \"seq 200000; touch done\" } }\n");
+    let mut child =
+        place.command(&["run", "flow.kdl"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    let run = Ended::from(child.wait_with_output().expect("swarmc ends")).expect(0, &[], &["succeeded"]);
+    assert!(!run.err.contains("panic"), "{run:#?}");
+    assert!(place.work().join("done").exists());
+}
+
+#[test]
+fn the_first_interrupt_stops_and_the_run_can_be_resumed() {
+    // The second time the flag is there, and nothing waits.
+    let spec = "workflow w\npipeline p {\n    task first { run \"echo first >>log\" }\n    \
+                task wait { depends-on first; run \"test -e flag || sleep 600\" }\n    \
+                task last { depends-on wait; run echo end }\n    result last\n}\n";
+    let place = Place::new(spec);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "wait: started");
+    let listed = place.swarmc(&["ps", "--json"]).expect(0, &["\"state\":\"running\""], &[]);
+    let listed: Value = serde_json::from_str(&listed.out).expect("JSON");
+    let run = listed["runs"][0]["run"].as_str().expect("a run is listed").to_owned();
+    place.swarmc(&["resume", &run]).expect(2, &[], &["another process"]);
+    place.swarmc(&["prune", &run]).expect(2, &[], &["another process"]);
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("swarmc ends").code(), Some(4));
+    let said = rest();
+    assert!(said.contains(&format!("resume with: swarmc resume {run}")), "{said}");
+
+    place.swarmc(&["ps"]).expect(0, &["resumable", &run], &[]);
+    place.swarmc(&["prune", "--older-than", "0s"]).expect(0, &["deleted 0 runs", "kept 1 older run"], &[]);
+    place.write("flag", "");
+    place.swarmc(&["resume"]).expect(0, &["end\n"], &["resumed"]);
+    assert_eq!(fs::read_to_string(place.work().join("log")).expect("the log is there"), "first\n");
+    place.swarmc(&["resume", &run]).expect(2, &[], &["has ended"]);
+}
+
+#[test]
+fn another_process_can_stop_a_run() {
+    let place = Place::new("workflow w\npipeline p { task wait { run sleep 600 } }\n");
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "wait: started");
+    place.swarmc(&["stop"]).expect(0, &[], &["is stopping"]);
+    assert_eq!(child.wait().expect("swarmc ends").code(), Some(4));
+    assert!(rest().contains("resume with"));
+    place.swarmc(&["stop"]).expect(2, &[], &["no run is running"]);
+}
+
+#[test]
+fn a_finished_run_can_be_read_and_cleared_away() {
+    let place = Place::new(TWO);
+    place.swarmc(&["run", "flow.kdl", "-q"]).expect(0, &[], &[]);
+    place.swarmc(&["ps"]).expect(0, &[], &["--all"]);
+    place.swarmc(&["ps", "--all"]).expect(0, &["succeeded", "2/2", "two (main)"], &[]);
+    place.swarmc(&["logs"]).expect(0, &["first  │ one\n", "first  │ two\n", "second │ got one\n"], &[]);
+    let one = place.swarmc(&["logs", "last", "first", "-f"]).expect(0, &[], &[]);
+    assert_eq!(one.out, "one\ntwo\n");
+    place.swarmc(&["logs", "second"]).expect(0, &["got one"], &[]);
+    place.swarmc(&["logs", "last", "thrid"]).expect(2, &[], &["no task `thrid`"]);
+    place.swarmc(&["inspect"]).expect(0, &["first", "succeeded", "stdout", "logs/first.1.out (4 bytes)"], &[]);
+    let inspected = place.swarmc(&["inspect", "--json"]).expect(0, &[], &[]);
+    let inspected: Value = serde_json::from_str(&inspected.out).expect("JSON");
+    assert_eq!((&inspected["version"], &inspected["steps"][1]["step"]), (&1.into(), &"second".into()));
+    assert!(Path::new(inspected["steps"][0]["paths"]["stdout"].as_str().expect("a path")).exists());
+    place.swarmc(&["prune"]).expect(0, &["deleted 0 runs"], &[]);
+    place.swarmc(&["prune", "last", "--dry-run"]).expect(0, &["would delete 1 run"], &[]);
+    place.swarmc(&["prune", "--outputs", "--older-than", "0s"]).expect(0, &["outputs of 1 run"], &[]);
+    assert_eq!(place.runs(), 1);
+    place.swarmc(&["prune", "--older-than", "0s"]).expect(0, &["deleted 1 run"], &[]);
+    assert_eq!(place.runs(), 0);
+}
+
+#[test]
+fn a_plan_is_shown_written_and_run() {
+    let place = Place::new(TWO);
+    place.swarmc(&["plan", "flow.kdl"]).expect(
+        0,
+        &["after first succeeded (read at flow.kdl:5", "0 agent turns and 2 commands"],
+        &[],
+    );
+    place.swarmc(&["plan", "flow.kdl", "-o", "plan.json"]).expect(0, &[], &["wrote `plan.json`"]);
+    let plan = fs::read_to_string(place.work().join("plan.json")).expect("the plan was written");
+    assert_eq!(place.swarmc(&["plan", "flow.kdl", "-o", "-"]).out, plan);
+    fs::remove_file(place.work().join("flow.kdl")).expect("the spec can be removed");
+    place.swarmc(&["run", "plan.json"]).expect(0, &["got one\n"], &[]);
+    place.write("plan.json", &plan.replacen("\"version\": 1", "\"version\": 99", 1));
+    place.swarmc(&["run", "plan.json"]).expect(2, &[], &["version 99", "update swarmc"]);
+    place.write("plan.json", "{");
+    place.swarmc(&["run", "plan.json"]).expect(2, &[], &["malformed"]);
+}
+
+#[test]
+fn what_init_writes_runs_and_is_never_overwritten() {
+    let place = Place::new("");
+    place.swarmc(&["init", "hello"]).expect(0, &["swarmc run hello/workflow.kdl"], &[]);
+    place.swarmc(&["check", "hello/workflow.kdl"]).expect(0, &["no problems"], &[]);
+    let run = place.swarmc(&["run", "hello/workflow.kdl"]).expect(
+        0,
+        &["Write a short report on the files of this folder."],
+        &[],
+    );
+    assert!(run.out.contains("--- Output from task \"files\" ---"), "{run:#?}");
+    place.swarmc(&["init", "hello"]).expect(2, &[], &["not overwriting"]);
+}
+
+#[test]
+fn the_rest_answers() {
+    let place = Place::new(TWO);
+    place.swarmc(&["--version"]).expect(0, &[concat!("swarmc ", env!("CARGO_PKG_VERSION"))], &[]);
+    place.swarmc(&["explain", "output-not-upstream"]).expect(0, &["# SW201 output-not-upstream", "```kdl ok"], &[]);
+    place.swarmc(&["explain"]).expect(0, &["SW601"], &[]);
+    place.swarmc(&["doctor"]).expect(0, &["runs are kept in", "claude-code"], &[]);
+    place.swarmc(&["completions", "zsh"]).expect(0, &["#compdef swarmc"], &[]);
+    place.swarmc(&["man"]).expect(0, &[".TH swarmc"], &[]);
+    place.swarmc(&["run"]).expect(2, &[], &["Usage: swarmc run"]);
+    let schema = place.swarmc(&["schema", "plan"]).expect(0, &[], &[]);
+    let schema: Value = serde_json::from_str(&schema.out).expect("JSON");
+    assert_eq!(schema["title"], "Plan");
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_named() {
+    let place = Place::new(TWO);
+    fs::write(place.home(), "a file").expect("a file can be written");
+    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot create", "home"]);
+    place.swarmc(&["doctor"]).expect(2, &["cannot be kept"], &[]);
+}

@@ -1,0 +1,167 @@
+//! `kill -9` of the runner at fifty moments of a run of forty tasks, each followed by `resume`.
+//!
+//! Every task notes when it starts and ends, with its process, so that side effects can be counted: what finished never
+//! runs again, what was open runs again once, and nothing that outlived the runner goes on beside its successor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const KILLS: u32 = 50;
+const LAYERS: usize = 8;
+const WIDTH: usize = 5;
+
+#[test]
+fn a_killed_runner_loses_nothing_and_repeats_nothing_that_ended() {
+    let undisturbed = Place::new();
+    let started = Instant::now();
+    assert!(undisturbed.swarmc(&["run", "flow.kdl"]), "the undisturbed run succeeds");
+    let duration = started.elapsed();
+    let expected = undisturbed.outputs();
+    assert_eq!(expected.len(), LAYERS * WIDTH);
+    let mut interrupted = 0;
+    for kill in 0..KILLS {
+        let place = Place::new();
+        place.kill_after(duration * kill / KILLS);
+        let Some(run) = place.run() else { continue };
+        let ended = ended(&run.join("journal.jsonl"));
+        let finished = fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default().contains("run_finished");
+        interrupted += u32::from(!finished && !ended.is_empty());
+        let before = place.effects();
+        if !finished {
+            assert!(place.swarmc(&["resume", "last"]), "kill {kill}: the resumed run succeeds");
+        }
+        assert_eq!(place.outputs(), expected, "kill {kill}: the outputs are those of the undisturbed run");
+        for (task, attempts) in place.effects() {
+            let most = if ended.contains(&task) { 1 } else { 2 };
+            assert!(
+                (1..=most).contains(&attempts.len()),
+                "kill {kill}: {task} ran {} times: {attempts:?}, {before:?}",
+                attempts.len()
+            );
+            let repeated = attempts.get(1).is_some();
+            assert!(
+                !repeated || !attempts[0].outlived,
+                "kill {kill}: a survivor of {task} went on beside its successor"
+            );
+        }
+    }
+    assert!(interrupted >= KILLS / 4, "only {interrupted} of {KILLS} kills hit a run in its middle");
+}
+
+/// One start of a task.
+#[derive(Debug)]
+struct Attempt {
+    process: String,
+    /// Whether it noted its end after another attempt of the same task had started.
+    outlived: bool,
+}
+
+/// The tasks whose end is in the journal, torn tail left out.
+fn ended(journal: &Path) -> BTreeSet<String> {
+    let text = fs::read(journal).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records
+        .filter(|record| record["event"] == "attempt_ended")
+        .filter_map(|record| Some(record["step"]["name"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// A workspace with the spec, and a home for its run.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("flow.kdl"), spec()).unwrap();
+        fs::write(folder.path().join("effects"), "").unwrap();
+        Place { folder }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("SWARM_HOME", self.folder.path().join("home"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn swarmc(&self, arguments: &[&str]) -> bool {
+        self.command(arguments).status().unwrap().success()
+    }
+
+    fn kill_after(&self, delay: Duration) {
+        let mut runner = self.command(&["run", "flow.kdl"]).spawn().unwrap();
+        std::thread::sleep(delay);
+        runner.kill().unwrap();
+        runner.wait().unwrap();
+    }
+
+    /// The folder of the only run, once it has a journal.
+    fn run(&self) -> Option<PathBuf> {
+        let runs = fs::read_dir(self.folder.path().join("home/runs")).ok()?;
+        let run = runs.filter_map(|entry| Some(entry.ok()?.path())).next()?;
+        run.join("journal.jsonl").exists().then_some(run)
+    }
+
+    fn outputs(&self) -> BTreeMap<String, String> {
+        let Some(run) = self.run() else { return BTreeMap::new() };
+        let folder = self.folder.path().join("home/outputs").join(run.file_name().unwrap());
+        let files = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        files
+            .map(|file| (file.file_name().to_string_lossy().into_owned(), fs::read_to_string(file.path()).unwrap()))
+            .collect()
+    }
+
+    /// The starts of each task, in order.
+    fn effects(&self) -> BTreeMap<String, Vec<Attempt>> {
+        let mut tasks: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
+        for line in fs::read_to_string(self.folder.path().join("effects")).unwrap().lines() {
+            let [what, task, process] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("a torn line: {line}") };
+            let attempts = tasks.entry(task.to_owned()).or_default();
+            match what {
+                "start" => attempts.push(Attempt { process: process.to_owned(), outlived: false }),
+                _ => {
+                    let last = attempts.len() - 1;
+                    for attempt in attempts[..last].iter_mut().filter(|attempt| attempt.process == process) {
+                        attempt.outlived = true;
+                    }
+                }
+            }
+        }
+        tasks
+    }
+}
+
+/// Layers of tasks, each of which needs two of the layer before.
+fn spec() -> String {
+    let mut spec = String::from("pipeline forty {\n    concurrency 4\n");
+    for layer in 0..LAYERS {
+        for column in 0..WIDTH {
+            let name = format!("t{layer}-{column}");
+            let needs = match layer {
+                0 => String::new(),
+                _ => format!("depends-on t{0}-{column} t{0}-{1}; ", layer - 1, (column + 1) % WIDTH),
+            };
+            let line = format!(
+                "echo start {name} $$ >> effects; sleep 0.03; echo end {name} $$ >> effects; echo {name} is done"
+            );
+            let _ = writeln!(spec, "    task {name} {{ {needs}run \"{line}\" }}");
+        }
+    }
+    spec.push('}');
+    spec
+}
