@@ -3,6 +3,7 @@
 mod agents;
 mod cases;
 mod cli;
+mod hostile;
 mod judge;
 mod kill;
 mod properties;

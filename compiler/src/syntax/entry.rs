@@ -183,6 +183,17 @@ impl Parser<'_> {
         if !matches!(self.kind(), Some(TokenKind::Newline)) {
             self.space();
         }
+        if self.kind() == Some(TokenKind::Equals) {
+            let here = self.here();
+            self.problems.add(|| {
+                Problem::new(here, "one `=` stands between a name and its value", "a second `=`")
+                    .help("remove it")
+                    .unsafe_fix("remove it", here, "")
+            });
+            while matches!(self.kind(), Some(TokenKind::Equals | TokenKind::Space)) {
+                self.bump();
+            }
+        }
         if self.kind() == Some(TokenKind::Slashdash) {
             let here = self.here();
             self.problems.add(|| {
@@ -352,6 +363,7 @@ impl Parser<'_> {
         self.now.broken = true;
         let here = self.here();
         if self.kind() == Some(TokenKind::Forbidden) {
+            self.now.glue = true;
             return self.forbidden();
         }
         if annotated {
@@ -412,7 +424,11 @@ impl Parser<'_> {
 
     /// `name = value` and `key==value`: an `=` without a property name before it.
     fn lone_equals(&mut self, node: &Name) {
-        let here = self.here();
+        let start = self.at;
+        while self.kind() == Some(TokenKind::Equals) {
+            self.bump();
+        }
+        let here = self.span(start, self.at);
         let first = self.entries.is_empty();
         let name = &node.text;
         self.problems.add(|| {
@@ -434,7 +450,6 @@ impl Parser<'_> {
         if !first {
             self.now.broken = true;
         }
-        self.bump();
     }
 
     /// A number or keyword before `=`.

@@ -112,6 +112,7 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     }
     let here = parser.here();
     let Some((text_end, end)) = close else {
+        parser.now.quoted_until = start + length;
         if first == '\'' {
             // An apostrophe.
             return None;

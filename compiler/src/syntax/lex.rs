@@ -26,8 +26,8 @@ pub(super) struct Lexed {
     pub(super) surplus: u32,
     /// A limit that is passed: nothing after it is split into tokens.
     pub(super) limit: Option<Limit>,
-    /// Whether a token was read as it is because the text ends.
-    pub(super) saw_end: bool,
+    /// Whether the extent of a token depends on what stands behind the end that it should have.
+    pub(super) looked_far: bool,
 }
 
 /// A limit that a text passes.
@@ -49,7 +49,7 @@ pub(super) fn lex(text: &str, from_start: bool) -> Lexed {
         depth: 0,
         surplus: 0,
         limit: None,
-        saw_end: false,
+        looked_far: false,
         lines_open: false,
         raw_open: 0,
         raw_open_hashes: usize::MAX,
@@ -63,8 +63,8 @@ pub(super) fn lex(text: &str, from_start: bool) -> Lexed {
     if lexer.at < text.len() {
         lexer.push(TokenKind::Stray, text.len());
     }
-    let Lexer { tokens, depth, surplus, limit, saw_end, .. } = lexer;
-    Lexed { tokens, unclosed: depth, surplus, limit, saw_end }
+    let Lexer { tokens, depth, surplus, limit, looked_far, .. } = lexer;
+    Lexed { tokens, unclosed: depth, surplus, limit, looked_far }
 }
 
 struct Lexer<'t> {
@@ -75,7 +75,7 @@ struct Lexer<'t> {
     depth: u32,
     surplus: u32,
     limit: Option<Limit>,
-    saw_end: bool,
+    looked_far: bool,
     /// A `"""` without end was met: no later one has an end either.
     lines_open: bool,
     /// The number of `#"""` without end.
@@ -244,8 +244,8 @@ impl Lexer<'_> {
     /// was meant to have several lines.
     fn without_end(&mut self, line_end: usize) {
         let hashes = self.bytes[self.at..].iter().take_while(|&&byte| byte == b'#').count();
+        self.looked_far = true;
         let Some(quote) = memchr(b'"', &self.bytes[line_end..]).map(|found| line_end + found) else {
-            self.saw_end = true;
             return self.open_string(line_end);
         };
         let line = &self.text[line_end..quote];
@@ -255,7 +255,6 @@ impl Lexer<'_> {
         let end = quote + 1 + if closes { hashes } else { 0 };
         let ends = matches!(chars::at(self.text, end), None | Some((Class::Space | Class::Newline, _)))
             || matches!(self.byte(end), Some(b';' | b'}' | b')'));
-        self.saw_end |= end == self.bytes.len();
         if closes && ends && !opens {
             self.push(TokenKind::BrokenLines, end);
         } else {
@@ -299,17 +298,20 @@ impl Lexer<'_> {
                 None => self.open_lines(),
             };
         }
-        let line_end = chars::line_end(self.text, quote);
         let mut at = quote + 1;
-        while let Some(found) = memchr(b'"', &self.bytes[at..line_end]) {
-            at += found + 1;
-            let count = self.bytes[at..line_end].iter().take(hashes).take_while(|&&byte| byte == b'#').count();
+        loop {
+            // Only up to the next quote, as a line may hold any number of strings.
+            let found = memchr(b'"', &self.bytes[at..]).map(|found| at + found);
+            let stretch = found.unwrap_or(self.bytes.len());
+            let line_end = chars::line_end(&self.text[..stretch], at);
+            let Some(found) = found.filter(|_| line_end == stretch) else { return self.without_end(line_end) };
+            at = found + 1;
+            let count = self.bytes[at..].iter().take(hashes).take_while(|&&byte| byte == b'#').count();
             if count == hashes {
                 return self.push(TokenKind::Raw, at + hashes);
             }
             at += count;
         }
-        self.without_end(line_end);
     }
 
     /// The offset after the first `quotes` with `hashes` times `#` behind.
@@ -338,7 +340,7 @@ impl Lexer<'_> {
 
     /// A multi-line string without its end: it stops before the first line that is indented no deeper than its own.
     fn open_lines(&mut self) {
-        self.saw_end = true;
+        self.looked_far = true;
         let line = memrchr2(b'\n', b'\r', &self.bytes[..self.at]).map_or(0, |newline| newline + 1);
         let indent = chars::skip(self.text, line, Class::Space) - line;
         let mut end = chars::line_end(self.text, self.at);
@@ -367,7 +369,7 @@ impl Lexer<'_> {
         match self.raw_end(from + hashes + 1, b"\"", hashes) {
             Some(end) => self.push(TokenKind::LegacyRaw, end),
             None => {
-                self.saw_end = true;
+                self.looked_far = true;
                 self.open_string(chars::line_end(self.text, from));
             }
         }
@@ -405,7 +407,7 @@ impl Lexer<'_> {
     /// A comment without its end: it stops at the first blank line. Behind a word it is no comment but a pattern of paths, as
     /// in `src/**`.
     fn open_comment(&mut self) {
-        self.saw_end = true;
+        self.looked_far = true;
         if self.tokens.last().is_some_and(|token| matches!(token.kind, TokenKind::Bare | TokenKind::Stray)) {
             return self.push(TokenKind::Stray, self.word_end(self.at + 1));
         }

@@ -3,7 +3,9 @@
 //! [`parse`] never fails, never recurses and takes linear time on every input. A broken node is reported and kept as far as
 //! it could be read; every other node is kept whole. Nothing outside this module knows KDL's grammar.
 
+mod between;
 mod chars;
+mod cursor;
 mod entry;
 mod habit;
 mod lex;

@@ -155,11 +155,7 @@ fn a_missing_brace_is_found_by_indentation() {
     let help = "write `}` where the block ends ~> ";
     check(
         "p {\n    a {\n        x\n    b {\n        y\n    }\n}\nz",
-        "p {a {x; b {y}}; z"
-            .replace("x; b", "x; b")
-            .replace("{a {x; b {y}};", "{a {x; b {y}};")
-            .replace("a {x; ", "a {x; ")
-            .as_str(),
+        "p {a {x; b {y}}; z",
         &[&format!(
             "``: the block of `a` has no closing `}}` | `{{`: the block starts here | {help}p {{⏎    a {{⏎        x⏎    }}⏎    b {{⏎        y⏎    }}⏎}}⏎z"
         )],
@@ -316,80 +312,6 @@ fn limits_stop_the_reading() {
     assert!(read(&("/*".repeat(64) + &"*/".repeat(64))).problems.is_empty());
     let end = read(&"}".repeat(20_000));
     assert_eq!((end.problems.len(), &*end.problems[0].message), (1, "these `}` close nothing"));
-}
-
-#[test]
-fn hostile_texts_are_read_in_linear_time() {
-    let size = 1 << 19;
-    let patterns = [
-        "a /-{ ",
-        "}",
-        "/*\n",
-        "a{",
-        "\"",
-        "\"\n",
-        "\"\"\"\n",
-        "#\"\"\"\n",
-        "\"\\\n",
-        "a \"x\n",
-        "r\"\n",
-        "#\"\n",
-        "[;",
-        "a [",
-        "'a ",
-        "«a ",
-        "a/**/",
-        "\\ ",
-        "/-",
-        "/- ",
-        "(",
-        "(a",
-        "a(",
-        "a=",
-        "=",
-        "\\",
-        "a\\",
-        "\u{0}",
-        "/",
-        "//",
-        "/*",
-        "*/",
-        "{\n",
-        "\n{",
-        "a\n{\n",
-        "{;",
-        "\u{B}\"",
-        "#",
-        "##\"",
-        "\"\"\"a",
-        "\\\"\"\"\n",
-        ", ",
-        "a,",
-        "-\n",
-        "a:\n",
-        "é",
-        "\u{85}",
-        "\"\u{200E}",
-        "a \"\"\"\n  \\\n",
-        "/* */ ",
-        "x /* ",
-        "\r",
-        "\t\"",
-    ];
-    let mut slow = Vec::new();
-    for pattern in patterns {
-        let work = |size: usize| {
-            let text = pattern.repeat(size / pattern.len());
-            let start = std::time::SystemTime::now();
-            let tree = read(&text);
-            assert_eq!(tree.tokens.last().map(|token| token.end as usize), Some(text.len()), "{pattern:?}");
-            start.elapsed().unwrap()
-        };
-        let time = work(size);
-        slow.push((time, pattern));
-    }
-    slow.sort();
-    println!("{:?}", &slow[slow.len() - 12..]);
 }
 
 /// Texts of the characters and words that mean something, in which most mistakes occur.

@@ -1,0 +1,89 @@
+//! Reading KDL: our front end and the `kdl` crate on the same documents, in bytes a second.
+//!
+//! The crate reads the smaller documents only, as it takes a second for each 1.5 MB.
+
+use divan::counter::BytesCount;
+use divan::{Bencher, black_box};
+use swarmc_compiler::FileId;
+use swarmc_compiler::syntax::{self, parse};
+
+fn main() {
+    divan::main();
+}
+
+/// Short tasks one after another.
+fn tasks(count: usize) -> String {
+    let task = |index: usize| {
+        format!(
+            "    task check-{index} {{\n        depends-on check-{} when=any // in order\n        run cargo test \"--package\" p{index}\n        \
+             timeout \"20m\"\n        retry 2 backoff=\"5s\"\n    }}\n",
+            index.saturating_sub(1)
+        )
+    };
+    format!("pipeline build {{\n{}}}\n", (0..count).map(task).collect::<String>())
+}
+
+/// Top-level nodes of one line.
+fn flat(count: usize) -> String {
+    (0..count).map(|index| format!("param input-{index} type=string default=\"value {index}\" // {index}\n")).collect()
+}
+
+/// Tasks with a long prompt each.
+fn prompts(count: usize) -> String {
+    let line = "        Read <<output:plan>> with care, and say in a few words what \\\"done\\\" means for it.\n";
+    let task = |index: usize| format!("task t{index} {{\n    prompt \"\"\"\n{}        \"\"\"\n}}\n", line.repeat(13));
+    (0..count).map(task).collect()
+}
+
+fn ours(bencher: Bencher<'_, '_>, text: &str) {
+    assert!(parse(text, FileId::new(0)).problems.is_empty(), "the documents are valid");
+    bencher.counter(BytesCount::of_str(text)).bench(|| parse(black_box(text), FileId::new(0)));
+}
+
+fn crates(bencher: Bencher<'_, '_>, text: &str) {
+    bencher
+        .counter(BytesCount::of_str(text))
+        .bench(|| kdl::KdlDocument::parse_v2(black_box(text)).expect("it is valid"));
+}
+
+#[divan::bench(args = [100, 1_000, 10_000, 50_000])]
+fn flat_ours(bencher: Bencher<'_, '_>, count: usize) {
+    ours(bencher, &flat(count));
+}
+
+#[divan::bench(args = [100, 1_000], sample_count = 10)]
+fn flat_crate(bencher: Bencher<'_, '_>, count: usize) {
+    crates(bencher, &flat(count));
+}
+
+#[divan::bench(args = [100, 1_000, 10_000])]
+fn tasks_ours(bencher: Bencher<'_, '_>, count: usize) {
+    ours(bencher, &tasks(count));
+}
+
+#[divan::bench(args = [100, 1_000], sample_count = 10)]
+fn tasks_crate(bencher: Bencher<'_, '_>, count: usize) {
+    crates(bencher, &tasks(count));
+}
+
+#[divan::bench(args = [100, 1_000, 8_000])]
+fn prompts_ours(bencher: Bencher<'_, '_>, count: usize) {
+    ours(bencher, &prompts(count));
+}
+
+#[divan::bench(args = [100, 500], sample_count = 5)]
+fn prompts_crate(bencher: Bencher<'_, '_>, count: usize) {
+    crates(bencher, &prompts(count));
+}
+
+/// A letter is typed into one of many top-level nodes.
+#[divan::bench(args = [1_000, 10_000])]
+fn letter_typed(bencher: Bencher<'_, '_>, count: usize) {
+    let text = flat(count);
+    let at = text.len() / 2;
+    let at = at + text[at..].find("value").expect("every node has a value");
+    let edited = format!("{}x{}", &text[..at], &text[at..]);
+    bencher
+        .with_inputs(|| parse(&text, FileId::new(0)))
+        .bench_values(|tree| syntax::reparse(tree, black_box(&edited), FileId::new(0), at..at, 1));
+}
