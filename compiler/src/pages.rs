@@ -35,6 +35,14 @@ fn pages_hold_one_failing_and_one_mended_example() {
 }
 
 #[test]
+fn pages_say_how_to_suppress_what_can_be_suppressed() {
+    for code in Code::ALL {
+        let says = code.page().contains(&format!("allow {} reason", code.id()));
+        assert_eq!(says, code.suppressible(), "the page of {}", code.id());
+    }
+}
+
+#[test]
 fn failing_examples_raise_their_code_and_nothing_else() {
     check("kdl error", |code| vec![code.id()]);
 }
