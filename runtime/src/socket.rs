@@ -36,9 +36,7 @@ pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
         BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
         if answer.trim_end() == "ok" { Ok(()) } else { Err(io::Error::other(answer)) }
     };
-    through(folder, |path| UnixStream::connect(path))
-        .and_then(order)
-        .map_err(RunError::io("reach", folder.socket_path()))
+    through(folder, UnixStream::connect).and_then(order).map_err(RunError::io("reach", folder.socket_path()))
 }
 
 /// Listens until dropped.
@@ -55,7 +53,7 @@ impl Socket {
         let path = folder.socket_path();
         // A killed runner leaves its socket behind, and the lock says that nobody else listens.
         let _ = std::fs::remove_file(&path);
-        let listener = through(folder, |path| UnixListener::bind(path)).map_err(RunError::io("listen on", &path))?;
+        let listener = through(folder, UnixListener::bind).map_err(RunError::io("listen on", &path))?;
         let closing = Arc::new(AtomicBool::new(false));
         let thread = {
             let closing = Arc::clone(&closing);
@@ -81,7 +79,7 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
         // A connection wakes the thread; where none can be made it ends with the process.
-        let woken = through(&self.folder, |path| UnixStream::connect(path));
+        let woken = through(&self.folder, UnixStream::connect);
         if woken.is_ok()
             && let Some(thread) = self.thread.take()
         {

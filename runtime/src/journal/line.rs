@@ -40,6 +40,15 @@ pub(super) fn verify(line: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok([b"{", body].concat())
 }
 
+/// Whether a whole line begins anywhere in `bytes`. Inside a line its first bytes cannot stand: quotes are escaped there.
+pub(super) fn any_whole(bytes: &[u8]) -> bool {
+    memchr::memmem::find_iter(bytes, HEAD).any(|start| {
+        let line = &bytes[start..];
+        let end = memchr::memchr(b'\n', line).unwrap_or(line.len());
+        verify(&line[..end]).is_ok()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

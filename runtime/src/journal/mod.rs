@@ -6,6 +6,7 @@
 mod durability;
 mod file;
 mod line;
+#[cfg(test)]
 mod memory;
 mod read;
 

@@ -47,7 +47,7 @@ fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
                 Err(problem) => problem,
             },
         };
-        if next.is_some_and(|next| holds_whole_line(&bytes[next..])) {
+        if line::any_whole(&bytes[start + 1..]) {
             let problem = problem.to_owned();
             return Err(JournalError::Corrupt { path: path.to_owned(), line: seq, byte: start as u64, problem });
         }
@@ -82,10 +82,6 @@ fn decode(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record
         return Err(corrupt(format!("it is record {} where record {seq} belongs", head.seq)));
     }
     serde_json::from_slice(&json).map(Ok).map_err(|error| corrupt(error.to_string()))
-}
-
-fn holds_whole_line(bytes: &[u8]) -> bool {
-    bytes.split(|&byte| byte == b'\n').any(|line| line::verify(line).is_ok())
 }
 
 #[cfg(test)]
@@ -153,6 +149,9 @@ mod tests {
                 let recovered = recover(&path, &bytes).unwrap();
                 assert_eq!(recovered.records, records[..lines], "cut at {length}");
                 assert_eq!((recovered.end, recovered.torn), (end as u64, torn as u64), "cut at {length}");
+            }
+            if length % 11 > 0 {
+                continue;
             }
             std::fs::write(&path, &whole[..length]).unwrap();
             let next = Record { seq: lines as u64 + 1, at: 9, event: Event::RunResumed };

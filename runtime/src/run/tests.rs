@@ -92,6 +92,15 @@ impl World {
         self.events.lock().unwrap().try_iter().filter_map(notice).collect()
     }
 
+    /// What was shown of a step, in one piece.
+    fn shown(&self, name: &str) -> Vec<u8> {
+        let shown = |seen| match seen {
+            Seen::Output(step, bytes) if step == name => Some(bytes),
+            _ => None,
+        };
+        self.events.lock().unwrap().try_iter().filter_map(shown).flatten().collect()
+    }
+
     fn read(&self, path: impl AsRef<Path>) -> String {
         String::from_utf8(std::fs::read(path).unwrap()).unwrap()
     }
@@ -235,6 +244,7 @@ fn only_the_tail_of_a_long_output_is_kept_and_its_log_is_complete() {
     assert_eq!(outcome.values[0].len(), 1000);
     assert!(outcome.values[0].starts_with("\né\n") && outcome.values[0].ends_with("é\nend"));
     assert_eq!(world.output("long.txt").metadata().unwrap().len(), 1000);
+    assert_eq!(world.shown("long").len(), 1_000_002);
     assert_eq!(world.in_run("logs/long.1.out").metadata().unwrap().len(), 1_000_002);
 }
 
@@ -539,6 +549,37 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     assert_eq!(error.to_string(), expected);
     assert_eq!(records.lock().unwrap().len(), 3);
     assert!(survivors::end(&folder.id, std::iter::empty()).is_none(), "somebody outlived the run");
+}
+
+/// Never gets anything done while its step runs.
+struct Stuck(Receiver<()>);
+
+impl Observer for Stuck {
+    fn recorded(&mut self, _: &Record) {
+        let _ = self.0.recv();
+    }
+    fn output(&mut self, _: &StepId, _: u32, _: Stream, _: &[u8]) {}
+    fn notice(&mut self, _: &str) {}
+}
+
+#[test]
+fn an_observer_that_is_stuck_holds_nothing_up() {
+    let world = World::new();
+    let (stuck, receiver) = channel();
+    let plan =
+        plan(vec![step("much", sh("head -c 50000000 /dev/zero"), &[]), step("after", sh("touch done"), &["much"])]);
+    let (home, options) = (world.home(), world.options());
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| start(&home, &plan, options, Control::new(), Box::new(Stuck(receiver))).unwrap());
+        let finished = |record: &Record| matches!(record.event, Event::RunFinished { .. });
+        // The whole run goes through to the end of its journal, although the observer has not seen its first record.
+        while !world.home().find("last").is_ok_and(|run| run.records().is_ok_and(|all| all.iter().any(finished))) {
+            std::thread::yield_now();
+        }
+        assert!(world.workspace().join("done").exists());
+        drop(stuck);
+        assert_eq!(run.join().unwrap().ended, Ended::Succeeded);
+    });
 }
 
 #[test]
