@@ -90,7 +90,7 @@ impl Display {
         let display = self.clone();
         Some(std::thread::spawn(move || {
             while !display.done.load(Ordering::Relaxed) {
-                display.screen().frame();
+                display.screen().tick();
                 std::thread::park_timeout(FRAME);
             }
         }))
@@ -319,6 +319,13 @@ impl Screen {
             Stream::Err => self.err.write(bytes),
         }
         if above {
+            self.frame();
+        }
+    }
+
+    fn tick(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.advance();
             self.frame();
         }
     }

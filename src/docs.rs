@@ -100,7 +100,7 @@ fn describe(out: &mut String, argument: &Arg) {
     let defaults: Vec<String> =
         argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
     if takes && !defaults.is_empty() {
-        let _ = write!(out, " Default: `{}`.", defaults.join(" "));
+        let _ = write!(out, "; default `{}`", defaults.join(" "));
     }
     out.push('\n');
     for value in argument.get_possible_values().iter().filter(|_| takes) {

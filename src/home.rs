@@ -52,8 +52,20 @@ pub(crate) struct Past {
 
 impl Past {
     pub(crate) fn read(folder: &RunFolder) -> miette::Result<Past> {
+        // The plan is written first, the journal last.
+        let begun = folder.journal_path().exists();
+        let records = if begun { folder.records().into_diagnostic()? } else { Vec::new() };
+        if records.is_empty() && folder.is_running() {
+            return Err(miette!("run `{}` is just about to begin: ask again", folder.id));
+        }
+        if records.is_empty() {
+            return Err(miette!(
+                help = format!("start it anew with `swarmc run`; `swarmc prune {}` clears this away", folder.id),
+                "run `{}` was ended before it had begun: there is nothing to go on with",
+                folder.id
+            ));
+        }
         let plan = folder.plan().into_diagnostic()?;
-        let records = folder.records().into_diagnostic()?;
         match records.first().map(|record| &record.event) {
             Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {
                 Ok(Past { pipeline: pipeline.clone(), task: task.clone(), plan, records })

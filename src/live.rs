@@ -13,13 +13,22 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// What stands on the terminal.
 pub(crate) struct Live {
-    /// The width of each line that was drawn last, in columns.
+    /// The width of each line that stands there, in columns.
     drawn: Vec<usize>,
+    /// The last frame: what stands above it may change a thousand times before the next one is due.
+    frame: Option<Frame>,
+}
+
+struct Frame {
+    /// The terminal's columns, and what was noted below.
+    of: (usize, Option<String>),
+    text: String,
+    widths: Vec<usize>,
 }
 
 impl Live {
     pub(crate) fn new() -> Live {
-        Live { drawn: Vec::new() }
+        Live { drawn: Vec::new(), frame: None }
     }
 
     /// Takes the lines away, and leaves the cursor where the first one began.
@@ -31,7 +40,12 @@ impl Live {
         }
     }
 
-    /// Draws the lines anew.
+    /// Forgets the last frame, as it is time for the next.
+    pub(crate) fn advance(&mut self) {
+        self.frame = None;
+    }
+
+    /// Puts the lines there, those of the last frame where they still fit.
     pub(crate) fn draw(
         &mut self,
         ledger: &Ledger,
@@ -44,36 +58,56 @@ impl Live {
         if ledger.started_ms == 0 || ledger.finished.is_some() {
             return out;
         }
-        let spinner = SPINNER[usize::try_from(now / 100 % 10).unwrap_or(0)];
-        let most = (rows / 3).clamp(1, 10);
-        let open: Vec<&Row> = ledger.open().collect();
-        // One row too many is shown rather than counted.
-        let shown = if open.len() == most + 1 { most + 1 } else { most };
-        let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
-        for row in open.iter().take(shown) {
-            let text = task(ledger, row, width, now);
-            self.line(&mut out, columns, &text, |text| format!("{} {text}", paint.cyan(spinner)));
-        }
-        if open.len() > shown {
-            let text = format!("and {} more", open.len() - shown);
-            self.line(&mut out, columns, &text, |text| format!("  {}", paint.dim(text)));
-        }
-        self.line(&mut out, columns, &totals(ledger, now), |text| format!("  {}", paint.bold(text)));
-        if let Some(note) = note {
-            self.line(&mut out, columns, note, |text| format!("  {}", paint.yellow(text)));
-        }
+        let of = (columns, note.map(str::to_owned));
+        let frame = match self.frame.take() {
+            Some(frame) if frame.of == of => frame,
+            _ => frame(ledger, paint, (columns, rows), of, now),
+        };
+        out.push_str(&frame.text);
+        self.drawn.clone_from(&frame.widths);
+        self.frame = Some(frame);
         out
     }
+}
 
+fn frame(
+    ledger: &Ledger,
+    paint: Paint,
+    (columns, rows): (usize, usize),
+    of: (usize, Option<String>),
+    now: u64,
+) -> Frame {
+    let note = of.1.clone();
+    let mut frame = Frame { of, text: String::new(), widths: Vec::new() };
+    let spinner = SPINNER[usize::try_from(now / 100 % 10).unwrap_or(0)];
+    let most = (rows / 3).clamp(1, 10);
+    let open: Vec<&Row> = ledger.open().collect();
+    // One row too many is shown rather than counted.
+    let shown = if open.len() == most + 1 { most + 1 } else { most };
+    let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
+    for row in open.iter().take(shown) {
+        frame.line(columns, &task(ledger, row, width, now), |text| format!("{} {text}", paint.cyan(spinner)));
+    }
+    if open.len() > shown {
+        frame.line(columns, &format!("and {} more", open.len() - shown), |text| format!("  {}", paint.dim(text)));
+    }
+    frame.line(columns, &totals(ledger, now), |text| format!("  {}", paint.bold(text)));
+    if let Some(note) = note {
+        frame.line(columns, &note, |text| format!("  {}", paint.yellow(text)));
+    }
+    frame
+}
+
+impl Frame {
     /// A line of two columns and `text`, cut to the terminal.
-    fn line(&mut self, out: &mut String, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
+    fn line(&mut self, columns: usize, text: &str, dress: impl Fn(&str) -> String) {
         let room = columns.saturating_sub(3);
         let cut: String = match text.char_indices().nth(room) {
             Some(_) => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
             None => text.to_owned(),
         };
-        self.drawn.push(cut.chars().count() + 2);
-        let _ = writeln!(out, "{}", dress(&cut));
+        self.widths.push(cut.chars().count() + 2);
+        let _ = writeln!(self.text, "{}", dress(&cut));
     }
 }
 
@@ -116,7 +150,7 @@ mod tests {
 
     #[test]
     fn rows_that_a_narrower_terminal_wrapped_are_taken_away_too() {
-        let mut live = Live { drawn: vec![30, 80, 0] };
+        let mut live = Live { drawn: vec![30, 80, 0], frame: None };
         assert_eq!(live.clear(40), "\x1b[4A\r\x1b[J");
         assert_eq!(live.clear(40), "");
     }
@@ -124,11 +158,10 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_terminal() {
         for columns in [0, 1, 4, 20, 200] {
-            let mut live = Live::new();
-            let mut out = String::new();
-            live.line(&mut out, columns, &"é".repeat(100), |text| format!("  {text}"));
-            assert!(live.drawn[0] < columns.max(4), "{columns}: {out}");
-            assert_eq!(out.trim_end().chars().count().max(2), live.drawn[0]);
+            let mut frame = Frame { of: (columns, None), text: String::new(), widths: Vec::new() };
+            frame.line(columns, &"é".repeat(100), |text| format!("  {text}"));
+            assert!(frame.widths[0] < columns.max(4), "{columns}: {}", frame.text);
+            assert_eq!(frame.text.trim_end().chars().count().max(2), frame.widths[0]);
         }
     }
 }

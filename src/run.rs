@@ -52,7 +52,10 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
 pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     let home = home()?;
     let name = args.run.as_deref();
-    let folder = find(&home, name, "can be resumed", |run| run.state == RunningState::Resumable)?;
+    let folder = find(&home, name, "can be resumed", |run| {
+        // One that was killed before it had begun has nothing to go on with.
+        run.state == RunningState::Resumable && !run.pipeline.is_empty()
+    })?;
     let past = Past::read(&folder)?;
     secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
     let display = Display::new(past.pipeline(), past.ledger(), args.show);

@@ -58,6 +58,7 @@ fn line(run: &RunSummary, paint: Paint) -> String {
     let age = format!("{} ago", duration(Duration::from_millis(now().saturating_sub(run.started_ms))));
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),
+        (None, _) if run.pipeline.is_empty() => format!("{} (never begun)", run.workflow),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };

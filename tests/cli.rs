@@ -297,6 +297,20 @@ fn one_task_runs_outside_its_pipeline() {
 }
 
 #[test]
+fn a_run_that_was_killed_before_it_began_stands_in_nobody_s_way() {
+    let place = Place::new(TWO);
+    let folder = place.home().join("runs/20990101-000000-bbbb");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    fs::write(folder.join("journal.jsonl"), "").expect("a file can be written");
+    let plan = place.swarmc(&["plan", "flow.kdl", "-o", "-"]).expect(0, &[], &[]);
+    fs::write(folder.join("plan.json"), plan.out).expect("a file can be written");
+    place.swarmc(&["ps"]).expect(0, &["two (never begun)"], &[]);
+    place.swarmc(&["resume", "last"]).expect(2, &[], &["before it had begun", "start it anew"]);
+    place.swarmc(&["resume"]).expect(2, &[], &["no run can be resumed"]);
+    place.swarmc(&["prune", "last"]).expect(0, &["deleted 1 run"], &[]);
+}
+
+#[test]
 fn a_plan_is_shown_written_and_run() {
     let place = Place::new(TWO);
     place.swarmc(&["plan", "flow.kdl"]).expect(

@@ -2,7 +2,8 @@
 
 /// The candidate closest to `name`, if any is close enough to be a slip of the finger.
 pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = match name.chars().count() {
+    let length = name.chars().count();
+    let allowed = match length {
         0 => return None,
         1..=3 => 1,
         4..=7 => 2,
@@ -11,6 +12,8 @@ pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     let plain = plain(name);
     candidates
         .into_iter()
+        // The distance is at least the difference in length; a megabyte is never compared with anything.
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
         .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate)), candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min()

@@ -174,7 +174,7 @@ fn live_lines_are_taken_away_before_others_come() {
     screen.recorded(&record(started));
     screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1 }));
     err.take();
-    screen.frame();
+    screen.tick();
     let frame = err.take();
     assert!(frame.contains("draft") && frame.contains("0 done, 1 running of 2"), "{frame:?}");
     screen.output(&id("draft"), 1, false, b"line\n");
