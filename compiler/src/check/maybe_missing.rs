@@ -23,10 +23,10 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
                 continue;
             }
             match (read.root, read.step) {
-                (Root::Previous, Some(target)) if !read.directive => {
-                    if !assumed(read, &pipeline.steps[target], Root::Previous) {
-                        diagnostics.push(first_round(read, &pipeline.steps[target]));
-                    }
+                (Root::Previous, Some(target))
+                    if !read.directive && !assumed(read, &pipeline.steps[target], Root::Previous) =>
+                {
+                    diagnostics.push(first_round(read, &pipeline.steps[target]));
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
