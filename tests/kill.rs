@@ -81,9 +81,9 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join("flow.kdl"), spec()).unwrap();
-        fs::write(folder.path().join("effects"), "").unwrap();
+        let folder = TempDir::new().expect("a temporary folder can be made");
+        fs::write(folder.path().join("flow.kdl"), spec()).expect("a file can be written");
+        fs::write(folder.path().join("effects"), "").expect("a file can be written");
         Place { folder }
     }
 
@@ -100,14 +100,14 @@ impl Place {
     }
 
     fn swarmc(&self, arguments: &[&str]) -> bool {
-        self.command(arguments).status().unwrap().success()
+        self.command(arguments).status().expect("swarmc starts").success()
     }
 
     fn kill_after(&self, delay: Duration) {
-        let mut runner = self.command(&["run", "flow.kdl"]).spawn().unwrap();
+        let mut runner = self.command(&["run", "flow.kdl"]).spawn().expect("swarmc starts");
         std::thread::sleep(delay);
-        runner.kill().unwrap();
-        runner.wait().unwrap();
+        runner.kill().expect("a child can be killed");
+        runner.wait().expect("a child can be waited for");
     }
 
     /// The folder of the only run, once it has a journal.
@@ -119,17 +119,22 @@ impl Place {
 
     fn outputs(&self) -> BTreeMap<String, String> {
         let Some(run) = self.run() else { return BTreeMap::new() };
-        let folder = self.folder.path().join("home/outputs").join(run.file_name().unwrap());
+        let folder = self.folder.path().join("home/outputs").join(run.file_name().expect("a run has a name"));
         let files = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
         files
-            .map(|file| (file.file_name().to_string_lossy().into_owned(), fs::read_to_string(file.path()).unwrap()))
+            .map(|file| {
+                (
+                    file.file_name().to_string_lossy().into_owned(),
+                    fs::read_to_string(file.path()).expect("an output can be read"),
+                )
+            })
             .collect()
     }
 
     /// The starts of each task, in order.
     fn effects(&self) -> BTreeMap<String, Vec<Attempt>> {
         let mut tasks: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-        for line in fs::read_to_string(self.folder.path().join("effects")).unwrap().lines() {
+        for line in fs::read_to_string(self.folder.path().join("effects")).expect("the effects can be read").lines() {
             let [what, task, process] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("a torn line: {line}") };
             let attempts = tasks.entry(task.to_owned()).or_default();
             match what {
