@@ -126,6 +126,10 @@ impl Diagnostics {
         }
     }
 
+    pub(crate) fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }

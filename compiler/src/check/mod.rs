@@ -24,7 +24,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         command::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(pipeline, diagnostics);
+            maybe_missing::check(model, pipeline, diagnostics);
             never_runs::check(pipeline, diagnostics);
         }
     }
@@ -37,5 +37,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         );
     }
     command::check_providers(model, diagnostics);
+    maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
 }

@@ -104,10 +104,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
         let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
         env.extend(self.variables(&provider.env));
-        self.outside_reads(&env, &Names::default(), "the `env` of a provider");
+        let env_reads = self.outside_reads(&env, &Names::default(), "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
-        Provider { ast: provider, preset, env, answers }
+        Provider { ast: provider, preset, env, env_reads, answers }
     }
 
     fn preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {
@@ -190,7 +190,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
         let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
         let env = self.variables(&pipeline.env);
-        self.outside_reads(&env, &params, "the `env` of a pipeline");
+        let env_reads = self.outside_reads(&env, &params, "the `env` of a pipeline");
         let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
         let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
         let mut until_reads = Vec::new();
@@ -204,7 +204,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             result.extend(sole_sink(&resolved));
         }
         self.answers_name_steps(&within);
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, result, order }
+        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
     }
 
     /// Recorded answers name tasks of any pipeline; one that names none is a slip.
@@ -254,7 +254,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
         if let Some(when) = &when {
             let passage = Passage::string(&when.text);
-            reads.extend(self.reads(&when.expression.reads, &passage, within, &ports, "a `when`"));
+            let of_when = self.reads(&when.expression.reads, &passage, within, &ports, "a `when`");
+            reads.extend(of_when.into_iter().map(|read| Read { in_when: true, ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
         let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new() };
@@ -371,14 +372,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.tables.secrets.exact(name).or_else(|| self.spec.secrets.iter().position(|secret| secret.env == name))
     }
 
-    /// Looks up what variables read that are the same for every step.
-    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) {
+    /// What variables read that are the same for every step.
+    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) -> Vec<Read> {
+        let mut reads = Vec::new();
         for variable in env {
             let Variable::Set(_, prose) = variable else { continue };
             let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
             let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
-            text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics);
+            reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
         }
+        reads
     }
 
     fn reads(
