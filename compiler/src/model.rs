@@ -142,6 +142,16 @@ pub(crate) struct Step<'a> {
     pub reads: Vec<Read>,
     /// What it waits for; at most one for each step.
     pub needs: Vec<Need>,
+    /// The files it reads that are not there before a step makes them.
+    pub made: Vec<Made>,
+}
+
+/// A file that is read and that steps say they write.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// As the workspace sees it.
+    pub path: String,
+    pub span: Span,
 }
 
 #[derive(Debug)]

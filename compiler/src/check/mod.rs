@@ -3,6 +3,7 @@
 mod command;
 mod cycle;
 mod fields;
+mod made;
 mod maybe_missing;
 mod never_runs;
 mod secrets;
@@ -26,6 +27,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         if pipeline.order.cycles.is_empty() {
             maybe_missing::check(model, pipeline, diagnostics);
             never_runs::check(pipeline, diagnostics);
+            made::check(pipeline, diagnostics);
         }
     }
     if model.pipelines.is_empty() && !diagnostics.has_errors() {

@@ -8,8 +8,9 @@ pub(crate) mod text;
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Body, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
+use crate::model::{Agent, Answer, Body, Made, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
 use crate::passage::Passage;
 use crate::suggest;
 use names::Names;
@@ -184,8 +185,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
         if let Some(path) = &pipeline.working_dir {
             let span = path.span(0..path.as_str().len());
-            let writes = |_: &str| pipeline.steps.iter().any(|step| !step.writes.is_empty());
-            self.loader.exists(path.as_str(), span, &writes, self.diagnostics);
+            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
         let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
         let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
@@ -236,10 +236,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
         };
         proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
-        let mut reads = Vec::new();
+        let (mut reads, mut made) = (Vec::new(), Vec::new());
         for prose in proses {
             reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            self.file_reads(prose, within);
+            made.extend(self.file_reads(prose, Some(&within.writes)));
         }
         let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
         let env = self.variables(&step.env);
@@ -249,7 +249,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         });
         for prose in stdin.iter().chain(of_env) {
             reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            self.file_reads(prose, within);
+            made.extend(self.file_reads(prose, Some(&within.writes)));
         }
         let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
         if let Some(when) = &when {
@@ -258,7 +258,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             reads.extend(of_when.into_iter().map(|read| Read { in_when: true, ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
-        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new() };
+        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new(), made };
         let declared =
             step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
         resolved.needs = needs::declared(declared, step, self.diagnostics);
@@ -377,6 +377,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut reads = Vec::new();
         for variable in env {
             let Variable::Set(_, prose) = variable else { continue };
+            // The first step to start reads it already.
+            self.file_reads(prose, None);
             let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
             let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
             reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
@@ -398,15 +400,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 
-    /// `<<file:PATH>>`: it must be there, unless a step of the pipeline says that it writes it.
-    fn file_reads(&mut self, prose: &Prose, within: &Within<'_>) {
+    /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
+    fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
+        let mut made = Vec::new();
         for part in &prose.template.parts {
             let crate::template::Part::Directive(directive) = part else { continue };
             let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
             let span = prose.passage.span(name.range.clone());
-            let written = |path: &str| within.writes.iter().any(|pattern| fast_glob::glob_match(pattern, path));
-            self.loader.exists(&name.value, span, &written, self.diagnostics);
+            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
+            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
+            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
+            made.extend(path.map(|path| Made { path, span }));
         }
+        made
     }
 
     fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
