@@ -1,5 +1,6 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
+mod answers;
 mod command;
 mod cycle;
 mod fields;
@@ -38,6 +39,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
+    answers::check(model, diagnostics);
     command::check_providers(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);

@@ -39,6 +39,7 @@ pub(crate) fn resolve<'a>(
     let pipelines = spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
     resolver.orphan_prompts();
+    resolver.answers_name_steps();
     Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
 }
 
@@ -203,19 +204,28 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }
-        self.answers_name_steps(&within);
         Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
     }
 
     /// Recorded answers name tasks of any pipeline; one that names none is a slip.
-    fn answers_name_steps(&mut self, within: &Within<'_>) {
-        if self.spec.pipelines.len() != 1 {
-            return;
-        }
-        let answers =
-            self.spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
+    fn answers_name_steps(&mut self) {
+        let spec = self.spec;
+        let known: Vec<&str> =
+            spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name.value.as_str()).collect();
+        let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
         for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            self.step_named(name, within);
+            if known.contains(&name.value.as_str()) || spec.pipelines.is_empty() {
+                continue;
+            }
+            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
+            let diagnostic =
+                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
+                    .label(name.span, "answers nothing")
+                    .help_maybe(help);
+            self.diagnostics.push(match close {
+                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                None => diagnostic,
+            });
         }
     }
 
