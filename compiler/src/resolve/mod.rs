@@ -5,6 +5,8 @@ mod needs;
 mod order;
 pub(crate) mod text;
 
+use swarmc_plan as plan;
+
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -33,6 +35,7 @@ pub(crate) fn resolve<'a>(
         pipeline_params: Vec::new(),
     };
     let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
+    resolver.default_paths(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
     let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
@@ -99,6 +102,20 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         match written {
             Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "declare it: `pipeline"),
             None => (!self.spec.pipelines.is_empty()).then_some(0),
+        }
+    }
+
+    /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
+    fn default_paths(&mut self, params: &[ast::Param]) {
+        for param in params {
+            let wanted = match param.kind {
+                plan::ParamType::File => Entry::File,
+                plan::ParamType::Dir => Entry::Folder,
+                _ => continue,
+            };
+            if let Some(default) = &param.default {
+                self.loader.find(&default.value, wanted, default.span, None, self.diagnostics);
+            }
         }
     }
 
@@ -182,6 +199,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 );
             }
         }
+        self.default_paths(&pipeline.params);
         self.uses.pipeline_params.push(vec![false; params.len()]);
         let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
         if let Some(path) = &pipeline.working_dir {
