@@ -39,12 +39,13 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
     diagnostics.suppress(|diagnostic| {
         let mut dropped = false;
         for (_, allow, used) in active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
-            let within = match (allow.scope, diagnostic.span()) {
-                (Scope::Everywhere, _) => true,
-                (Scope::Within(scope), Some(span)) => {
-                    scope.file == span.file && scope.start <= span.start && span.start <= scope.end
-                }
-                (Scope::Within(_), None) => false,
+            let within = match allow.scope {
+                Scope::Everywhere => true,
+                Scope::Within(scope) => diagnostic
+                    .span()
+                    .into_iter()
+                    .chain(diagnostic.home)
+                    .any(|span| scope.file == span.file && scope.start <= span.start && span.start <= scope.end),
             };
             *used |= within;
             dropped |= within;

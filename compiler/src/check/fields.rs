@@ -8,12 +8,14 @@ use crate::suggest;
 use crate::template::Root;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let of_steps = pipeline.steps.iter().flat_map(|step| &step.reads);
-    for read in of_steps.chain(&pipeline.until_reads) {
+    let of_steps = pipeline.steps.iter().flat_map(|step| step.reads.iter().map(move |read| (Some(step), read)));
+    for (step, read) in of_steps.chain(pipeline.until_reads.iter().map(|read| (None, read))) {
         if let Some(first) = read.fields.first() {
+            diagnostics.about(step.map(|step| step.ast.name.span));
             check_field(pipeline, read, first, diagnostics);
         }
     }
+    diagnostics.about(None);
 }
 
 fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: &mut Diagnostics) {

@@ -17,6 +17,7 @@ use crate::template::{Fact, Kind, Root, Status, same_name};
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_value: BTreeMap::new() };
     for (index, step) in pipeline.steps.iter().enumerate() {
+        diagnostics.about(Some(step.ast.name.span));
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
@@ -59,6 +60,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
             }
         }
     }
+    diagnostics.about(None);
     // In the `env` of a pipeline nothing is known of any step.
     for read in &pipeline.env_reads {
         diagnostics.extend(not_given(model, Some(pipeline), read));

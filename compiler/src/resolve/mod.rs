@@ -248,6 +248,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn step(&mut self, step: &'a ast::Step, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+        self.diagnostics.about(Some(step.name.span));
         let mut ports: Vec<(String, Option<usize>)> = Vec::new();
         Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
         for input in &step.inputs {
@@ -290,6 +291,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let declared =
             step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
         resolved.needs = needs::declared(declared, step, self.diagnostics);
+        self.diagnostics.about(None);
         resolved
     }
 
