@@ -448,7 +448,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
         let step = within.steps.exact(&name.value);
         if step.is_none() {
-            self.diagnostics.push(text::unknown_step(&name.value, within.name, within.steps, name.span, false));
+            self.diagnostics.push(text::unknown_step(
+                &name.value,
+                within.name,
+                within.steps,
+                name.span,
+                &str::to_owned,
+            ));
         }
         step
     }
@@ -472,14 +478,14 @@ fn param_lookup<'p>(
     outer: &'p Names,
     inner: &'p Names,
     uses: &'p mut Uses,
-) -> impl FnMut(&str) -> Result<(), Vec<String>> + 'p {
-    move |name| {
-        if let Some(index) = inner.same(name) {
+) -> impl FnMut(&str, bool) -> Result<(), Vec<String>> + 'p {
+    move |name, exact| {
+        if let Some(index) = inner.find(name, exact) {
             let own = uses.pipeline_params.last_mut().expect("the pipeline's own are being resolved");
             own[index] = true;
             return Ok(());
         }
-        match outer.same(name) {
+        match outer.find(name, exact) {
             Some(index) => {
                 uses.params[index] = true;
                 Ok(())
