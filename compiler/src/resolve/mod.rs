@@ -5,6 +5,8 @@ mod needs;
 mod order;
 pub(crate) mod text;
 
+use std::collections::BTreeSet;
+
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name, Spanned};
@@ -228,13 +230,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// Recorded answers name tasks of any pipeline; one that names none is a slip.
     fn answers_name_steps(&mut self) {
         let spec = self.spec;
-        let known: Vec<&str> =
-            spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name.value.as_str()).collect();
+        let steps = spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+        let known: BTreeSet<&str> = steps.map(|step| step.name.value.as_str()).collect();
         let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
         for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            if known.contains(&name.value.as_str()) || spec.pipelines.is_empty() {
+            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
                 continue;
             }
+            let known: Vec<&str> = known.iter().copied().collect();
             let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
             let diagnostic =
                 Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
