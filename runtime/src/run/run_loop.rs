@@ -18,7 +18,7 @@ use super::{Ended, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
-use crate::event::{self, Content, Event, Record, RunStatus, StepId};
+use crate::event::{self, Content, Event, Record, RunStatus, Status, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Journal;
@@ -69,6 +69,9 @@ impl Loop<'_> {
     /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
     pub(super) fn run(&mut self, first: Event) {
         self.record(first);
+        if self.floor > 0 {
+            self.mend_outputs();
+        }
         self.turn();
         while !self.is_over() {
             if let Some(input) = self.wait() {
@@ -257,6 +260,27 @@ impl Loop<'_> {
             }
         }
         self.record(Event::RoundJudged { instance, iteration, holds });
+    }
+
+    /// Writes the outputs that a killed runner had recorded, but not yet written for people.
+    fn mend_outputs(&self) {
+        for instance in 1..=self.state.graph().instances() {
+            let iteration = self.state.iteration(instance);
+            for name in self.state.graph().names() {
+                let Some(reading) = self.state.read(name, instance, iteration) else { continue };
+                let (Some(Status::Succeeded), Some(output)) = (reading.status, reading.output) else { continue };
+                // An artifact that cannot be read is reported where it is needed.
+                let Ok(text) = self.folder.text(output) else { continue };
+                let path = self.layout.output(&StepId { name: Arc::clone(name), iteration, instance });
+                let written = std::fs::read(&path).unwrap_or_default();
+                let written = String::from_utf8_lossy(&written);
+                if written.strip_suffix('\n').unwrap_or(&written) != text
+                    && let Some(scribe) = &self.scribe
+                {
+                    scribe.write(path, text.into_bytes());
+                }
+            }
+        }
     }
 
     /// Append, then apply.
