@@ -14,7 +14,7 @@ use swarmc_plan::{ParamType, Pipeline, Plan, Step};
 use super::environment::Surroundings;
 use super::prepare::Prepared;
 use super::values::View;
-use super::{Ended, Input, Outcome, content};
+use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
@@ -67,8 +67,15 @@ pub(super) struct Loop<'a> {
 
 impl Loop<'_> {
     /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
-    pub(super) fn run(&mut self, first: Event) {
-        self.record(first);
+    pub(super) fn run(&mut self, first: First) {
+        match first {
+            First::New(event) => self.record(event),
+            First::Recorded(record) => {
+                (self.seq, self.clock) = (record.seq, record.at);
+                self.state.apply(&record);
+                self.fresh.push(record);
+            }
+        }
         if self.floor > 0 {
             self.mend_outputs();
         }
@@ -324,7 +331,8 @@ impl Loop<'_> {
     }
 }
 
-fn now() -> u64 {
+/// The time in milliseconds since 1970.
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

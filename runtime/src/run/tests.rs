@@ -515,7 +515,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         step("second", sh("echo two"), &["first"]),
     ]);
     let pipeline = &plan.pipelines[0];
-    let folder = world.home().create().unwrap();
+    let folder = world.home().publish(world.home().create().unwrap()).unwrap();
     let facts = Facts { workspace: world.workspace(), concurrency: 4 };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
@@ -528,7 +528,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         surroundings: Surroundings::new(pipeline, &facts.workspace, environment()).unwrap(),
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
-        first: Event::RunStarted {
+        first: First::New(Event::RunStarted {
             version: VERSION,
             run: folder.id.clone(),
             plan: String::new(),
@@ -536,7 +536,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
             task: None,
             params: BTreeMap::new(),
             stdin: None,
-        },
+        }),
         notices: Vec::new(),
         journal: Box::new(journal),
     };
