@@ -115,8 +115,8 @@ pub fn start(
 
     let (inputs, receiver) = mpsc::channel();
     let path = folder.journal_path();
-    let journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
-    let started = Event::RunStarted {
+    let mut journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
+    let event = Event::RunStarted {
         version: VERSION,
         run: folder.id.clone(),
         plan: plan_digest(&text),
@@ -125,8 +125,11 @@ pub fn start(
         params: params.clone(),
         stdin: stdin.clone(),
     };
+    let started = Record { seq: 1, at: run_loop::now(), event };
+    journal.append(&started);
+    journal.flush().map_err(RunError::io("write", &path))?;
     let begin = Begin {
-        folder,
+        folder: home.publish(folder)?,
         pipeline,
         plan,
         params,
@@ -134,7 +137,7 @@ pub fn start(
         surroundings,
         state: State::new(Arc::new(graph)),
         last: 0,
-        first: started,
+        first: First::Recorded(started),
         notices: Vec::new(),
         journal: Box::new(journal),
     };
@@ -200,7 +203,7 @@ pub fn resume(
         surroundings,
         state,
         last,
-        first: Event::RunResumed,
+        first: First::New(Event::RunResumed),
         notices,
         journal: Box::new(journal),
     };
@@ -219,9 +222,17 @@ struct Begin<'a> {
     /// The number of the journal's last record.
     last: u64,
     /// What this process records first.
-    first: Event,
+    first: First,
     notices: Vec<String>,
     journal: Box<dyn Journal>,
+}
+
+/// What a process's part of a run begins with.
+enum First {
+    /// In the journal already.
+    Recorded(Record),
+    /// Still to be recorded.
+    New(Event),
 }
 
 impl Begin<'_> {

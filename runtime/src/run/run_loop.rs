@@ -14,11 +14,11 @@ use swarmc_plan::{ParamType, Pipeline, Plan, Step};
 use super::environment::Surroundings;
 use super::prepare::Prepared;
 use super::values::View;
-use super::{Ended, Input, Outcome, content};
+use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
-use crate::event::{self, Content, Event, Record, RunStatus, StepId};
+use crate::event::{self, Content, Event, Record, RunStatus, Status, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Journal;
@@ -67,8 +67,18 @@ pub(super) struct Loop<'a> {
 
 impl Loop<'_> {
     /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
-    pub(super) fn run(&mut self, first: Event) {
-        self.record(first);
+    pub(super) fn run(&mut self, first: First) {
+        match first {
+            First::New(event) => self.record(event),
+            First::Recorded(record) => {
+                (self.seq, self.clock) = (record.seq, record.at);
+                self.state.apply(&record);
+                self.fresh.push(record);
+            }
+        }
+        if self.floor > 0 {
+            self.mend_outputs();
+        }
         self.turn();
         while !self.is_over() {
             if let Some(input) = self.wait() {
@@ -259,6 +269,27 @@ impl Loop<'_> {
         self.record(Event::RoundJudged { instance, iteration, holds });
     }
 
+    /// Writes the outputs that a killed runner had recorded, but not yet written for people.
+    fn mend_outputs(&self) {
+        for instance in 1..=self.state.graph().instances() {
+            let iteration = self.state.iteration(instance);
+            for name in self.state.graph().names() {
+                let Some(reading) = self.state.read(name, instance, iteration) else { continue };
+                let (Some(Status::Succeeded), Some(output)) = (reading.status, reading.output) else { continue };
+                // An artifact that cannot be read is reported where it is needed.
+                let Ok(text) = self.folder.text(output) else { continue };
+                let path = self.layout.output(&StepId { name: Arc::clone(name), iteration, instance });
+                let written = std::fs::read(&path).unwrap_or_default();
+                let written = String::from_utf8_lossy(&written);
+                if written.strip_suffix('\n').unwrap_or(&written) != text
+                    && let Some(scribe) = &self.scribe
+                {
+                    scribe.write(path, text.into_bytes());
+                }
+            }
+        }
+    }
+
     /// Append, then apply.
     fn record(&mut self, event: Event) {
         let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
@@ -300,7 +331,8 @@ impl Loop<'_> {
     }
 }
 
-fn now() -> u64 {
+/// The time in milliseconds since 1970.
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -470,7 +470,8 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
         journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     for (records, &end) in ends.iter().enumerate().map(|(at, end)| (at + 1, end)).filter(|(at, _)| *at < ends.len()) {
         std::fs::remove_file(world.workspace().join("ran")).unwrap_or_default();
-        // A torn line follows what is whole.
+        // A runner that was killed may not have written the outputs, and a torn line follows what is whole.
+        std::fs::remove_dir_all(&folder.outputs).unwrap_or_default();
         std::fs::write(folder.journal_path(), &journal[..end + 5]).unwrap();
         let finished: Vec<String> = world.ends().into_iter().map(|(name, _)| name).collect();
         let resumed = world.resume(&outcome.run).unwrap();
@@ -482,6 +483,7 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
             .map(|name| format!("{name}\n"))
             .collect();
         assert_eq!(ran, expected, "after {records} records");
+        assert!(["a", "b", "c"].iter().all(|name| folder.outputs.join(format!("{name}.txt")).exists()));
         assert!(world.notices().iter().any(|notice| notice.contains("5 damaged bytes")));
     }
 }
@@ -513,7 +515,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         step("second", sh("echo two"), &["first"]),
     ]);
     let pipeline = &plan.pipelines[0];
-    let folder = world.home().create().unwrap();
+    let folder = world.home().publish(world.home().create().unwrap()).unwrap();
     let facts = Facts { workspace: world.workspace(), concurrency: 4 };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
@@ -526,7 +528,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         surroundings: Surroundings::new(pipeline, &facts.workspace, environment()).unwrap(),
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
-        first: Event::RunStarted {
+        first: First::New(Event::RunStarted {
             version: VERSION,
             run: folder.id.clone(),
             plan: String::new(),
@@ -534,7 +536,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
             task: None,
             params: BTreeMap::new(),
             stdin: None,
-        },
+        }),
         notices: Vec::new(),
         journal: Box::new(journal),
     };
