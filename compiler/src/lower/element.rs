@@ -33,7 +33,7 @@ pub(crate) struct Datum {
     pub span: Span,
     /// Its text: decoded for strings, as written for everything else.
     pub text: Text,
-    /// A count, a number of milliseconds or of bytes.
+    /// A count, a number of milliseconds or of bytes, a whole number as a literal; else 0.
     pub number: i64,
 }
 
@@ -194,6 +194,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
     };
     let diagnostic = match (value.kind, kind) {
         (ValueKind::Missing, _) => return None,
+        (ValueKind::Null, Kind::Scalar | Kind::Text | Kind::Template) => {
+            let help = "leave it out, or write `\"null\"` for the word";
+            wrong("`#null`", Some(help.into())).unsafe_fix("put it in quotes", span, "\"null\"")
+        }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
             return Some(Datum {
@@ -202,7 +206,7 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 number: i64::from(on),
             });
         }
-        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template) => {
+        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template | Kind::Expression) => {
             let quoted = format!("\"{on}\"");
             wrong(&format!("`#{on}`"), Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
         }
@@ -220,7 +224,11 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 None => wrong(&format!("`{}`", number.written()), None),
             }
         }
-        (ValueKind::Number(number), Kind::Scalar | Kind::Literal) => {
+        (ValueKind::Number(number), Kind::Literal) => {
+            let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
+            return Some(Datum { span, text: Text::plain(number.written(), span), number: whole.unwrap_or_default() });
+        }
+        (ValueKind::Number(number), Kind::Scalar) => {
             return Some(Datum { span, text: Text::plain(number.written(), span), number: 0 });
         }
         (ValueKind::Number(number), Kind::Duration) => {
@@ -242,9 +250,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
         }
         (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
     };
-    // A literal of KDL 1 has been reported, with what to write.
-    if !diagnostics.covers(span) {
-        diagnostics.push(diagnostic);
+    // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
+    match diagnostics.covers(span) {
+        true => diagnostics.amend(Code::V1Literal, span, diagnostic),
+        false => diagnostics.push(diagnostic),
     }
     None
 }
@@ -256,6 +265,10 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
     let value = text.as_str();
     let mut number = 0;
     let diagnostic = match kind {
+        Kind::Scalar if value.contains('\0') => Some(wrong(
+            format!("{place} holds a NUL"),
+            Some("no argument of a process can hold one: leave it out".into()),
+        )),
         Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
         Kind::Path | Kind::Glob => None,
@@ -448,7 +461,7 @@ fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'s
     }
 }
 
-fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
+pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
     Diagnostic::new(Code::Duplicate, format!("{what} stands twice"))
         .label(again, "again here")
         .label(first, "first here")
