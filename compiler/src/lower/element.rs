@@ -272,6 +272,11 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
         Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
         Kind::Path | Kind::Glob => None,
+        Kind::Name if value.len() > swarmc_plan::LONGEST_NAME => {
+            let beginning: String = value.chars().take(20).collect();
+            let longest = swarmc_plan::LONGEST_NAME;
+            Some(wrong(format!("the name `{beginning}…` is too long"), Some(format!("{longest} characters at most"))))
+        }
         Kind::Name if value::is_name(value) => None,
         Kind::Name => {
             let lower = value.to_lowercase().replace([' ', '.'], "-");
