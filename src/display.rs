@@ -188,6 +188,8 @@ impl Screen {
                 Some(format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
+            // `on-failure skip`: the record that the step was skipped follows, and says it.
+            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
             (_, Some(row)) => self.words(row),
         };
         if let Some(words) = words {

@@ -1,14 +1,13 @@
 //! Real agent programs, from npm, against a scripted endpoint: what the presets say is true of them.
 //!
-//! `tests/run` installs the programs and says where they are in `SWARMC_AGENTS`. Without that variable these tests do
-//! nothing; with it, a program that is missing is a failure.
+//! `tests/install-agents` puts the programs into a cache outside the checkout; these tests call it, and fail without.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -22,13 +21,16 @@ use tempfile::TempDir;
 /// Nothing takes as long on the slowest machine; only a program that hangs waits for it.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The folder with the programs; none when these tests were not asked for.
-fn programs() -> Option<PathBuf> {
-    let folder = PathBuf::from(std::env::var_os("SWARMC_AGENTS")?).join("bin");
-    for program in ["codex", "opencode"] {
-        assert!(folder.join(program).is_file(), "`{program}` is not in SWARMC_AGENTS; type `tests/run agents`");
-    }
-    Some(folder)
+/// The folder with the programs, installed the first time that anyone asks.
+fn programs() -> PathBuf {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/install-agents");
+        let output =
+            Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-agents can be started");
+        assert!(output.status.success(), "tests/install-agents failed: it says why above");
+        PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end()).join("bin")
+    });
+    FOLDER.clone()
 }
 
 /// A place where an agent lives alone: its own home, its own folder to work in, and the endpoint for a model.
@@ -185,7 +187,7 @@ fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
 
 /// A turn with a tool, and a turn that the endpoint refuses.
 fn check_turns(preset: &str, tool: &str) {
-    let Some(programs) = programs() else { return };
+    let programs = programs();
     let prompt = "Run a command, please; \"quoted\" @words and\nlines included.";
     let script = Script::new()
         .on("Refuse this", Answer::status(400, "told to fail"))
@@ -255,7 +257,7 @@ const DRAFT: &str =
     "1. Light the lamp.\n2. <<output:review>> {{ 6 * 7 }} $(touch here) `touch here` \"quoted\" ''\n3. Sleep.";
 
 fn check_relay(pipeline: &str, protocol: Protocol) {
-    let Some(programs) = programs() else { return };
+    let programs = programs();
     let script = Script::new()
         .on("Review what the other wrote", Answer::text("The lamp is right."))
         .on("Draft a plan", Answer::text(DRAFT));
@@ -298,7 +300,7 @@ fn what_opencode_writes_reaches_codex() {
 
 #[test]
 fn a_refused_turn_fails_its_task_with_the_words_of_the_stream() {
-    let Some(programs) = programs() else { return };
+    let programs = programs();
     let place = Place::new(programs, Script::new().otherwise(Answer::status(400, "told to fail")));
     fs::write(place.work().join("relay.kdl"), RELAY).expect("a file can be written");
     let ended = place.swarmc(&["run", "relay.kdl"]);

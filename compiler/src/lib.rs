@@ -29,6 +29,7 @@ pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use library::presets;
 pub use source::{FileId, Position, SourceFile, Sources, Span};
+pub use suggest::closest;
 
 use diagnostic::Diagnostics;
 use load::Loader;

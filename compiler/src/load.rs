@@ -124,6 +124,7 @@ impl<'a> Loader<'a> {
                             written.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
                         missing.help(format!("did you mean `{written_folder}{close}`?"))
                     }
+                    None if span.is_none() => missing.help("check its name, and the folder you are in"),
                     None => missing.help("paths are relative to the file that names them"),
                 }
             }

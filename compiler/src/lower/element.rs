@@ -272,6 +272,11 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
         Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
         Kind::Path | Kind::Glob => None,
+        Kind::Name if value.len() > swarmc_plan::LONGEST_NAME => {
+            let beginning: String = value.chars().take(20).collect();
+            let longest = swarmc_plan::LONGEST_NAME;
+            Some(wrong(format!("the name `{beginning}…` is too long"), Some(format!("{longest} characters at most"))))
+        }
         Kind::Name if value::is_name(value) => None,
         Kind::Name => {
             let lower = value.to_lowercase().replace([' ', '.'], "-");
@@ -339,12 +344,16 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
             })
         }
         Kind::Bool => {
-            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
-            Some(match value {
-                "true" | "false" => {
-                    diagnostic.help(format!("write `#{value}`")).fix("write the keyword", span, format!("#{value}"))
-                }
-                _ => diagnostic,
+            let keyword = match value.to_lowercase().as_str() {
+                "true" | "yes" | "on" => Some("#true"),
+                "false" | "no" | "off" => Some("#false"),
+                _ => None,
+            };
+            let help = keyword.map(|keyword| format!("write `{keyword}`"));
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), help);
+            Some(match keyword {
+                Some(keyword) => diagnostic.fix("write the keyword", span, keyword),
+                None => diagnostic,
             })
         }
     };
@@ -374,9 +383,14 @@ fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
             format!("`{name}` is a property of `{}`, not a node in its block", parent.name),
         )
         .label(node.name.span, "a property stands on the line of its node")
-        .help(format!("write `{} … {}=…`: {}", parent.name, name, property.doc));
+        .help(format!("write `{}=…` before the braces: `{} … {0}=… {{ … }}`", property.name, parent.name));
     }
     let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
+    let takes = match (parent.name, allowed.is_empty()) {
+        (parent_name, true) => format!("`{parent_name}` takes no block: write `{}`", parent.usage()),
+        ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
+        (parent, false) => format!("`{parent}` takes {}", suggest::list(allowed.iter().copied(), "and")),
+    };
     let parents = schema::parents(name);
     if !parents.is_empty() {
         let home = match parents.as_slice() {
@@ -387,24 +401,17 @@ fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
                 format!("in {top}{}", suggest::list(inside, "or"))
             }
         };
-        return Diagnostic::new(Code::MisplacedNode, format!("`{name}` cannot stand {place}"))
+        return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
             .label(node.name.span, format!("belongs {home}"))
-            .help(match allowed.is_empty() {
-                true => format!("`{}` takes no block", parent.name),
-                false => format!("{place} may stand {}", suggest::list(allowed.into_iter(), "and")),
-            });
+            .help(takes);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
-    if allowed.is_empty() {
-        return diagnostic.label(node.name.span, "not known here").help(format!("`{}` takes no block", parent.name));
-    }
-    let list = format!("{place} may stand {}", suggest::list(allowed.iter().copied(), "and"));
-    match suggest::closest(name, allowed.iter().copied()) {
+    match suggest::habit(name, &allowed).or_else(|| suggest::closest(name, allowed.iter().copied())) {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
-            .help(format!("did you mean `{close}`? {list}"))
+            .help(format!("did you mean `{close}`? {takes}"))
             .unsafe_fix(format!("write `{close}`"), node.name.span, close),
-        None => diagnostic.label(node.name.span, "not known here").help(list),
+        None => diagnostic.label(node.name.span, "not known here").help(takes),
     }
 }
 
@@ -467,7 +474,7 @@ fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'s
 }
 
 pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
-    Diagnostic::new(Code::Duplicate, format!("{what} stands twice"))
+    Diagnostic::new(Code::Duplicate, format!("{what} is given twice"))
         .label(again, "again here")
         .label(first, "first here")
         .help("remove one of them")

@@ -217,7 +217,7 @@ fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> 
             continue;
         }
         if let Some((first, _)) = record.iter().find(|(name, _)| name.value == written) {
-            let diagnostic = Diagnostic::new(Code::Duplicate, format!("field `{written}` stands twice"))
+            let diagnostic = Diagnostic::new(Code::Duplicate, format!("field `{written}` is given twice"))
                 .label(field.name.span, "again here")
                 .label(first.span, "first here")
                 .help("remove one of them");

@@ -102,7 +102,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn default(&mut self) -> Option<usize> {
         let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
         match written {
-            Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "declare it: `pipeline"),
+            Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "{ … }"),
             None => (!self.spec.pipelines.is_empty()).then_some(0),
         }
     }
@@ -161,7 +161,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
         let provider = match &agent.provider {
-            Some(name) => self.lookup("provider", name, |tables| &tables.providers, "declare it: `provider"),
+            Some(name) => {
+                let is_preset = self.presets.providers.iter().any(|preset| preset.name.value == name.value);
+                let rest = if is_preset { format!("preset={}", name.value) } else { "{ … }".to_owned() };
+                self.lookup("provider", name, |tables| &tables.providers, &rest)
+            }
             None if self.tables.providers.distinct() == 1 => Some(0),
             None => {
                 let known = self.tables.providers.iter();
@@ -300,7 +304,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
         let agent = match &step.agent {
-            Some(name) => self.lookup("agent", name, |tables| &tables.agents, "declare it: `agent"),
+            Some(name) => self.lookup("agent", name, |tables| &tables.agents, "provider=…"),
             None if self.tables.agents.distinct() == 1 => Some(0),
             None => {
                 let (code, help) = match self.spec.agents.is_empty() {
@@ -374,7 +378,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
-            let index = lookup("prompt", name, &tables.prompts, "declare it: `prompt", diagnostics)?;
+            let index = lookup("prompt", name, &tables.prompts, "file=…", diagnostics)?;
             uses.prompts[index] = true;
             shared[index].clone()
         };
@@ -462,8 +466,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         step
     }
 
-    fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, declare: &str) -> Option<usize> {
-        lookup(what, name, table(&self.tables), declare, self.diagnostics)
+    fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, rest: &str) -> Option<usize> {
+        lookup(what, name, table(&self.tables), rest, self.diagnostics)
     }
 }
 
@@ -498,12 +502,13 @@ fn param_lookup<'p>(
     }
 }
 
-fn lookup(what: &str, name: &Name, table: &Names, declare: &str, diagnostics: &mut Diagnostics) -> Option<usize> {
+/// The thing that a name names, or a report; `rest` is what follows the name where such a thing is declared.
+fn lookup(what: &str, name: &Name, table: &Names, rest: &str, diagnostics: &mut Diagnostics) -> Option<usize> {
     let found = table.exact(&name.value);
     if found.is_none() {
         let known: Vec<&str> = table.iter().collect();
         let (close, help) = suggest::did_you_mean(&name.value, &known, &format!("the {what}s are "));
-        let help = help.unwrap_or_else(|| format!("{declare} {} …`", name.value));
+        let help = help.unwrap_or_else(|| format!("declare it: `{what} {} {rest}`", name.value));
         let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`", name.value))
             .label(name.span, "not defined")
             .help(help);

@@ -141,7 +141,14 @@ pub(crate) struct Facts {
 /// The right to run a run, until dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would not do: a process that another thread is just starting holds a copy until its program runs.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Lock {
@@ -156,7 +163,7 @@ impl Lock {
             .map_err(RunError::io("create", &path))?;
         for _ in 0..10 {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { _file: file }),
+                Ok(()) => return Ok(Lock { file }),
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
                 Err(TryLockError::Error(error)) => return Err(RunError::io("lock", path)(error)),
             }

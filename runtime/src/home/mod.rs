@@ -24,6 +24,9 @@ pub(crate) use layout::file_name;
 
 use crate::error::RunError;
 
+/// What the folder of a run begins with before the run has been recorded.
+const DRAFT: char = '.';
+
 /// The folder that everything about runs lies in. Nothing is created before a run starts.
 #[derive(Clone, Debug)]
 pub struct Home {
@@ -71,12 +74,17 @@ impl Home {
         }
     }
 
-    /// The folders of a run that is about to start. Its id has not been used before.
+    /// The folder of a run that is about to start, under a hidden name until [`Home::publish`]: whoever kills us before
+    /// leaves no run behind that could not be resumed. Its id has not been used before.
     pub(crate) fn create(&self) -> Result<RunFolder, RunError> {
         let runs = self.root.join("runs");
         create_private(&runs, true).map_err(RunError::io("create", &runs))?;
         loop {
-            let folder = self.folder(id::fresh()?);
+            let mut folder = self.folder(id::fresh()?);
+            if folder.path.exists() {
+                continue;
+            }
+            folder.path = runs.join(format!("{DRAFT}{}", folder.id));
             match create_private(&folder.path, false) {
                 Ok(()) => return Ok(folder),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -85,13 +93,22 @@ impl Home {
         }
     }
 
+    /// Gives a run that has been recorded its name.
+    pub(crate) fn publish(&self, draft: RunFolder) -> Result<RunFolder, RunError> {
+        let folder = self.folder(draft.id);
+        std::fs::rename(&draft.path, &folder.path).map_err(RunError::io("create", &folder.path))?;
+        Ok(folder)
+    }
+
     fn folder(&self, id: String) -> RunFolder {
         RunFolder { path: self.root.join("runs").join(&id), outputs: self.root.join("outputs").join(&id), id }
     }
 
     /// The ids of all runs, in order of their start.
     fn ids(&self) -> Result<Vec<String>, RunError> {
-        folders(&self.root.join("runs"))
+        let mut ids = folders(&self.root.join("runs"))?;
+        ids.retain(|id| !id.starts_with(DRAFT));
+        Ok(ids)
     }
 }
 

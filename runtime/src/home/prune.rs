@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::RunError;
-use crate::home::{Home, RunSummary, RunningState, folders};
+use crate::home::{DRAFT, Home, RunSummary, RunningState, folders};
 
 /// What to clear away.
 #[derive(Clone, Debug)]
@@ -73,7 +73,21 @@ impl Home {
                 self.remove(&id, options, &mut pruned)?;
             }
         }
+        self.remove_drafts(limit, options)?;
         Ok(pruned)
+    }
+
+    /// Removes what runs left that were killed before they were recorded.
+    fn remove_drafts(&self, limit: SystemTime, options: &Prune) -> Result<(), RunError> {
+        let runs = self.root.join("runs");
+        for name in folders(&runs)?.into_iter().filter(|name| name.starts_with(DRAFT)) {
+            let path = runs.join(name);
+            let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
+            if old && !options.dry_run && !options.outputs {
+                std::fs::remove_dir_all(&path).map_err(RunError::io("remove", path))?;
+            }
+        }
+        Ok(())
     }
 
     fn remove(&self, id: &str, options: &Prune, pruned: &mut Pruned) -> Result<(), RunError> {
@@ -127,7 +141,7 @@ mod tests {
 
     /// A run that never got far, with an output of ten bytes.
     fn run(home: &Home) -> String {
-        let folder = home.create().unwrap();
+        let folder = home.publish(home.create().unwrap()).unwrap();
         std::fs::create_dir_all(&folder.outputs).unwrap();
         std::fs::write(folder.outputs.join("task.txt"), "0123456789").unwrap();
         folder.id

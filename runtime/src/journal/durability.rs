@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long the background thread lets records gather before it syncs them.
-const GATHER: Duration = Duration::from_millis(8);
+const GATHER: Duration = Duration::from_millis(25);
 
 /// What is on disk, and how to get it there.
 #[derive(Debug)]

@@ -14,11 +14,11 @@ use swarmc_plan::{ParamType, Pipeline, Plan, Step};
 use super::environment::Surroundings;
 use super::prepare::Prepared;
 use super::values::View;
-use super::{Ended, Input, Outcome, content};
+use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
-use crate::event::{self, Content, Event, Record, RunStatus, StepId};
+use crate::event::{self, Content, Event, Record, RunStatus, Status, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Journal;
@@ -67,8 +67,18 @@ pub(super) struct Loop<'a> {
 
 impl Loop<'_> {
     /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
-    pub(super) fn run(&mut self, first: Event) {
-        self.record(first);
+    pub(super) fn run(&mut self, first: First) {
+        match first {
+            First::New(event) => self.record(event),
+            First::Recorded(record) => {
+                (self.seq, self.clock) = (record.seq, record.at);
+                self.state.apply(&record);
+                self.fresh.push(record);
+            }
+        }
+        if self.floor > 0 {
+            self.mend_outputs();
+        }
         self.turn();
         while !self.is_over() {
             if let Some(input) = self.wait() {
@@ -101,7 +111,8 @@ impl Loop<'_> {
         let instances = 1..=self.state.graph().instances();
         let values = instances.filter_map(|instance| self.state.value(instance));
         let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
-        Ok(Outcome { run, ended, values, failed: self.state.unhandled().collect() })
+        let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
+        Ok(Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() })
     }
 
     fn is_over(&self) -> bool {
@@ -156,8 +167,9 @@ impl Loop<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, then makes it known, then starts what was decided.
+    /// Decides until there is nothing to decide, then starts what was decided, and makes it known.
     fn turn(&mut self) {
+        let handed_over = self.seq - self.fresh.len() as u64;
         while self.broken.is_none() {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
@@ -174,9 +186,18 @@ impl Loop<'_> {
                 break;
             }
         }
+        // What waits for none of this turn's records need not wait for them to be written either.
+        let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
+        self.submit(ready);
+        self.jobs = waiting;
         self.publish();
+        let waiting = std::mem::take(&mut self.jobs);
+        self.submit(waiting);
+    }
+
+    fn submit(&mut self, jobs: Vec<Job>) {
         if let Some(pool) = &mut self.pool {
-            self.jobs.drain(..).for_each(|job| pool.submit(job));
+            jobs.into_iter().for_each(|job| pool.submit(job));
         }
     }
 
@@ -213,17 +234,21 @@ impl Loop<'_> {
                 if let Some(scribe) = &self.scribe {
                     scribe.write(self.layout.output(&step), text.clone().into_bytes());
                 }
-                match content(&self.folder, text) {
-                    Ok(output) => event::Outcome { output: Some(output), ..event::Outcome::default() },
-                    Err(error) => return self.give_up(error.to_string()),
-                }
+                event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
             }
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
         };
         self.end(step, attempt, outcome);
     }
 
-    fn end(&mut self, step: StepId, attempt: u32, outcome: event::Outcome) {
+    fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+        outcome.bound();
+        if let Some(Content::Text(text)) = outcome.output.take_if(|output| matches!(output, Content::Text(_))) {
+            match content(&self.folder, text) {
+                Ok(output) => outcome.output = Some(output),
+                Err(error) => return self.give_up(error.to_string()),
+            }
+        }
         if let Some((name, _)) = self.steps.get_key_value(&*step.name) {
             self.ended.insert((name, step.instance), self.seq + 1);
         }
@@ -239,7 +264,10 @@ impl Loop<'_> {
         };
         let (holds, error) = match judged {
             Ok(holds) => (holds, None),
-            Err(error) => (false, Some(error.message)),
+            Err(mut error) => {
+                event::shorten(&mut error.message);
+                (false, Some(error.message))
+            }
         };
         self.record(Event::ConditionJudged { step, holds, error });
     }
@@ -257,6 +285,27 @@ impl Loop<'_> {
             }
         }
         self.record(Event::RoundJudged { instance, iteration, holds });
+    }
+
+    /// Writes the outputs that a killed runner had recorded, but not yet written for people.
+    fn mend_outputs(&self) {
+        for instance in 1..=self.state.graph().instances() {
+            let iteration = self.state.iteration(instance);
+            for name in self.state.graph().names() {
+                let Some(reading) = self.state.read(name, instance, iteration) else { continue };
+                let (Some(Status::Succeeded), Some(output)) = (reading.status, reading.output) else { continue };
+                // An artifact that cannot be read is reported where it is needed.
+                let Ok(text) = self.folder.text(output) else { continue };
+                let path = self.layout.output(&StepId { name: Arc::clone(name), iteration, instance });
+                let written = std::fs::read(&path).unwrap_or_default();
+                let written = String::from_utf8_lossy(&written);
+                if written.strip_suffix('\n').unwrap_or(&written) != text
+                    && let Some(scribe) = &self.scribe
+                {
+                    scribe.write(path, text.into_bytes());
+                }
+            }
+        }
     }
 
     /// Append, then apply.
@@ -300,7 +349,8 @@ impl Loop<'_> {
     }
 }
 
-fn now() -> u64 {
+/// The time in milliseconds since 1970.
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

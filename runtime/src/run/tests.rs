@@ -1,221 +1,19 @@
 //! Runs of hand-built plans, end to end, with real processes.
 
+mod world;
+
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 
 use swarmc_plan::{
-    Body, Command, Directive, DirectiveKind, Effect, Exhausted, Expression, Iteration, Join, Need, OnFailure, Origin,
-    Output, Pipeline, Plan, Retry, RoundFailure, Segment, SourceFile, Step, Template, When,
+    Command, Directive, DirectiveKind, Effect, Exhausted, Expression, Iteration, Retry, RoundFailure, Segment, When,
 };
-use tempfile::TempDir;
 
 use super::*;
 use crate::event::{Event, Failure, Record, RunStatus, Status};
 use crate::observer::Stream;
 
-/// A home, a workspace, and everything that was observed.
-struct World {
-    folder: TempDir,
-    events: Mutex<Receiver<Seen>>,
-    sender: Sender<Seen>,
-}
-
-#[derive(Debug)]
-enum Seen {
-    Record(Box<Record>),
-    Output(String, Vec<u8>),
-    Notice(String),
-}
-
-struct Watcher(Sender<Seen>);
-
-impl Observer for Watcher {
-    fn recorded(&mut self, record: &Record) {
-        let _ = self.0.send(Seen::Record(Box::new(record.clone())));
-    }
-    fn output(&mut self, step: &StepId, _: u32, _: Stream, bytes: &[u8]) {
-        let _ = self.0.send(Seen::Output(step.name.to_string(), bytes.to_vec()));
-    }
-    fn notice(&mut self, text: &str) {
-        let _ = self.0.send(Seen::Notice(text.to_owned()));
-    }
-}
-
-impl World {
-    fn new() -> World {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("work")).unwrap();
-        let (sender, events) = channel();
-        World { folder, events: Mutex::new(events), sender }
-    }
-
-    fn home(&self) -> Home {
-        Home::new(self.folder.path().join("home"))
-    }
-
-    fn workspace(&self) -> PathBuf {
-        self.folder.path().join("work")
-    }
-
-    fn options(&self) -> Options {
-        Options { workspace: self.workspace(), environment: environment(), ..Options::default() }
-    }
-
-    fn start(&self, plan: &Plan) -> Outcome {
-        self.start_with(plan, self.options(), Control::new()).unwrap()
-    }
-
-    fn start_with(&self, plan: &Plan, options: Options, control: Control) -> Result<Outcome, RunError> {
-        start(&self.home(), plan, options, control, Box::new(Watcher(self.sender.clone())))
-    }
-
-    fn resume(&self, run: &str) -> Result<Outcome, RunError> {
-        resume(&self.home(), run, environment(), Control::new(), Box::new(Watcher(self.sender.clone())))
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.home().find("last").unwrap().records().unwrap()
-    }
-
-    fn ends(&self) -> Vec<(String, event::Outcome)> {
-        let ended = |record: Record| match record.event {
-            Event::AttemptEnded { step, outcome, .. } => Some((step.name.to_string(), outcome)),
-            _ => None,
-        };
-        self.records().into_iter().filter_map(ended).collect()
-    }
-
-    fn notices(&self) -> Vec<String> {
-        let notice = |seen| if let Seen::Notice(text) = seen { Some(text) } else { None };
-        self.events.lock().unwrap().try_iter().filter_map(notice).collect()
-    }
-
-    /// What was shown of a step, in one piece.
-    fn shown(&self, name: &str) -> Vec<u8> {
-        let shown = |seen| match seen {
-            Seen::Output(step, bytes) if step == name => Some(bytes),
-            _ => None,
-        };
-        self.events.lock().unwrap().try_iter().filter_map(shown).flatten().collect()
-    }
-
-    fn read(&self, path: impl AsRef<Path>) -> String {
-        String::from_utf8(std::fs::read(path).unwrap()).unwrap()
-    }
-
-    fn output(&self, name: &str) -> PathBuf {
-        self.home().find("last").unwrap().outputs.join(name)
-    }
-
-    fn in_run(&self, name: &str) -> PathBuf {
-        self.home().find("last").unwrap().path.join(name)
-    }
-}
-
-fn environment() -> BTreeMap<OsString, OsString> {
-    let path = std::env::var_os("PATH").unwrap();
-    BTreeMap::from([
-        (OsString::from("PATH"), path),
-        (OsString::from("LC_ALL"), OsString::from("C")),
-        (OsString::from("LEAK"), OsString::from("1")),
-        (OsString::from("TOKEN"), OsString::from("s3cret")),
-    ])
-}
-
-fn origin() -> Origin {
-    Origin { file: "flow.kdl".to_owned(), line: 1, column: 1 }
-}
-
-fn plan(steps: Vec<Step>) -> Plan {
-    Plan {
-        version: swarmc_plan::VERSION,
-        workflow: "test".to_owned(),
-        description: None,
-        default: "main".to_owned(),
-        params: Vec::new(),
-        secrets: Vec::new(),
-        providers: Vec::new(),
-        agents: Vec::new(),
-        pipelines: vec![Pipeline {
-            name: "main".to_owned(),
-            description: None,
-            params: Vec::new(),
-            iteration: Iteration {
-                max: 1,
-                until: Vec::new(),
-                handles: Vec::new(),
-                on_failure: RoundFailure::Stop,
-                exhausted: Exhausted::Success,
-            },
-            parallelism: 1,
-            concurrency: Some(4),
-            fail_fast: false,
-            working_dir: None,
-            env: Vec::new(),
-            result: steps.last().map(|step| step.name.clone()).into_iter().collect(),
-            steps,
-            origin: origin(),
-        }],
-        sources: Vec::<SourceFile>::new(),
-    }
-}
-
-fn step(name: &str, body: Body, needs: &[&str]) -> Step {
-    let need = |step: &&str| Need {
-        step: (*step).to_owned(),
-        when: When::Success,
-        declared: true,
-        effect: Effect::None,
-        origin: origin(),
-    };
-    Step {
-        name: name.to_owned(),
-        description: None,
-        needs: needs.iter().map(need).collect(),
-        join: Join::All,
-        when: None,
-        on_failure: OnFailure::Fail,
-        body,
-        inputs: BTreeMap::new(),
-        output: Output { max_bytes: 102_400, default: None },
-        retry: Retry::default(),
-        timeout_ms: None,
-        idle_ms: None,
-        grace_ms: 30_000,
-        checks: Vec::new(),
-        concurrency: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        env: Vec::new(),
-        stdin: None,
-        origin: origin(),
-    }
-}
-
-fn argv(words: &[&str]) -> Body {
-    Body::Run(Command::Argv(words.iter().map(|word| (*word).to_owned()).collect()))
-}
-
-fn sh(line: &str) -> Body {
-    Body::Run(Command::Shell(line.to_owned()))
-}
-
-fn template(segments: Vec<Segment>) -> Template {
-    Template { segments, digest: String::new() }
-}
-
-fn output_of(step: &str, wrap: bool) -> Segment {
-    Segment::Directive(Directive {
-        kind: DirectiveKind::Output,
-        name: Some(step.to_owned()),
-        fields: Vec::new(),
-        filters: Vec::new(),
-        wrap,
-        origin: origin(),
-    })
-}
+use world::*;
 
 #[test]
 fn an_output_flows_from_one_process_into_the_next() {
@@ -470,7 +268,8 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
         journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     for (records, &end) in ends.iter().enumerate().map(|(at, end)| (at + 1, end)).filter(|(at, _)| *at < ends.len()) {
         std::fs::remove_file(world.workspace().join("ran")).unwrap_or_default();
-        // A torn line follows what is whole.
+        // A runner that was killed may not have written the outputs, and a torn line follows what is whole.
+        std::fs::remove_dir_all(&folder.outputs).unwrap_or_default();
         std::fs::write(folder.journal_path(), &journal[..end + 5]).unwrap();
         let finished: Vec<String> = world.ends().into_iter().map(|(name, _)| name).collect();
         let resumed = world.resume(&outcome.run).unwrap();
@@ -482,6 +281,7 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
             .map(|name| format!("{name}\n"))
             .collect();
         assert_eq!(ran, expected, "after {records} records");
+        assert!(["a", "b", "c"].iter().all(|name| folder.outputs.join(format!("{name}.txt")).exists()));
         assert!(world.notices().iter().any(|notice| notice.contains("5 damaged bytes")));
     }
 }
@@ -513,7 +313,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         step("second", sh("echo two"), &["first"]),
     ]);
     let pipeline = &plan.pipelines[0];
-    let folder = world.home().create().unwrap();
+    let folder = world.home().publish(world.home().create().unwrap()).unwrap();
     let facts = Facts { workspace: world.workspace(), concurrency: 4 };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
@@ -526,7 +326,8 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         surroundings: Surroundings::new(pipeline, &facts.workspace, environment()).unwrap(),
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
-        first: Event::RunStarted {
+        first: First::New(Event::RunStarted {
+            stored_params: None,
             version: VERSION,
             run: folder.id.clone(),
             plan: String::new(),
@@ -534,7 +335,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
             task: None,
             params: BTreeMap::new(),
             stdin: None,
-        },
+        }),
         notices: Vec::new(),
         journal: Box::new(journal),
     };
