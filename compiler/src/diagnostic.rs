@@ -23,7 +23,7 @@ pub struct Diagnostic {
     /// Edits that would mend it.
     pub fix: Option<Fix>,
     /// The step that it is about, where that stands elsewhere: a suppression there holds for its prompt files too.
-    pub(crate) home: Option<Span>,
+    pub home: Option<Span>,
 }
 
 /// A place with what it is.

@@ -63,15 +63,17 @@ pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition
     Condition { text: text.clone(), expression }
 }
 
+/// Looks a parameter up and marks it as used, or gives those that there are. The second argument says whether the name
+/// must be spelt as it is declared.
+pub(super) type Lookup<'s> = dyn FnMut(&str, bool) -> Result<(), Vec<String>> + 's;
+
 /// What may be read in a place.
 pub(super) struct Scope<'s> {
     /// The pipeline's name, and its steps; none where no step can be read.
     pub(super) steps: Option<(&'s str, &'s Names)>,
     /// The ports of the step: what they are called, and the step behind them where it is known.
     pub(super) ports: &'s [(String, Option<usize>)],
-    /// Looks a parameter up and marks it as used.
-    /// The second argument says whether the name must be spelt as it is declared.
-    pub(super) param: &'s mut dyn FnMut(&str, bool) -> Result<(), Vec<String>>,
+    pub(super) param: &'s mut Lookup<'s>,
     /// What the place is, for messages: "an `env` of a provider".
     pub(super) place: &'s str,
 }
