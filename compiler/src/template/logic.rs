@@ -12,7 +12,7 @@ use minijinja::machinery::ast::{self, BinOpKind, CallArg, CallType, Expr, Stmt};
 
 use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
-use super::names::{FILTERS, FUNCTIONS, LOOP, TESTS, roots};
+use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
 use super::region::template_error;
 use super::{Directive, MAX_PROBLEMS, Problem, Read, Root};
 use crate::suggest::{closest, list};
@@ -473,6 +473,9 @@ impl<'a> Walk<'a, '_, '_> {
         if !FILTERS.contains(&filter.name) {
             let place = self.filter_place(filter);
             self.unknown("filter", filter.name, place, FILTERS);
+        } else if filter.args.len() < names::filter_needs(filter.name) {
+            let place = self.filter_place(filter);
+            self.too_few("filter", filter.name, place, names::filter_needs(filter.name));
         }
         self.arguments(&filter.args, facts);
     }
@@ -483,12 +486,22 @@ impl<'a> Walk<'a, '_, '_> {
         span.start..(span.start + filter.name.len()).min(span.end)
     }
 
+    fn too_few(&mut self, what: &str, name: &str, range: Range<usize>, needs: usize) {
+        let (many, example) = if needs == 1 { ("an argument", "…") } else { ("two arguments", "…, …") };
+        self.problems.push(
+            template_error(range, format!("{what} `{name}` needs {many}"), "missing")
+                .help(format!("write `{name}({example})`")),
+        );
+    }
+
     fn test(&mut self, test: &'a ast::Spanned<ast::Test<'a>>, facts: &Facts) {
         let presence = matches!(test.name, "defined" | "undefined");
         self.operand(&test.expr, facts, if presence { Missing::Harmless } else { Missing::Harms });
         if !TESTS.contains(&test.name) {
             let span = range(test.span());
             self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), TESTS);
+        } else if test.args.len() < names::test_needs(test.name) {
+            self.too_few("test", test.name, range(test.span()), names::test_needs(test.name));
         }
         self.arguments(&test.args, facts);
     }

@@ -115,6 +115,24 @@ pub(super) const TESTS: &[&str] = &[
     "upper",
 ];
 
+/// How many arguments a filter needs at least; a name or a text that stands for one counts.
+pub(super) fn filter_needs(name: &str) -> usize {
+    match name {
+        "replace" => 2,
+        "attr" | "batch" | "groupby" | "rejectattr" | "selectattr" | "slice" => 1,
+        _ => 0,
+    }
+}
+
+/// How many arguments a test needs at least.
+pub(super) fn test_needs(name: &str) -> usize {
+    match name {
+        "divisibleby" | "endingwith" | "eq" | "equalto" | "ge" | "greaterthan" | "gt" | "in" | "le" | "lessthan"
+        | "lt" | "ne" | "sameas" | "startingwith" => 1,
+        _ => 0,
+    }
+}
+
 /// The functions of expressions.
 pub(super) const FUNCTIONS: [&str; 4] = ["debug", "dict", "namespace", "range"];
 

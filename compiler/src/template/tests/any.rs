@@ -93,6 +93,25 @@ fn the_lists_are_what_minijinja_has() {
     assert_eq!(globals, names::FUNCTIONS);
 }
 
+#[test]
+fn arguments_are_needed_where_minijinja_needs_them() {
+    let environment = minijinja::Environment::new();
+    let lacks = |source: &str| {
+        let result = environment.compile_expression(source).and_then(|compiled| compiled.eval(()));
+        result.is_err_and(|error| error.kind() == minijinja::ErrorKind::MissingArgument)
+    };
+    let check = |what: &str, name: &str, needs: usize| {
+        for given in 0..=2 {
+            let arguments = vec!["1"; given].join(", ");
+            let source =
+                format!("[1] {what} {name}{}", if given == 0 { String::new() } else { format!("({arguments})") });
+            assert_eq!(lacks(&source), given < needs, "{source}");
+        }
+    };
+    names::FILTERS.iter().for_each(|name| check("|", name, names::filter_needs(name)));
+    names::TESTS.iter().for_each(|name| check("is", name, names::test_needs(name)));
+}
+
 fn piece() -> impl Strategy<Value = String> {
     let words = [
         "<<",
