@@ -170,3 +170,12 @@ fn a_run_that_fails_without_a_failed_step_says_why() {
     let place = Place::new("pipeline p {\n    stop bad status=failure { message \"no\" }\n}\n");
     place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["a `stop` with status=failure ended it"]);
 }
+
+#[test]
+fn an_agent_reads_the_data_of_its_task_behind_the_prompt() {
+    let place = Place::new(
+        "provider c { exec cat; prompt stdin }\nagent a provider=c\n\
+         pipeline p {\n    task t { prompt \"judge this:\"; stdin \"the data\" }\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["t │ judge this:\nt │ \nt │ the data\n"], &[]);
+}
