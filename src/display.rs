@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarmc_plan::Pipeline;
-use swarmc_runtime::{Event, Observer, Record, SkipReason, Status, StepId};
+use swarmc_runtime::{Event, Observer, Record, Status, StepId};
 
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
@@ -187,10 +187,9 @@ impl Screen {
                 let settled = counts.succeeded + counts.failed + counts.skipped;
                 Some(format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total))
             }
-            // That the step is skipped was said when its last attempt failed.
-            (Event::RoundJudged { .. } | Event::StepSkipped { reason: SkipReason::OnFailure, .. }, _) | (_, None) => {
-                None
-            }
+            (Event::RoundJudged { .. }, _) | (_, None) => None,
+            // `on-failure skip`: the record that the step was skipped follows, and says it.
+            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
             (_, Some(row)) => self.words(row),
         };
         if let Some(words) = words {

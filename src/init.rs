@@ -16,6 +16,9 @@ const FILES: [(&str, &str); 2] = [
 ];
 
 pub(crate) fn exec(args: &Init) -> miette::Result<Exit> {
+    if args.dir.exists() && !args.dir.is_dir() {
+        return Err(miette!("`{}` is a file, not a folder", args.dir.display()));
+    }
     let taken: Vec<String> = FILES
         .iter()
         .map(|(name, _)| path(name, &args.dir))

@@ -46,20 +46,13 @@ pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result
 /// Did you mean one of these, or else what there is.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
-    let close = names
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(&wrong.to_lowercase(), &name.to_lowercase()), name))
-        .filter(|(distance, name)| {
-            let longer = name.len().max(wrong.len());
-            *distance < longer && *distance <= (longer / 3).max(1)
-        })
-        .min();
-    match close {
-        Some((_, name)) => format!("did you mean `{name}`?"),
-        None if names.is_empty() => "there are none".to_owned(),
-        None => {
+    match (swarmc_compiler::closest(wrong, names.iter().copied()), names.as_slice()) {
+        (Some(name), _) => format!("did you mean `{name}`?"),
+        (None, []) => "there are none".to_owned(),
+        (None, [only]) => format!("the only one is `{only}`"),
+        (None, names) => {
             let quoted: Vec<String> = names.iter().take(20).map(|name| format!("`{name}`")).collect();
-            format!("there is {}{}", quoted.join(", "), if names.len() > 20 { " and more" } else { "" })
+            format!("there are {}{}", quoted.join(", "), if names.len() > 20 { " and more" } else { "" })
         }
     }
 }
@@ -95,10 +88,9 @@ mod tests {
     fn close_names_are_offered_and_else_all() {
         let names = || ["draft", "review"].into_iter();
         assert_eq!(did_you_mean("drafd", names()), "did you mean `draft`?");
-        assert_eq!(did_you_mean("tt", ["t"].into_iter()), "did you mean `t`?");
-        assert_eq!(did_you_mean("x", ["t"].into_iter()), "there is `t`");
+        assert_eq!(did_you_mean("x", ["t"].into_iter()), "the only one is `t`");
         assert_eq!(did_you_mean("Review", names()), "did you mean `review`?");
-        assert_eq!(did_you_mean("zzz", names()), "there is `draft`, `review`");
+        assert_eq!(did_you_mean("zzz", names()), "there are `draft`, `review`");
         assert_eq!(did_you_mean("zzz", std::iter::empty()), "there are none");
     }
 }

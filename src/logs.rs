@@ -59,7 +59,11 @@ fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>
         Err(error) if args.task.is_none() => {
             let last = home.find("last").into_diagnostic()?;
             let known = Past::read(&last)?.pipeline().steps.iter().any(|step| step.name == *word);
-            if known { Ok((last, Some(word.clone()))) } else { Err(error).into_diagnostic() }
+            if known {
+                return Ok((last, Some(word.clone())));
+            }
+            let help = format!("the last run, `{}`, has no task of that name either", last.id);
+            Err(miette!(help = help, "{error}"))
         }
         Err(error) => Err(error).into_diagnostic(),
     }

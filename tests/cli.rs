@@ -130,7 +130,7 @@ fn problems_go_to_stdout_in_every_format() {
 #[test]
 fn what_is_no_spec_is_told_and_never_waited_for() {
     let place = Place::new("\u{feff}task");
-    place.swarmc(&["check", "none.kdl"]).expect(1, &["none.kdl"], &[]);
+    place.swarmc(&["check", "none.kdl"]).expect(1, &["none.kdl", "check its name"], &[]);
     place.swarmc(&["check", "."]).expect(1, &["error"], &[]);
     fs::write(place.work().join("flow.kdl"), b"\xFF\xFEt\0a\0s\0k\0").expect("a file can be written");
     place.swarmc(&["check", "flow.kdl"]).expect(1, &["UTF-16"], &[]);
@@ -187,7 +187,7 @@ fn parameters_and_secrets_are_checked_before_anything_starts() {
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["parameter `count` is missing: add `--param count=NUMBER`"]);
     place.swarmc(&["run", "flow.kdl", "--param", "cuont=1"]).expect(2, &[], &["did you mean `count`?"]);
     place.swarmc(&["run", "flow.kdl", "--param", "count=x"]).expect(2, &[], &["takes a whole number"]);
-    place.swarmc(&["run", "flow.kdl", "--task", "tt"]).expect(2, &[], &["did you mean `t`?"]);
+    place.swarmc(&["run", "flow.kdl", "--task", "tt"]).expect(2, &[], &["the only one is `t`"]);
     place.swarmc(&["run", "flow.kdl", "--pipeline", "q"]).expect(2, &[], &["no pipeline `q`"]);
     assert_eq!(place.runs(), 0);
     place.write("params.json", r#"{ "count": 3 }"#);
@@ -280,12 +280,21 @@ fn a_finished_run_can_be_read_and_cleared_away() {
     let inspected: Value = serde_json::from_str(&inspected.out).expect("JSON");
     assert_eq!((&inspected["version"], &inspected["steps"][1]["step"]), (&1.into(), &"second".into()));
     assert!(Path::new(inspected["steps"][0]["paths"]["stdout"].as_str().expect("a path")).exists());
+    place.swarmc(&["logs", "thrid"]).expect(2, &[], &["no run `thrid`", "has no task of that name"]);
     place.swarmc(&["prune"]).expect(0, &["deleted 0 runs"], &[]);
     place.swarmc(&["prune", "last", "--dry-run"]).expect(0, &["would delete 1 run"], &[]);
     place.swarmc(&["prune", "--outputs", "--older-than", "0s"]).expect(0, &["outputs of 1 run"], &[]);
     assert_eq!(place.runs(), 1);
     place.swarmc(&["prune", "--older-than", "0s"]).expect(0, &["deleted 1 run"], &[]);
     assert_eq!(place.runs(), 0);
+}
+
+#[test]
+fn a_failure_that_counts_as_skipped_is_said_and_counted_once() {
+    let place = Place::new("pipeline main { task lint { run \"exit 1\"; on-failure skip }; task build { run echo } }");
+    let run = place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["- lint: skipped: exit 1"]);
+    assert_eq!(run.err.matches("- lint: skipped").count(), 1, "{run:#?}");
+    place.swarmc(&["ps", "--all"]).expect(0, &["2/2"], &[]);
 }
 
 #[test]
@@ -331,6 +340,8 @@ fn a_plan_is_shown_written_and_run() {
 
 #[test]
 fn what_init_writes_runs_and_is_never_overwritten() {
+    let full = Place::new("");
+    full.swarmc(&["init", "flow.kdl"]).expect(2, &[], &["`flow.kdl` is a file, not a folder"]);
     let place = Place::new("");
     place.swarmc(&["init", "hello"]).expect(0, &["swarmc run hello/workflow.kdl"], &[]);
     place.swarmc(&["check", "hello/workflow.kdl"]).expect(0, &["no problems"], &[]);

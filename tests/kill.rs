@@ -113,7 +113,9 @@ impl Place {
     /// The folder of the only run, once it has a journal.
     fn run(&self) -> Option<PathBuf> {
         let runs = fs::read_dir(self.folder.path().join("home/runs")).ok()?;
-        let run = runs.filter_map(|entry| Some(entry.ok()?.path())).next()?;
+        // A run that has not begun has no name yet.
+        let has_name = |run: &PathBuf| run.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
+        let run = runs.filter_map(|entry| Some(entry.ok()?.path())).find(has_name)?;
         run.join("journal.jsonl").exists().then_some(run)
     }
 

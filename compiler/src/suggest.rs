@@ -1,23 +1,54 @@
 //! Words for messages: "did you mean", and lists of what is allowed.
 
 /// The candidate closest to `name`, if any is close enough to be a slip of the finger.
-pub(crate) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
     let allowed = match length {
         0 => return None,
-        1..=3 => 1,
-        4..=7 => 2,
+        1..=4 => 1,
+        5..=7 => 2,
         _ => 3,
     };
     let plain = plain(name);
-    candidates
-        .into_iter()
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let slip = candidates
+        .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate)), candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
-        .min()
-        .map(|(_, candidate)| candidate)
+        .min();
+    match slip {
+        Some((_, candidate)) => Some(candidate),
+        None => longer_or_shorter(&plain, &candidates),
+    }
+}
+
+/// The only candidate that goes on where `name` ends, or the other way round: `desc`, `integer`.
+fn longer_or_shorter<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    const SHORTEST: usize = 3;
+    let mut found = candidates.iter().filter(|candidate| {
+        name.len().min(candidate.len()) >= SHORTEST && (candidate.starts_with(name) || name.starts_with(**candidate))
+    });
+    match (found.next(), found.next()) {
+        (Some(only), None) => Some(only),
+        _ => None,
+    }
+}
+
+/// What other tools call a node, and what it is called here.
+const HABITS: [(&str, &[&str]); 4] = [
+    ("depends-on", &["needs", "after", "requires", "dependencies", "depends", "wait-for"]),
+    ("run", &["command", "cmd", "exec", "shell", "script", "sh", "bash"]),
+    ("task", &["step", "steps", "tasks", "job", "jobs", "stage", "stages", "node"]),
+    ("env", &["environment", "variables", "vars"]),
+];
+
+/// The candidate that another tool calls `name`.
+pub(crate) fn habit(name: &str, candidates: &[&'static str]) -> Option<&'static str> {
+    let plain = plain(name);
+    let (here, _) = HABITS.into_iter().find(|(_, elsewhere)| elsewhere.contains(&plain.as_str()))?;
+    candidates.contains(&here).then_some(here)
 }
 
 /// "did you mean `x`?", or the list of what there is.
@@ -29,6 +60,7 @@ pub(crate) fn did_you_mean<'a>(
     match closest(name, candidates.iter().copied()) {
         Some(close) => (Some(close), Some(format!("did you mean `{close}`?"))),
         None if candidates.is_empty() => (None, None),
+        None if candidates.len() == 1 => (None, Some(format!("the only one is `{}`", candidates[0]))),
         None => (None, Some(format!("{otherwise}{}", list(candidates.iter().copied(), "and")))),
     }
 }
@@ -65,6 +97,17 @@ mod tests {
         assert_eq!(closest("Coder", names), Some("coder"));
         assert_eq!(closest("deploy", names), None);
         assert_eq!(closest("zz", names), None);
+        assert_eq!(closest("loop", ["stop"]), None);
+        assert_eq!(closest("integer", ["int", "string"]), Some("int"));
+        assert_eq!(closest("desc", ["description", "depends-on"]), Some("description"));
+    }
+
+    #[test]
+    fn words_of_other_tools_are_known() {
+        assert_eq!(habit("needs", &["reads", "depends-on"]), Some("depends-on"));
+        assert_eq!(habit("needs", &["reads"]), None);
+        assert_eq!(habit("Wait_For", &["depends-on"]), Some("depends-on"));
+        assert_eq!(habit("prompt", &["prompt"]), None);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Datum {
     pub span: Span,
     /// Its text: decoded for strings, as written for everything else.
     pub text: Text,
-    /// A count, a number of milliseconds or of bytes.
+    /// A count, a number of milliseconds or of bytes, a whole number as a literal; else 0.
     pub number: i64,
 }
 
@@ -194,6 +194,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
     };
     let diagnostic = match (value.kind, kind) {
         (ValueKind::Missing, _) => return None,
+        (ValueKind::Null, Kind::Scalar | Kind::Text | Kind::Template) => {
+            let help = "leave it out, or write `\"null\"` for the word";
+            wrong("`#null`", Some(help.into())).unsafe_fix("put it in quotes", span, "\"null\"")
+        }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
             return Some(Datum {
@@ -202,7 +206,7 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 number: i64::from(on),
             });
         }
-        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template) => {
+        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template | Kind::Expression) => {
             let quoted = format!("\"{on}\"");
             wrong(&format!("`#{on}`"), Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
         }
@@ -220,7 +224,11 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 None => wrong(&format!("`{}`", number.written()), None),
             }
         }
-        (ValueKind::Number(number), Kind::Scalar | Kind::Literal) => {
+        (ValueKind::Number(number), Kind::Literal) => {
+            let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
+            return Some(Datum { span, text: Text::plain(number.written(), span), number: whole.unwrap_or_default() });
+        }
+        (ValueKind::Number(number), Kind::Scalar) => {
             return Some(Datum { span, text: Text::plain(number.written(), span), number: 0 });
         }
         (ValueKind::Number(number), Kind::Duration) => {
@@ -242,9 +250,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
         }
         (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
     };
-    // A literal of KDL 1 has been reported, with what to write.
-    if !diagnostics.covers(span) {
-        diagnostics.push(diagnostic);
+    // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
+    match diagnostics.covers(span) {
+        true => diagnostics.amend(Code::V1Literal, span, diagnostic),
+        false => diagnostics.push(diagnostic),
     }
     None
 }
@@ -256,6 +265,10 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
     let value = text.as_str();
     let mut number = 0;
     let diagnostic = match kind {
+        Kind::Scalar if value.contains('\0') => Some(wrong(
+            format!("{place} holds a NUL"),
+            Some("no argument of a process can hold one: leave it out".into()),
+        )),
         Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
         Kind::Path | Kind::Glob => None,
@@ -331,12 +344,16 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
             })
         }
         Kind::Bool => {
-            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
-            Some(match value {
-                "true" | "false" => {
-                    diagnostic.help(format!("write `#{value}`")).fix("write the keyword", span, format!("#{value}"))
-                }
-                _ => diagnostic,
+            let keyword = match value.to_lowercase().as_str() {
+                "true" | "yes" | "on" => Some("#true"),
+                "false" | "no" | "off" => Some("#false"),
+                _ => None,
+            };
+            let help = keyword.map(|keyword| format!("write `{keyword}`"));
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), help);
+            Some(match keyword {
+                Some(keyword) => diagnostic.fix("write the keyword", span, keyword),
+                None => diagnostic,
             })
         }
     };
@@ -361,9 +378,14 @@ fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
             format!("`{name}` is a property of `{}`, not a node in its block", parent.name),
         )
         .label(node.name.span, "a property stands on the line of its node")
-        .help(format!("write `{} … {}=…`: {}", parent.name, name, property.doc));
+        .help(format!("write `{}=…` before the braces: `{} … {0}=… {{ … }}`", property.name, parent.name));
     }
     let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
+    let takes = match (parent.name, allowed.is_empty()) {
+        (parent_name, true) => format!("`{parent_name}` takes no block: write `{}`", parent.usage()),
+        ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
+        (parent, false) => format!("`{parent}` takes {}", suggest::list(allowed.iter().copied(), "and")),
+    };
     let parents = schema::parents(name);
     if !parents.is_empty() {
         let home = match parents.as_slice() {
@@ -374,24 +396,17 @@ fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
                 format!("in {top}{}", suggest::list(inside, "or"))
             }
         };
-        return Diagnostic::new(Code::MisplacedNode, format!("`{name}` cannot stand {place}"))
+        return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
             .label(node.name.span, format!("belongs {home}"))
-            .help(match allowed.is_empty() {
-                true => format!("`{}` takes no block", parent.name),
-                false => format!("{place} may stand {}", suggest::list(allowed.into_iter(), "and")),
-            });
+            .help(takes);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
-    if allowed.is_empty() {
-        return diagnostic.label(node.name.span, "not known here").help(format!("`{}` takes no block", parent.name));
-    }
-    let list = format!("{place} may stand {}", suggest::list(allowed.iter().copied(), "and"));
-    match suggest::closest(name, allowed.iter().copied()) {
+    match suggest::habit(name, &allowed).or_else(|| suggest::closest(name, allowed.iter().copied())) {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
-            .help(format!("did you mean `{close}`? {list}"))
+            .help(format!("did you mean `{close}`? {takes}"))
             .unsafe_fix(format!("write `{close}`"), node.name.span, close),
-        None => diagnostic.label(node.name.span, "not known here").help(list),
+        None => diagnostic.label(node.name.span, "not known here").help(takes),
     }
 }
 
@@ -453,8 +468,8 @@ fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'s
     }
 }
 
-fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
-    Diagnostic::new(Code::Duplicate, format!("{what} stands twice"))
+pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::Duplicate, format!("{what} is given twice"))
         .label(again, "again here")
         .label(first, "first here")
         .help("remove one of them")

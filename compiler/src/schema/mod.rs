@@ -187,12 +187,17 @@ impl Node {
         for argument in self.arguments {
             usage += &if argument.required { format!(" {}", argument.name) } else { format!(" [{}]", argument.name) };
         }
-        if let Some(rest) = self.rest {
-            usage += &format!(" {}…", rest.name);
+        match (self.rest, self.arguments.last()) {
+            (Some(rest), Some(last)) if rest.name == last.name => usage.push('…'),
+            (Some(rest), _) => usage += &format!(" {}…", rest.name),
+            (None, _) => {}
         }
         for property in self.properties {
             let name = property.name;
             usage += &if property.required { format!(" {name}=…") } else { format!(" [{name}=…]") };
+        }
+        if self.open_properties.is_some() {
+            usage += " [KEY=…]";
         }
         usage
     }

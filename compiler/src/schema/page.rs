@@ -7,7 +7,8 @@ use super::{Kind, Node, SPEC};
 /// Every node, in the order in which a reader meets it.
 pub(crate) fn page() -> String {
     let mut page = String::from(
-        "# The language\n\nEvery node of a spec, from the table that the compiler itself uses. A name is `[a-z][a-z0-9_-]*`; \
+        "# The language\n\nEvery node of a spec, from the table that the compiler itself uses. What stands in `[…]` may be \
+         left out, `…` after a name means any number of them. A name is `[a-z][a-z0-9_-]*`; \
          a duration has a unit of `ms`, `s`, `m`, `h` or `d` (`\"10m\"`), a size one of `B`, `KB`, `MB` or `GB` \
          (`\"100KB\"` is 102,400 bytes).\n",
     );
@@ -27,24 +28,36 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
     }
     seen.push(std::ptr::from_ref(node));
     let _ = writeln!(page, "\n```text\n{}{}\n```", node.usage(), if node.children.is_empty() { "" } else { " { … }" });
-    let mut rows = Vec::new();
-    for argument in node.arguments.iter().chain(&node.rest) {
-        let default = argument.default.map_or(String::new(), |default| format!(" Without the node: `{default}`."));
-        rows.push(format!("- `{}`: {}.{default}", argument.name, meaning(argument.kind)));
-    }
+    let mut rows: Vec<String> = arguments(node).map(|argument| format!("- {argument}")).collect();
     for property in node.properties {
         let default = property.default.map_or(String::new(), |default| format!(" Default: `{default}`."));
         rows.push(format!("- `{}=`: {} {}.{default}", property.name, property.doc, capital(&meaning(property.kind))));
     }
-    if let Some(kind) = node.open_properties {
-        rows.push(format!("- `NAME=`: {}.", meaning(kind)));
-    }
     if !rows.is_empty() {
         let _ = writeln!(page, "\n{}", rows.join("\n"));
     }
-    for child in node.children {
+    let (plain, full): (Vec<&'static Node>, Vec<&'static Node>) =
+        node.children.iter().partition(|child| child.properties.is_empty() && child.children.is_empty());
+    if !plain.is_empty() {
+        let _ = writeln!(page, "\nIn its block:\n");
+    }
+    for child in plain {
+        let words: Vec<String> = std::iter::once(child.doc.to_owned()).chain(arguments(child)).collect();
+        let _ = writeln!(page, "- `{}`: {}", child.usage(), words.join(" "));
+    }
+    for child in full {
         section(child, &format!("{path} / {}", child.name), (level + 1).min(4), seen, page);
     }
+}
+
+/// What its arguments mean, and open properties.
+fn arguments(node: &'static Node) -> impl Iterator<Item = String> {
+    let rest = node.rest.iter().filter(|rest| node.arguments.last().is_none_or(|last| last.name != rest.name));
+    let positional = node.arguments.iter().chain(rest).map(|argument| {
+        let default = argument.default.map_or(String::new(), |default| format!(" Without the node: `{default}`."));
+        format!("`{}`: {}.{default}", argument.name, meaning(argument.kind))
+    });
+    positional.chain(node.open_properties.map(|kind| format!("`KEY=`: {}.", meaning(kind))))
 }
 
 fn meaning(kind: Kind) -> String {
@@ -54,6 +67,8 @@ fn meaning(kind: Kind) -> String {
         }
         Kind::Template => "a text with directives".into(),
         Kind::Reference => "the name of a declared thing".into(),
+        // As many as a number of 32 bits counts: more than anybody wants.
+        Kind::Count(min, max) if max == u64::from(u32::MAX) => Kind::Count(min, u64::MAX).noun(),
         kind => kind.noun(),
     }
 }

@@ -20,9 +20,10 @@ pub(crate) static ALLOW: Node =
 static DESCRIPTION: Node =
     Node::new("description", "What it is for, for people.").arguments(&[required("TEXT", Kind::Text)]);
 
-static WORKFLOW: Node = Node::new("workflow", "The workflow itself; without it, it is called as its file.")
-    .arguments(NAME)
-    .children(&[&DESCRIPTION, &DEFAULT]);
+static WORKFLOW: Node =
+    Node::new("workflow", "The workflow as a whole; without this node it has the name of its file.")
+        .arguments(NAME)
+        .children(&[&DESCRIPTION, &DEFAULT]);
 
 static DEFAULT: Node = Node::new("default", "The pipeline that `swarmc run` starts; the first one unless said.")
     .arguments(&[required("PIPELINE", Kind::Reference)]);

@@ -27,7 +27,7 @@ pub(super) fn node_name(parser: &mut Parser<'_>) -> Option<Name> {
     if written == "-" && next {
         parser.now.broken = true;
         parser.problems.add(|| {
-            habit(here, "a list is no row of `-` here", "not an item")
+            habit(here, "a list is not written with `-`", "not an item")
                 .help("write a node for each item, or the items one after another behind the name of their node")
         });
     } else if written.len() > 1
@@ -37,7 +37,7 @@ pub(super) fn node_name(parser: &mut Parser<'_>) -> Option<Name> {
         let colon = Span { start: here.end - 1, ..here };
         let name: Box<str> = name.into();
         parser.problems.add(|| {
-            habit(colon, format!("no `:` follows the name `{name}`"), "a colon")
+            habit(colon, format!("`{name}` is written without `:`"), "a colon")
                 .help(format!("write `{name} VALUE`, or `{name} {{ … }}` for a block"))
                 .fix("remove the colon", colon, "")
         });
@@ -118,7 +118,9 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
             return None;
         }
         let mark = Span { end: here.start + u32::try_from(from).unwrap_or(1), ..here };
-        parser.problems.add(|| habit(mark, format!("`{first}` is no quote"), "a typographic quote").help("write `\"`"));
+        parser
+            .problems
+            .add(|| habit(mark, format!("`{first}` is not a quote"), "a typographic quote").help("write `\"`"));
         return None;
     };
     let span = parser.span(start, end);
@@ -127,7 +129,7 @@ fn quotes(parser: &mut Parser<'_>) -> Option<(usize, usize)> {
     parser.problems.add(|| {
         let quoted = word::quote(text);
         let label = if first == '\'' { "single quotes" } else { "typographic quotes" };
-        habit(span, format!("text stands between `\"`, not between {label}"), label)
+        habit(span, format!("a text is quoted with `\"`, not with {label}"), label)
             .help(format!("write `{quoted}`"))
             .fix(format!("write `{quoted}`"), span, quoted.clone())
     });

@@ -263,11 +263,11 @@ impl<'t> Strings<'t> {
         let written = &self.text[backslash..end];
         if self.text[backslash..].starts_with("\\<<") {
             let span = self.span(backslash, backslash + 3);
-            return Problem::new(span, "`\\<<` is no escape in a quoted string", "no such escape")
+            return Problem::new(span, "`\\<<` is not an escape in a quoted string", "no such escape")
                 .help("write `\\\\<<`, or a raw string `#\"…\"#` with `\\<<` in it")
                 .fix("write `\\\\<<`", place, "\\\\");
         }
-        let problem = Problem::new(span, format!("`{written}` is no escape"), "no such escape");
+        let problem = Problem::new(span, format!("`{written}` is not an escape"), "no such escape");
         match written {
             "\\/" | "\\'" | "\\`" | "\\$" => {
                 let bare = &written[1..];

@@ -132,8 +132,8 @@ fn directives_that_are_escaped_for_another_notation_are_told() {
         r#"prompt "say \<<x>> and \d""#,
         r#"prompt "say \\<<x>> and \\d""#,
         &[
-            r##"`\<<`: `\<<` is no escape in a quoted string | write `\\<<`, or a raw string `#"…"#` with `\<<` in it => prompt "say \\<<x>> and \d""##,
-            r##"`\d`: `\d` is no escape | write `\\d` for a backslash, or a raw string `#"…"#` ~> prompt "say \<<x>> and \\d""##,
+            r##"`\<<`: `\<<` is not an escape in a quoted string | write `\\<<`, or a raw string `#"…"#` with `\<<` in it => prompt "say \\<<x>> and \d""##,
+            r##"`\d`: `\d` is not an escape | write `\\d` for a backslash, or a raw string `#"…"#` ~> prompt "say \<<x>> and \\d""##,
         ],
     );
 }
@@ -206,16 +206,16 @@ fn habits_of_other_notations_are_told_once() {
         assert!(matches!(&told[..], [one] if one.starts_with(start)), "{text}: {told:#?}");
         assert_eq!(short(&read(text).nodes), tree, "{text}");
     };
-    one("name: x", "name x", "`:`: no `:` follows the name `name` | write `name VALUE`");
+    one("name: x", "name x", "`:`: `name` is written without `:` | write `name VALUE`");
     one("agent a provider: b", "agent a provider: b", "`:`: a property is written `provider=VALUE`");
-    one("- item", "- item!", "`-`: a list is no row of `-` here");
-    one("a 'b'", "a b", "`'b'`: text stands between `\"`, not between single quotes | write `\"b\"` => a \"b\"");
+    one("- item", "- item!", "`-`: a list is not written with `-`");
+    one("a 'b'", "a b", "`'b'`: a text is quoted with `\"`, not with single quotes | write `\"b\"` => a \"b\"");
     one(
         "a 'b c' d",
         "a 'b c' d",
-        "`'b c'`: text stands between `\"`, not between single quotes | write `\"b c\"` => a \"b c\" d",
+        "`'b c'`: a text is quoted with `\"`, not with single quotes | write `\"b c\"` => a \"b c\" d",
     );
-    one("a “b c”", "a “b c”", "`“b c”`: text stands between `\"`, not between typographic quotes | write `\"b c\"`");
+    one("a “b c”", "a “b c”", "`“b c”`: a text is quoted with `\"`, not with typographic quotes | write `\"b c\"`");
     one("a b, c, d", "a b c d", "`,`: values are separated by spaces, not by commas");
     one("a 1, 2", "a n1 n2", "`,`: values are separated by spaces, not by commas");
     one(

@@ -340,16 +340,16 @@ impl<'a> Walk<'a, '_, '_> {
         if text.is_some_and(|text| Status::find(text).is_some()) {
             return;
         }
-        let shown = text.map_or_else(|| "this".to_owned(), |text| format!("`\"{}\"`", clip(text)));
+        let shown = text.map_or_else(|| "this".to_owned(), |text| format!("`'{}'`", clip(text)));
         let problem = template_error(range.clone(), format!("no step ends as {shown}: this never holds"), "never");
         self.problems.push(match text.and_then(meant) {
-            Some(near) => problem.help(format!("did you mean `\"{near}\"`?")).fix(
-                format!("write `\"{near}\"`"),
+            Some(near) => problem.help(format!("did you mean `'{near}'`?")).fix(
+                format!("write `'{near}'`"),
                 range,
-                format!("\"{near}\""),
+                format!("'{near}'"),
                 false,
             ),
-            None => problem.help("steps end as `\"succeeded\"`, `\"failed\"` or `\"skipped\"`"),
+            None => problem.help("steps end as `'succeeded'`, `'failed'` or `'skipped'`"),
         });
     }
 
@@ -454,14 +454,14 @@ impl<'a> Walk<'a, '_, '_> {
         let problem = template_error(
             range.clone(),
             format!("unknown {what} `{}`", clip(name)),
-            format!("no {what} is called so"),
+            format!("no {what} has this name"),
         );
         let near = (name.len() <= 40).then(|| closest(name, known.iter().copied())).flatten();
         self.problems.push(match near {
             Some(near) => {
                 problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
             }
-            None => problem.help(format!("there are {}", list(known.iter().copied(), "and"))),
+            None => problem.help(format!("the {what}s are {}", list(known.iter().copied(), "and"))),
         });
     }
 

@@ -26,6 +26,8 @@ pub(super) struct Ended {
     pub output: Option<String>,
     /// What it put out, for the file that people read; none where it put out nothing.
     pub captured: Option<Vec<u8>>,
+    /// Whether logs wait to be written.
+    pub logs: bool,
 }
 
 impl Ended {
@@ -63,7 +65,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
             write_files(files)?;
             recorded(job, text, *exit, *delay, limits, &mut capture)
         }
-        Work::Text(text) => Ended { output: Some(text.clone()), captured: None, outcome: Outcome::default() },
+        Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = check(job, limits, means, &mut capture, &mut ended.outcome.stderr);
@@ -71,7 +73,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
             ended.output = None;
         }
     }
-    capture.finish()?;
+    ended.logs = capture.finish()?;
     Ok(ended)
 }
 
@@ -103,7 +105,7 @@ fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>)
         ..Outcome::default()
     };
     let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    Ended { outcome, output: Some(output), captured }
+    Ended { outcome, output: Some(output), captured, logs: false }
 }
 
 /// An agent's output is its final text; one that failed has none.
@@ -137,7 +139,7 @@ fn agent_ended(job: &Job, reads: Format, end: Result<End, String>, capture: &mut
         output: None,
         failure,
     };
-    Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome }
+    Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome, logs: false }
 }
 
 fn recorded(job: &Job, answer: &str, exit: i32, delay: Duration, limits: Limits, capture: &mut Capture<'_>) -> Ended {
@@ -159,6 +161,7 @@ fn recorded(job: &Job, answer: &str, exit: i32, delay: Duration, limits: Limits,
         output: failure.is_none().then_some(answer),
         captured,
         outcome: Outcome { failure, exit: Some(exit), ..Outcome::default() },
+        logs: false,
     }
 }
 

@@ -73,11 +73,11 @@ impl<'a> Capture<'a> {
         Some(report)
     }
 
-    /// Closes the logs.
-    pub(super) fn finish(self) -> Result<(), RunError> {
-        self.out.finish(&self.services.scribe);
-        self.err.finish(&self.services.scribe);
-        self.broken.map_or(Ok(()), Err)
+    /// Closes the logs; true when the scribe has some to write.
+    pub(super) fn finish(self) -> Result<bool, RunError> {
+        let out = self.out.finish(&self.services.scribe);
+        let err = self.err.finish(&self.services.scribe);
+        self.broken.map_or(Ok(out || err), Err)
     }
 
     fn keep(&mut self, outcome: Result<(), RunError>) {

@@ -52,11 +52,13 @@ impl Log {
         if self.due.is_some_and(|due| due <= now) { self.open() } else { Ok(()) }
     }
 
-    /// Nothing more comes.
-    pub(super) fn finish(self, scribe: &Scribe) {
-        if self.file.is_none() && !self.pending.is_empty() {
+    /// Nothing more comes; true when the scribe has it to write.
+    pub(super) fn finish(self, scribe: &Scribe) -> bool {
+        let waits = self.file.is_none() && !self.pending.is_empty();
+        if waits {
             scribe.write(self.path, self.pending);
         }
+        waits
     }
 
     fn open(&mut self) -> Result<(), RunError> {

@@ -141,18 +141,25 @@ fn work(shared: &Shared, mut means: Means) {
             services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
             continue;
         }
-        let ended = carry_out(&job, &mut means, services).and_then(|ended| store(&job, ended, services));
-        let outcome = ended.unwrap_or_else(|error| {
+        let ended = carry_out(&job, &mut means, services);
+        // What printed nothing has no files to wait for.
+        let quiet = ended.as_ref().is_ok_and(|ended| ended.captured.is_none() && !ended.logs);
+        let outcome = ended.and_then(|ended| store(&job, ended, services));
+        let outcome = outcome.unwrap_or_else(|error| {
             services.report(Input::Broken(error.to_string()));
             Ended::failed(Failure::Cancelled).outcome
         });
-        services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
+        let inputs = services.inputs.clone();
+        let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome };
+        // The loop outlives every attempt.
+        let report = move || _ = inputs.send(ended);
+        if quiet { report() } else { services.scribe.then(report) }
     }
 }
 
 /// Puts what the attempt put out where it belongs.
 fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::Outcome, RunError> {
-    let Ended { mut outcome, output, captured } = ended;
+    let Ended { mut outcome, output, captured, .. } = ended;
     if outcome.failure != Some(Failure::Cancelled) {
         let path = services.layout.output(&job.step);
         match captured {

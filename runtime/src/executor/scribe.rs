@@ -1,4 +1,5 @@
-//! Writes small files behind the run, on a thread of its own: captured outputs and short logs.
+//! Writes small files on a thread of its own, captured outputs and short logs, so that the thread of an attempt is free
+//! for the next one. An end is reported behind its files: what the journal says has ended has left them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,11 +19,10 @@ pub(crate) struct Scribe {
     sender: SyncSender<Note>,
 }
 
-#[derive(Debug)]
-struct Note {
-    path: PathBuf,
-    /// None removes the file.
-    bytes: Option<Vec<u8>>,
+enum Note {
+    Write(PathBuf, Vec<u8>),
+    Remove(PathBuf),
+    Then(Box<dyn FnOnce() + Send>),
 }
 
 impl Scribe {
@@ -36,8 +36,12 @@ impl Scribe {
             .spawn(move || {
                 if let Err(error) = write_all(&receiver) {
                     failed(error);
-                    // Whoever still has something to write must not wait for us.
-                    receiver.iter().for_each(drop);
+                    // Whoever still has something to write must not wait for us, nor for what comes behind it.
+                    for note in receiver {
+                        if let Note::Then(report) = note {
+                            report();
+                        }
+                    }
                 }
             })
             .expect("the system has room for one more thread");
@@ -46,12 +50,17 @@ impl Scribe {
 
     /// Writes `bytes` to `path`, replacing what is there.
     pub(crate) fn write(&self, path: PathBuf, bytes: Vec<u8>) {
-        self.send(Note { path, bytes: Some(bytes) });
+        self.send(Note::Write(path, bytes));
     }
 
     /// Removes the file at `path`, if there is one.
     pub(crate) fn remove(&self, path: PathBuf) {
-        self.send(Note { path, bytes: None });
+        self.send(Note::Remove(path));
+    }
+
+    /// Calls `report` when everything given before is written, or cannot be.
+    pub(crate) fn then(&self, report: impl FnOnce() + Send + 'static) {
+        self.send(Note::Then(Box::new(report)));
     }
 
     fn send(&self, note: Note) {
@@ -62,9 +71,9 @@ impl Scribe {
 
 fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
     let mut folders = BTreeSet::new();
-    for Note { path, bytes } in receiver {
-        match bytes {
-            Some(bytes) => {
+    for note in receiver {
+        match note {
+            Note::Write(path, bytes) => {
                 let folder = path.parent().unwrap_or(Path::new("."));
                 if !folders.contains(folder) {
                     create_private(folder, true).map_err(RunError::io("create", folder))?;
@@ -72,7 +81,8 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
                 }
                 std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
             }
-            None => match std::fs::remove_file(&path) {
+            Note::Then(report) => report(),
+            Note::Remove(path) => match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(RunError::io("remove", path)(error));
                 }

@@ -1,6 +1,6 @@
 //! What `ps` says of a run: read from its plan, its journal and its lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -95,7 +95,8 @@ impl RunSummary {
 
 /// How many steps have settled in the last round that each of them reached, not counting rounds that others left.
 fn settled(records: &[Record], attempts: &BTreeMap<&str, u32>) -> usize {
-    let mut rounds: BTreeMap<u32, (u32, usize)> = BTreeMap::new();
+    // A failed attempt under `on-failure skip` and the skip that follows it are one step.
+    let mut rounds: BTreeMap<u32, (u32, BTreeSet<&str>)> = BTreeMap::new();
     for record in records {
         let (step, settled) = match &record.event {
             Event::AttemptEnded { step, attempt, outcome } => {
@@ -111,13 +112,15 @@ fn settled(records: &[Record], attempts: &BTreeMap<&str, u32>) -> usize {
             Event::ConditionJudged { step, error: Some(_), .. } => (step, true),
             _ => continue,
         };
-        let (iteration, count) = rounds.entry(step.instance).or_default();
+        let (iteration, names) = rounds.entry(step.instance).or_default();
         if step.iteration > *iteration {
-            (*iteration, *count) = (step.iteration, 0);
+            (*iteration, *names) = (step.iteration, BTreeSet::new());
         }
-        *count += usize::from(settled);
+        if settled && step.iteration == *iteration {
+            names.insert(&step.name);
+        }
     }
-    rounds.values().map(|(_, count)| count).sum()
+    rounds.values().map(|(_, names)| names.len()).sum()
 }
 
 fn modified(path: &Path) -> Option<u64> {
