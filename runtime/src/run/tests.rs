@@ -4,6 +4,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use swarmc_plan::{
     Command, Directive, DirectiveKind, Effect, Exhausted, Expression, Iteration, Retry, RoundFailure, Segment, When,
@@ -284,6 +285,27 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
         assert!(["a", "b", "c"].iter().all(|name| folder.outputs.join(format!("{name}.txt")).exists()));
         assert!(world.notices().iter().any(|notice| notice.contains("5 damaged bytes")));
     }
+}
+
+#[test]
+fn a_clock_that_is_put_back_makes_nobody_wait() {
+    let world = World::new();
+    let mut task = step("task", sh("echo x >> count; test $(wc -l < count) = 2"), &[]);
+    task.retry = Retry { times: 1, backoff_ms: 20, max_backoff_ms: 20 };
+    let outcome = world.start(&plan(vec![task]));
+    let folder = world.home().find(&outcome.run).unwrap();
+    // The first attempt ended in an hour from now, as this clock has it.
+    std::fs::remove_file(folder.journal_path()).unwrap();
+    let mut journal = Box::new(FileJournal::create(&folder.journal_path(), |error| panic!("{error}")).unwrap());
+    for record in &world.records()[..3] {
+        journal.append(&Record { at: record.at + 3_600_000, ..record.clone() });
+    }
+    journal.close().unwrap();
+    std::fs::write(world.workspace().join("count"), "x\n").unwrap();
+    let started = Instant::now();
+    assert_eq!(world.resume(&outcome.run).unwrap().ended, Ended::Succeeded);
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(folder.records().unwrap().is_sorted_by_key(|record| record.at));
 }
 
 #[test]
