@@ -50,16 +50,42 @@ impl Logic {
     }
 
     pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
-        let failed = |error: Error| problem(&expression.origin, &error);
-        let compiled = self.environment.compile_expression(&expression.source).map_err(failed)?;
+        self.eval(&expression.source, &expression.origin, values).map(|value| value.is_true())
+    }
+
+    /// What a single expression stands for, in its own type.
+    pub(super) fn value(
+        &self,
+        expression: &str,
+        origin: &Origin,
+        values: &dyn Values,
+    ) -> Result<serde_json::Value, RenderError> {
+        let value = self.eval(expression, origin, values)?;
+        let value = serde_json::to_value(value).map_err(|error| RenderError::at(origin, error))?;
+        match value.to_string().len() > LONGEST {
+            true => Err(RenderError::at(origin, too_long())),
+            false => Ok(value),
+        }
+    }
+
+    fn eval(&self, expression: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
+        let failed = |error: Error| problem(origin, &error);
+        let compiled = self.environment.compile_expression(expression).map_err(failed)?;
         let context = context(&compiled.undeclared_variables(true), values)
-            .map_err(|problem| RenderError::at(&expression.origin, problem))?;
+            .map_err(|problem| RenderError::at(origin, problem))?;
         let value = compiled.eval(Value::from(context)).map_err(failed)?;
         if value.is_undefined() {
-            return Err(problem(&expression.origin, &Error::from(ErrorKind::UndefinedError)));
+            return Err(problem(origin, &Error::from(ErrorKind::UndefinedError)));
         }
-        Ok(value.is_true())
+        Ok(value)
     }
+}
+
+/// What stands between `{{` and `}}`, where that is all of a piece of logic.
+pub(super) fn expression(source: &str) -> Option<&str> {
+    let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
 }
 
 /// The template that segments make together, and where its pieces come from.
