@@ -65,7 +65,9 @@ impl<'a> Loader<'a> {
         if !is_there && !made(&path) {
             let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
             let help = missing.help.clone().unwrap_or_default();
-            diagnostics.push(missing.help(format!("{help}; if a task makes it, say so there: `writes \"{path}\"`")));
+            let stop = if help.ends_with('?') { "" } else { ";" };
+            let made = format!("{help}{stop} if a task makes it, say so there: `writes \"{path}\"`");
+            diagnostics.push(missing.help(made));
         }
     }
 

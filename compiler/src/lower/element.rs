@@ -69,7 +69,10 @@ pub(super) fn block(nodes: Vec<syntax::Node>, parent: &'static Node, diagnostics
             Some(schema) => schema,
             None if parent.open_children => &RECORD_FIELD,
             None => {
-                diagnostics.push(unknown(&node, parent));
+                // What is no name at all, such as `-`, has been reported.
+                if !diagnostics.covers(node.name.span) {
+                    diagnostics.push(unknown(&node, parent));
+                }
                 continue;
             }
         };

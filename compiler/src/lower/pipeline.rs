@@ -3,7 +3,7 @@
 use swarmc_plan as plan;
 
 use super::element::Element;
-use super::provider::empty;
+use super::provider::{empty, spaced};
 use super::{absent, count, default, description, line, name, param, source, spanned, text, texts, variables, word};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
@@ -247,6 +247,12 @@ fn command(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Line
             diagnostics.push(empty(element.schema.name, element));
         }
         return None;
+    }
+    // A single word is a shell line.
+    if element.arguments.len() > 1
+        && let Some(spaced) = spaced(element.schema.name, element)
+    {
+        diagnostics.push(spaced);
     }
     Some(line(element))
 }

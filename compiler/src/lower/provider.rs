@@ -43,6 +43,9 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
     {
         diagnostics.push(empty("exec", exec));
     }
+    if let Some(spaced) = exec.and_then(|exec| spaced("exec", exec)) {
+        diagnostics.push(spaced);
+    }
     Some(ast::Provider {
         name: name(element, 0)?,
         preset,
@@ -63,6 +66,18 @@ pub(super) fn empty(node: &str, element: &Element) -> Diagnostic {
     Diagnostic::new(Code::WrongValue, format!("`{node}` needs a program"))
         .label(element.name.span, "nothing to start")
         .help(format!("write `{node} PROGRAM ARG…`"))
+}
+
+/// A command line in one word, where each argument is a word: no program is called so. A path may hold spaces.
+pub(super) fn spaced(node: &str, element: &Element) -> Option<Diagnostic> {
+    let program = element.argument(0)?;
+    let written = program.text.as_str();
+    let spaced = written.trim().contains(char::is_whitespace) && !written.contains(['/', '\\']);
+    spaced.then(|| {
+        Diagnostic::new(Code::WrongValue, format!("`{written}` is not the name of a program"))
+            .label(program.span, "has a space in it")
+            .help(format!("write each argument on its own: `{node} {}`", written.trim()))
+    })
 }
 
 fn script(element: &Element, diagnostics: &mut Diagnostics) -> ast::Script {

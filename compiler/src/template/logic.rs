@@ -511,9 +511,14 @@ impl<'a> Walk<'a, '_, '_> {
                     format!("values have no method `{}`", clip(name)),
                     "a value cannot be called",
                 );
-                self.problems.push(match FILTERS.contains(&name) {
-                    true => problem.help(format!("write `| {name}`")),
-                    false => problem.help("use a filter: `VALUE | FILTER`"),
+                self.problems.push(match name {
+                    _ if FILTERS.contains(&name) => problem.help(format!("write `| {name}`")),
+                    "contains" | "includes" => problem.help("write `'TEXT' in VALUE`"),
+                    "startswith" | "startsWith" | "starts_with" => {
+                        problem.help("write `VALUE is startingwith('TEXT')`")
+                    }
+                    "endswith" | "endsWith" | "ends_with" => problem.help("write `VALUE is endingwith('TEXT')`"),
+                    _ => problem.help("use a filter: `VALUE | FILTER`"),
                 });
                 self.expression(object, facts);
             }
