@@ -157,6 +157,7 @@ fn memory() {
 }
 
 fn memory_child() {
+    clear();
     let words = |number: usize| match number % 2 {
         0 => ["/usr/bin/head", "-c", "100000", "/dev/zero"].as_slice(),
         _ => ["/usr/bin/true"].as_slice(),
@@ -173,7 +174,9 @@ fn compare(rounds: usize, bare: impl Fn(), ours: impl Fn()) {
     let mut cpus = Vec::new();
     let mut times = Vec::new();
     for _ in 0..rounds {
+        clear();
         let (bare_wall, bare_cpu) = measure(&bare);
+        clear();
         let (our_wall, our_cpu) = measure(&ours);
         walls.push(our_wall / bare_wall);
         cpus.push(our_cpu / bare_cpu);
@@ -268,12 +271,17 @@ fn run(plan: &Plan) {
     finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the run");
 }
 
-/// A folder beside the build's other files, on a real disk, emptied at every start.
+/// A folder beside the build's other files, on a real disk.
 fn folder() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("running");
-    let _ = std::fs::remove_dir_all(folder.join("home"));
-    std::fs::create_dir_all(&folder).expect("the target folder can be written");
-    folder
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("running")
+}
+
+/// Empties that folder, and waits until the disk has nothing left to do for what came before.
+fn clear() {
+    let _ = std::fs::remove_dir_all(folder());
+    std::fs::create_dir_all(folder()).expect("the target folder can be written");
+    let synced = Command::new("/usr/bin/sync").status().expect("sync can be started");
+    assert!(synced.success(), "the disk can be synced");
 }
 
 fn plan(concurrency: u32, steps: Vec<Step>) -> Plan {

@@ -1,13 +1,12 @@
 //! `swarmc doctor`: whether this machine has what workflows need.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use swarmc_compiler::{FileError, Files};
 use swarmc_plan::Connection;
 
 use crate::args::Doctor;
@@ -102,7 +101,8 @@ fn wanted() -> Vec<Program> {
     let program =
         |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
     let presets = swarmc_compiler::presets().into_iter().filter_map(|preset| {
-        let plan = swarmc_compiler::compile("doctor.kdl", &Only(using(&preset))).plan?;
+        let plan =
+            swarmc_compiler::compile("doctor.kdl", &BTreeMap::from([("doctor.kdl".to_owned(), using(&preset))])).plan?;
         let provider = plan.providers.into_iter().next()?;
         let Connection::Exec { argv, .. } = provider.connection else { return None };
         Some(Program { preset: Some(preset), install: provider.install, ..program(argv.first()?) })
@@ -115,19 +115,6 @@ fn using(preset: &str) -> String {
     format!(
         "workflow doctor\nprovider p preset={preset}\nagent a provider=p\npipeline x {{\n    task t {{ prompt \"t\" }}\n}}\n"
     )
-}
-
-/// One file in memory.
-struct Only(String);
-
-impl Files for Only {
-    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        if path == "doctor.kdl" { Ok(self.0.as_str().into()) } else { Err(FileError::Missing) }
-    }
-
-    fn list(&self, _path: &str) -> Vec<String> {
-        Vec::new()
-    }
 }
 
 /// Whether a run could be kept here: tried where the folder exists, else in the nearest one that does.

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use swarmc_compiler::{FileError, Files};
+use swarmc_compiler::{Entry, FileError, Files};
 
 /// The largest file that is read, in bytes (DESIGN "Limits").
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
@@ -72,27 +72,19 @@ impl Workspace {
 
 impl Files for Workspace {
     fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
-        let real = match self.root.join(path).canonicalize() {
-            Ok(real) => real,
-            Err(error) => return Err(self.missing(path, &error)),
-        };
-        let Ok(inside) = real.strip_prefix(&self.root) else { return Err(FileError::Outside) };
-        // Where the file system ignores case, the name must be right all the same: elsewhere it would not be found.
-        if cfg!(any(target_os = "macos", windows))
-            && let Some(actual) = inside.to_str()
-            && actual != path
-            && actual.to_lowercase() == path.to_lowercase()
-        {
-            return Err(FileError::Case { actual: actual.to_owned() });
+        let (real, metadata) = self.real(path)?;
+        match entry(&metadata)? {
+            Entry::File => text(read_bounded(&real, metadata.len())?),
+            Entry::Folder => Err(FileError::Folder),
         }
-        let metadata = real.metadata().map_err(refused)?;
-        if metadata.is_dir() {
-            return Err(FileError::Folder);
+    }
+
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        let (_, metadata) = self.real(path)?;
+        match entry(&metadata)? {
+            Entry::File if metadata.len() > MAX_BYTES => Err(FileError::TooLarge { bytes: metadata.len() }),
+            entry => Ok(entry),
         }
-        if !metadata.is_file() {
-            return Err(FileError::Refused { message: "it is not a regular file".to_owned() });
-        }
-        text(read_bounded(&real, metadata.len())?)
     }
 
     fn list(&self, path: &str) -> Vec<String> {
@@ -116,6 +108,25 @@ impl Files for Workspace {
 }
 
 impl Workspace {
+    /// Where a path leads to, with all links resolved, and what is there.
+    fn real(&self, path: &str) -> Result<(PathBuf, std::fs::Metadata), FileError> {
+        let real = match self.root.join(path).canonicalize() {
+            Ok(real) => real,
+            Err(error) => return Err(self.missing(path, &error)),
+        };
+        let Ok(inside) = real.strip_prefix(&self.root) else { return Err(FileError::Outside) };
+        // Where the file system ignores case, the name must be right all the same: elsewhere it would not be found.
+        if cfg!(any(target_os = "macos", windows))
+            && let Some(actual) = inside.to_str()
+            && actual != path
+            && actual.to_lowercase() == path.to_lowercase()
+        {
+            return Err(FileError::Case { actual: actual.to_owned() });
+        }
+        let metadata = real.metadata().map_err(refused)?;
+        Ok((real, metadata))
+    }
+
     fn missing(&self, path: &str, error: &std::io::Error) -> FileError {
         match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => match self.other_case(path) {
@@ -124,6 +135,16 @@ impl Workspace {
             },
             _ => FileError::Refused { message: error.to_string() },
         }
+    }
+}
+
+fn entry(metadata: &std::fs::Metadata) -> Result<Entry, FileError> {
+    if metadata.is_dir() {
+        return Ok(Entry::Folder);
+    }
+    match metadata.is_file() {
+        true => Ok(Entry::File),
+        false => Err(FileError::Refused { message: "it is not a regular file".to_owned() }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 use swarmc_plan::Pipeline;
-use swarmc_runtime::{Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+use swarmc_runtime::{End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
 
 use crate::args::Show;
 use crate::exit::Exit;
@@ -42,6 +42,7 @@ pub(crate) fn show(
     }
     if outcome.ended != Ended::Stopped {
         failures(&mut text, home.find(&outcome.run).ok().as_ref(), pipeline, ledger, paint);
+        ends(&mut text, &outcome, pipeline);
     }
     if !show.quiet || outcome.ended != Ended::Succeeded {
         last_line(&mut text, ledger, &outcome, paint);
@@ -108,6 +109,21 @@ fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, l
                 let _ = writeln!(out, "  log: {}", log.display());
             }
         }
+    }
+}
+
+/// Why an instance failed without a step that did.
+fn ends(out: &mut String, outcome: &RunOutcome, pipeline: &Pipeline) {
+    for (number, end) in (1_u32..).zip(&outcome.ends) {
+        let why = match end {
+            End::Exhausted => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
+            End::Stopped => "a `stop` with status=failure ended it".to_owned(),
+            End::Succeeded | End::Unhandled | End::Cut => continue,
+        };
+        let _ = match outcome.ends.len() {
+            1 => writeln!(out, "\n{}: {why}", pipeline.name),
+            _ => writeln!(out, "\n{}.{number}: {why}", pipeline.name),
+        };
     }
 }
 

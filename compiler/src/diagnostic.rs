@@ -126,6 +126,19 @@ impl Diagnostics {
         }
     }
 
+    pub(crate) fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
+    }
+
+    /// Gives what was reported at `span` with this code the help and the fix of another diagnostic.
+    pub(crate) fn amend(&mut self, code: Code, span: Span, other: Diagnostic) {
+        let known = self.list.iter_mut().rev().find(|known| known.code == code && known.span() == Some(span));
+        if let Some(known) = known {
+            known.help = other.help;
+            known.fix = other.fix.map(|fix| Fix { certain: true, ..fix });
+        }
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.errors > 0
     }

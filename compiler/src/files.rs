@@ -11,9 +11,24 @@ pub trait Files {
     /// Says why there is none.
     fn read(&self, path: &str) -> Result<Arc<str>, FileError>;
 
+    /// What lies at `path` (empty for the workspace itself), without reading it.
+    ///
+    /// # Errors
+    /// Says why nothing there could be used at run time.
+    fn find(&self, path: &str) -> Result<Entry, FileError>;
+
     /// The names of what lies in the folder at `path` (empty for the workspace itself), for "did you mean"; folders end
     /// in `/`. Empty when it cannot be read.
     fn list(&self, path: &str) -> Vec<String>;
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file of at most 16 MiB, text or not.
+    File,
+    /// A folder.
+    Folder,
 }
 
 /// Why a file has no text.
@@ -65,6 +80,15 @@ impl Files for BTreeMap<String, String> {
         }
     }
 
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        match self.read(path) {
+            Ok(_) => Ok(Entry::File),
+            Err(FileError::Folder) => Ok(Entry::Folder),
+            Err(_) if path.is_empty() => Ok(Entry::Folder),
+            Err(error) => Err(error),
+        }
+    }
+
     fn list(&self, path: &str) -> Vec<String> {
         let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
         let names: BTreeSet<String> = self
@@ -87,6 +111,9 @@ mod tests {
             .into();
         assert_eq!(files.read("prompts/plan.md").as_deref(), Ok("Plan"));
         assert_eq!(files.read("prompts"), Err(FileError::Folder));
+        assert_eq!(files.find("prompts/plan.md"), Ok(Entry::File));
+        assert_eq!([files.find("prompts"), files.find("")], [Ok(Entry::Folder), Ok(Entry::Folder)]);
+        assert_eq!(files.find("prompt"), Err(FileError::Missing));
         assert_eq!(files.read("prompts/Plan.md"), Err(FileError::Case { actual: "plan.md".into() }));
         assert_eq!(files.read("prompts/code.md"), Err(FileError::Missing));
         assert_eq!(files.list(""), ["prompts/", "spec.kdl"]);

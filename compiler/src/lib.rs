@@ -26,7 +26,7 @@ mod template;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
-pub use files::{FileError, Files};
+pub use files::{Entry, FileError, Files};
 pub use library::presets;
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use suggest::closest;

@@ -8,7 +8,7 @@ use swarmc_plan::SourceFile;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::files::{FileError, Files};
+use crate::files::{Entry, FileError, Files};
 use crate::passage::Passage;
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
@@ -56,19 +56,39 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Reports a path that names nothing, unless `made` says that a step makes it.
-    pub(crate) fn exists(&self, written: &str, span: Span, made: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
-        let Some(path) = self.path(written, span, diagnostics) else { return };
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let is_there =
-            path.is_empty() || self.files.list(folder).iter().any(|other| other.trim_end_matches('/') == name);
-        if !is_there && !made(&path) {
-            let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
-            let help = missing.help.clone().unwrap_or_default();
-            let stop = if help.ends_with('?') { "" } else { ";" };
-            let made = format!("{help}{stop} if a task makes it, say so there: `writes \"{path}\"`");
-            diagnostics.push(missing.help(made));
-        }
+    /// Reports a path that leads to nothing of the wanted kind. Gives the path when a step makes it, by `made`, which is
+    /// none where no step can have made it yet.
+    pub(crate) fn find(
+        &self,
+        written: &str,
+        wanted: Entry,
+        span: Span,
+        made: Option<&dyn Fn(&str) -> bool>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<String> {
+        let path = self.path(written, span, diagnostics)?;
+        let diagnostic = match (self.files.find(&path), wanted) {
+            (Ok(Entry::Folder), Entry::File) => self.unreadable(written, &path, &FileError::Folder, Some(span)),
+            (Ok(Entry::File), Entry::Folder) => Diagnostic::new(Code::MissingFile, format!("`{path}` is a file"))
+                .label(span, "not a folder")
+                .help("name the folder that it lies in"),
+            (Ok(_), _) => return None,
+            (Err(FileError::Missing), _) if made.is_some_and(|made| made(&path)) => return Some(path),
+            (Err(FileError::Missing), Entry::File) if made.is_some() => {
+                let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
+                let help = missing.help.clone().unwrap_or_default();
+                let stop = if help.ends_with('?') { "" } else { ";" };
+                missing.help(format!("{help}{stop} if a task makes it, say so there: `writes \"{path}\"`"))
+            }
+            (Err(FileError::Missing), Entry::Folder) => {
+                Diagnostic::new(Code::MissingFile, format!("there is no folder `{path}`"))
+                    .label(span, "not there")
+                    .help("it must be there before the first task starts, relative to the spec")
+            }
+            (Err(error), _) => self.unreadable(written, &path, &error, Some(span)),
+        };
+        diagnostics.push(diagnostic);
+        None
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.

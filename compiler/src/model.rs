@@ -43,6 +43,8 @@ pub(crate) struct Provider<'a> {
     /// What it starts from.
     pub preset: Option<&'a ast::Provider>,
     pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
     pub answers: Vec<Answer<'a>>,
 }
 
@@ -92,6 +94,8 @@ pub(crate) struct Pipeline<'a> {
     /// What the `until` conditions read.
     pub until_reads: Vec<Read>,
     pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
     /// The steps whose output is the value.
     pub result: Vec<usize>,
     pub order: Order,
@@ -138,6 +142,16 @@ pub(crate) struct Step<'a> {
     pub reads: Vec<Read>,
     /// What it waits for; at most one for each step.
     pub needs: Vec<Need>,
+    /// The files it reads that are not there before a step makes them.
+    pub made: Vec<Made>,
+}
+
+/// A file that is read and that steps say they write.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// As the workspace sees it.
+    pub path: String,
+    pub span: Span,
 }
 
 #[derive(Debug)]
@@ -160,6 +174,11 @@ impl Step<'_> {
         !matches!(self.body, Body::Prompt(_))
     }
 
+    /// Whether it starts a process, and so has an exit code once it ran.
+    pub(crate) fn has_exit(&self) -> bool {
+        !matches!(self.body, Body::Value(_) | Body::Fields(_) | Body::Stop(_))
+    }
+
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
     pub(crate) fn binds(&self, need: &Need) -> bool {
         !need.declared
@@ -178,6 +197,8 @@ pub(crate) struct Read {
     pub root: Root,
     /// The step read, also where a port leads to it.
     pub step: Option<usize>,
+    /// The step, port or parameter as written; `_` may stand for `-`.
+    pub name: Option<String>,
     /// Fields of the value, outermost first, each with its place.
     pub fields: Vec<Name>,
     /// The smallest place to point at.
@@ -188,6 +209,8 @@ pub(crate) struct Read {
     pub guarded: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
+    /// Whether the `when` of the step reads it, before anything else of the step is read.
+    pub in_when: bool,
     /// What holds where it stands.
     pub assumes: Arc<[Fact]>,
 }

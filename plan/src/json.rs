@@ -11,6 +11,9 @@ use crate::{Body, Pipeline, Plan};
 /// The version of the format that this build writes, and the newest it reads.
 pub const VERSION: u32 = 1;
 
+/// The longest name of a step or pipeline, in bytes: files are named after them, and events hold two.
+pub const LONGEST_NAME: usize = 100;
+
 /// The plan as JSON: two-space indentation, one final newline, the same bytes for the same plan.
 pub fn write(plan: &Plan) -> String {
     let mut text = serde_json::to_string_pretty(plan).expect("a plan has string keys only");
@@ -78,6 +81,7 @@ impl std::error::Error for ReadError {
 
 fn validate(plan: &Plan) -> Result<(), ReadError> {
     unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
+    short("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
     unique("agent", plan.agents.iter().map(|agent| &agent.name))?;
     unique("provider", plan.providers.iter().map(|provider| &provider.name))?;
     if plan.pipeline(&plan.default).is_none() {
@@ -96,6 +100,7 @@ fn validate(plan: &Plan) -> Result<(), ReadError> {
 
 fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> {
     unique("step", pipeline.steps.iter().map(|step| &step.name))?;
+    short("step", pipeline.steps.iter().map(|step| &step.name))?;
     let names: BTreeSet<&str> = pipeline.steps.iter().map(|step| step.name.as_str()).collect();
     let known = |step: &str, from: &str| match names.contains(step) {
         true => Ok(()),
@@ -160,6 +165,16 @@ fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
         }
     }
     Ok(())
+}
+
+fn short<'a>(what: &str, mut names: impl Iterator<Item = &'a String>) -> Result<(), ReadError> {
+    match names.find(|name| name.len() > LONGEST_NAME) {
+        Some(name) => {
+            let beginning: String = name.chars().take(20).collect();
+            inconsistent(format!("the name of {what} `{beginning}…` is longer than {LONGEST_NAME} bytes"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn inconsistent<T>(problem: String) -> Result<T, ReadError> {

@@ -9,7 +9,7 @@ mod pipeline;
 mod provider;
 mod template;
 
-pub use json::{ReadError, VERSION, read, schema, write};
+pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
 pub use pipeline::{
     Body, Command, Effect, Exhausted, Fields, Iteration, Join, Need, OnFailure, Output, Pipeline, PromptBody, Retry,
     RoundFailure, Step, StopStatus, When,

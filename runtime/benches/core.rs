@@ -83,6 +83,7 @@ fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
         pipeline: "main".to_owned(),
         task: None,
         params: Default::default(),
+        stored_params: None,
         stdin: None,
     }]);
     while let Some(event) = events.pop_front() {

@@ -1,7 +1,7 @@
 //! What happened in a run: the only thing that changes its state, and what the journal holds.
 //!
-//! Events are facts in the past tense, small (a few hundred bytes, never over 8 KB: texts above [`INLINE`] bytes are
-//! named by digest), and only ever gain optional fields; anything else bumps [`VERSION`].
+//! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
+//! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +13,16 @@ pub const VERSION: u32 = 1;
 
 /// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;
+
+/// No event is longer than this many bytes in the journal.
+pub const LARGEST: usize = 8192;
+
+/// What a text of an event may take as JSON, in bytes: three of them and all the rest stay below [`LARGEST`], whatever
+/// has to be escaped in them.
+const ROOM: usize = 2304;
+
+/// What a session's name may take as JSON, in bytes; a longer one is nobody's.
+const SESSION: usize = 512;
 
 /// An event with its place in the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,6 +56,9 @@ pub enum Event {
         /// Every parameter's value in its textual form, defaults included.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         params: BTreeMap<String, String>,
+        /// Where the parameters are instead when they are too long for an event: a JSON object of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stored_params: Option<Content>,
         /// What was piped into the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stdin: Option<Content>,
@@ -163,6 +176,20 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Cuts the words about a failure so that the event stays below [`LARGEST`]. The output is for the caller.
+    pub(crate) fn bound(&mut self) {
+        let cut = kept(self.stderr.chars().rev());
+        self.stderr.drain(..self.stderr.len() - cut);
+        self.session.take_if(|session| escaped(session) > SESSION);
+        match &mut self.failure {
+            Some(Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message }) => {
+                shorten(message);
+            }
+            Some(Failure::Check { line, .. }) => shorten(line),
+            Some(Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Cancelled) | None => {}
+        }
+    }
+
     /// Why the attempt failed, for people and for `error`: the tail of its stderr, or the runner's words.
     pub fn error(&self) -> Option<String> {
         let failure = self.failure.as_ref()?;
@@ -257,6 +284,43 @@ pub enum Content {
     },
 }
 
+/// Whether `text` may stand in an event itself.
+pub(crate) fn fits(text: &str) -> bool {
+    text.len() <= INLINE && escaped(text) <= ROOM
+}
+
+/// Cuts words that are too long for an event at their end.
+pub(crate) fn shorten(words: &mut String) {
+    if escaped(words) > ROOM {
+        words.truncate(kept(words.chars()));
+        words.push('…');
+    }
+}
+
+/// How many bytes of text there is room for, beginning with the first character given.
+fn kept(characters: impl Iterator<Item = char>) -> usize {
+    let mut room = ROOM;
+    let fitting = characters.take_while(|&character| {
+        let left = room.checked_sub(escaped_character(character));
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    fitting.map(char::len_utf8).sum()
+}
+
+/// The length of `text` as JSON, without its quotes.
+fn escaped(text: &str) -> usize {
+    text.chars().map(escaped_character).sum()
+}
+
+fn escaped_character(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        '\0'..' ' => 6,
+        _ => character.len_utf8(),
+    }
+}
+
 /// Tokens of one turn, as the provider counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
@@ -337,6 +401,34 @@ pub enum RunStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_any_kind_leave_an_event_within_its_bound() {
+        for piece in ["x", "\u{1}", "\"", "\n", "漢", "a\u{1f}é"] {
+            let text = piece.repeat(9000 / piece.len());
+            let mut inline: String = text.chars().take(INLINE / 3).collect();
+            while !fits(&inline) {
+                inline.pop();
+            }
+            let failure = Failure::Agent { message: text.clone() };
+            let (output, session) = (Some(Content::Text(inline)), Some(text.clone()));
+            let mut outcome =
+                Outcome { failure: Some(failure), stderr: text.clone(), output, session, ..Outcome::default() };
+            outcome.bound();
+            assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");
+            let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
+            assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
+            assert_eq!(outcome.session, None);
+            let step = StepId { name: "n".repeat(100).into(), iteration: u32::MAX, instance: u32::MAX };
+            let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
+            let length = serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len();
+            assert!(length < LARGEST, "{piece:?}: {length}");
+        }
+        let mut outcome = Outcome { stderr: "short".to_owned(), session: Some("s1".to_owned()), ..Outcome::default() };
+        let before = outcome.clone();
+        outcome.bound();
+        assert_eq!(outcome, before, "what fits stays as it is");
+    }
 
     #[test]
     fn the_error_of_an_attempt_is_its_stderr_or_our_words() {

@@ -169,6 +169,7 @@ fn live_lines_are_taken_away_before_others_come() {
         pipeline: "p".to_owned(),
         task: None,
         params: std::collections::BTreeMap::new(),
+        stored_params: None,
         stdin: None,
     };
     screen.recorded(&record(started));

@@ -8,31 +8,50 @@ use std::collections::BTreeMap;
 
 use swarmc_plan::{Join, OnFailure, When};
 
+use crate::check::upstream::read_as_previous;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Need, Pipeline, Read, Step};
-use crate::template::{Fact, Root, Status, same_name};
+use crate::model::{Model, Need, Pipeline, Read, Step};
+use crate::template::{Fact, Kind, Root, Status, same_name};
 
-pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_target: BTreeMap::new() };
+pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_value: BTreeMap::new() };
     for (index, step) in pipeline.steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
-            if back || read.guarded {
+            let read_before = read_as_previous(pipeline, read) && !read.directive;
+            if read.guarded || (back && !read_before) {
                 continue;
             }
             match (read.root, read.step) {
-                (Root::Previous, Some(target))
-                    if !read.directive && !assumed(read, &pipeline.steps[target], Root::Previous) =>
-                {
+                (Root::Param | Root::Stdin, _) => {
+                    let asked = step.when.as_ref().filter(|_| !read.in_when).is_some_and(|when| {
+                        let asks = |fact: &Fact| matches!(fact, Fact::Defined { root, .. } if *root == read.root);
+                        when.expression.proves.iter().any(|fact| asks(fact) && names(fact, read))
+                    });
+                    if !asked {
+                        diagnostics.extend(not_given(model, Some(pipeline), read));
+                    }
+                }
+                (Root::Previous, Some(target)) if !read.directive && !assumed(read, &pipeline.steps[target]) => {
+                    diagnostics.push(first_round(read, &pipeline.steps[target]));
+                }
+                (Root::Output, Some(target)) if back => {
                     diagnostics.push(first_round(read, &pipeline.steps[target]));
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
                     let there = producer.ast.output_default.is_some()
-                        || assumed(read, producer, read.root)
-                        || proofs.present(index, target);
+                        || assumed(read, producer)
+                        || proofs.present(index, target, read);
+                    if !there {
+                        diagnostics.push(missing(pipeline, step, read, target));
+                    }
+                }
+                // As a directive it renders nothing.
+                (Root::Exit | Root::Error, Some(target)) if !read.directive => {
+                    let there = assumed(read, &pipeline.steps[target]) || proofs.present(index, target, read);
                     if !there {
                         diagnostics.push(missing(pipeline, step, read, target));
                     }
@@ -41,6 +60,17 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             }
         }
     }
+    // In the `env` of a pipeline nothing is known of any step.
+    for read in &pipeline.env_reads {
+        diagnostics.extend(not_given(model, Some(pipeline), read));
+    }
+}
+
+/// What stands in the `env` of a provider.
+pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    for read in model.providers.iter().flat_map(|provider| &provider.env_reads) {
+        diagnostics.extend(not_given(model, None, read));
+    }
 }
 
 /// What steps prove by having started, for each step that is asked about.
@@ -48,7 +78,7 @@ struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
     /// The steps that run whatever happens.
     certain: Vec<bool>,
-    by_target: BTreeMap<usize, Vec<Proof>>,
+    by_value: BTreeMap<(usize, Root), Vec<Proof>>,
 }
 
 /// Whether a step proves that the value of another is there.
@@ -61,22 +91,27 @@ struct Proof {
 }
 
 impl Proofs<'_, '_> {
-    fn present(&mut self, step: usize, target: usize) -> bool {
+    fn present(&mut self, step: usize, target: usize, read: &Read) -> bool {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
+        let ran = [Status::Succeeded, Status::Failed];
         if self.certain[target]
-            && producer.keeps_output()
+            && ran.into_iter().all(|status| leaves(producer, read.root, status))
             && pipeline.steps[step].needs.iter().any(|need| need.step == target)
         {
             return true;
         }
         // Nearly every read is proved by the need that it implies.
-        let direct =
-            |need: &Need| need.step == target && pipeline.steps[step].binds(need) && gives(producer, need.when);
+        let direct = |need: &Need| {
+            need.step == target && pipeline.steps[step].binds(need) && gives(producer, read.root, need.when)
+        };
         if pipeline.steps[step].needs.iter().any(direct) {
             return true;
         }
-        self.by_target.entry(target).or_insert_with(|| proofs(pipeline, target))[step].started
+        let root = if read.root == Root::Input { Root::Output } else { read.root };
+        let proof = self.by_value.entry((target, root)).or_insert_with(|| proofs(pipeline, target, root))[step];
+        // A `when` proves nothing for what it reads itself.
+        if read.in_when { proof.settled } else { proof.started }
     }
 }
 
@@ -99,7 +134,7 @@ fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
 }
 
 /// One pass in the order of needs: each step after those that it needs.
-fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
+fn proofs(pipeline: &Pipeline<'_>, target: usize, root: Root) -> Vec<Proof> {
     let producer = &pipeline.steps[target];
     let mut proofs = vec![Proof::default(); pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
@@ -107,7 +142,7 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
         let by = |need: &Need, succeeded: bool| {
             let when = if succeeded { When::Success } else { need.when };
             if need.step == target {
-                return gives(producer, when);
+                return gives(producer, root, when);
             }
             match when {
                 When::Success => proofs[need.step].started,
@@ -121,45 +156,68 @@ fn proofs(pipeline: &Pipeline<'_>, target: usize) -> Vec<Proof> {
         let any =
             step.ast.join.value != Join::All && declared.peek().is_some() && declared.all(|need| by(need, one_success));
         let settled = binding || any;
-        let proved = step
-            .when
-            .as_ref()
-            .is_some_and(|when| when.expression.proves.iter().any(|fact| says(fact, producer, Root::Output)));
+        let proved =
+            step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(|fact| says(fact, producer, root)));
         proofs[index] = Proof { settled, started: settled || proved };
     }
     proofs
 }
 
 /// Whether a step that ended like this has a value.
-fn gives(producer: &Step<'_>, when: When) -> bool {
-    match when {
-        When::Success => true,
-        When::Any | When::Failure => producer.keeps_output(),
-        When::Always => false,
+fn gives(producer: &Step<'_>, root: Root, when: When) -> bool {
+    ends(producer, when).into_iter().all(|status| leaves(producer, root, status))
+}
+
+/// The ways to end that satisfy a need; a failure that counts as a skip is none of its own.
+fn ends(producer: &Step<'_>, when: When) -> Vec<Status> {
+    let all = match when {
+        When::Success => vec![Status::Succeeded],
+        When::Failure => vec![Status::Failed],
+        When::Any => vec![Status::Succeeded, Status::Failed],
+        When::Always => vec![Status::Succeeded, Status::Failed, Status::Skipped],
+    };
+    let skips = producer.ast.on_failure == OnFailure::Skip && when != When::Failure;
+    all.into_iter().filter(|status| !(skips && *status == Status::Failed)).collect()
+}
+
+/// Whether a step that ended like this leaves such a value behind.
+fn leaves(producer: &Step<'_>, root: Root, status: Status) -> bool {
+    match (root, status) {
+        (Root::Output | Root::Input, Status::Succeeded) => true,
+        (Root::Output | Root::Input, Status::Failed) => producer.keeps_output(),
+        (Root::Exit, Status::Succeeded | Status::Failed) => producer.has_exit(),
+        (Root::Error, Status::Failed) => true,
+        _ => false,
     }
 }
 
-fn assumed(read: &Read, producer: &Step<'_>, root: Root) -> bool {
-    read.assumes.iter().any(|fact| says(fact, producer, root))
+fn assumed(read: &Read, producer: &Step<'_>) -> bool {
+    read.assumes.iter().any(|fact| match fact {
+        Fact::Defined { root: Root::Input, .. } => read.root == Root::Input && names(fact, read),
+        fact => says(fact, producer, read.root),
+    })
+}
+
+/// Whether a fact is about what a reference names.
+fn names(fact: &Fact, read: &Read) -> bool {
+    match (fact, &read.name) {
+        (Fact::Defined { name: Some(name), .. }, Some(read)) => same_name(name, read),
+        (Fact::Defined { name: None, .. }, None) => true,
+        _ => false,
+    }
 }
 
 /// Whether a fact says that the value of a step is there.
 fn says(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
     match fact {
         Fact::Defined { root, name: Some(name), .. } => {
-            let port = *root == Root::Input && wanted == Root::Input;
-            port || (*root == wanted && same_name(name, producer.name()))
+            *root != Root::Input && *root == wanted && same_name(name, producer.name())
         }
         Fact::Defined { .. } => false,
         Fact::Ended { step, any_of } => {
-            wanted != Root::Previous
-                && same_name(step, producer.name())
+            same_name(step, producer.name())
                 && !any_of.is_empty()
-                && any_of.iter().all(|status| match status {
-                    Status::Succeeded => true,
-                    Status::Failed => producer.keeps_output(),
-                    Status::Skipped => false,
-                })
+                && any_of.iter().all(|status| leaves(producer, wanted, *status))
         }
     }
 }
@@ -167,17 +225,45 @@ fn says(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
 fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize) -> Diagnostic {
     let producer = &pipeline.steps[target];
     let (reader, name) = (step.name(), producer.name());
-    let need = step.needs.iter().find(|need| need.step == target);
-    let fails = !producer.keeps_output();
-    let skipped = need.is_none_or(|need| need.when == When::Always || !step.binds(need));
-    let how = match (skipped, fails) {
-        (true, true) => "failed or been skipped",
-        (true, false) => "been skipped",
-        (false, _) => "failed",
+    let plain = name.replace('-', "_");
+    let what = match read.root {
+        Root::Exit => "exit code",
+        Root::Error => "error",
+        _ => "output",
     };
+    let word = Kind::Read(read.root).word();
+    let ask = format!("ask first: `{word}.{plain} is defined and …`");
+    if std::ptr::eq(step, producer) {
+        return Diagnostic::new(
+            Code::OutputMayBeSkipped,
+            format!("the first attempt of `{name}` has no {what} before it"),
+        )
+        .label(read.span, "missing in the first attempt")
+        .help(format!("{ask}, or write `<<{word}:{name}>>`, which then renders nothing"));
+    }
+    if read.root == Root::Exit && !producer.has_exit() {
+        return Diagnostic::new(Code::OutputMayBeSkipped, format!("`{name}` starts no process, and has no exit code"))
+            .label(read.span, "never there")
+            .label(producer.ast.name.span, "computes its text")
+            .help(format!("ask how it ended: `status.{plain} == \"succeeded\"`"));
+    }
+    let need = step.needs.iter().find(|need| need.step == target);
+    let possible = match need {
+        Some(need) if step.binds(need) => ends(producer, need.when),
+        _ => ends(producer, When::Always),
+    };
+    let lacking: Vec<&str> = possible
+        .into_iter()
+        .filter(|status| !leaves(producer, read.root, *status))
+        .map(|status| match status {
+            Status::Succeeded => "succeeded",
+            Status::Failed => "failed",
+            Status::Skipped => "been skipped",
+        })
+        .collect();
     let diagnostic = Diagnostic::new(
         Code::OutputMayBeSkipped,
-        format!("`{reader}` reads the output of `{name}`, which can have {how}"),
+        format!("`{reader}` reads the {what} of `{name}`, which can have {}", lacking.join(" or ")),
     )
     .label(read.span, "may be missing here");
     let diagnostic = match need {
@@ -186,7 +272,8 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize)
                 (false, _) => format!("`{reader}` runs also when only another of these held"),
                 (true, When::Always) => format!("`{reader}` runs however `{name}` ends"),
                 (true, When::Failure) => format!("`{reader}` runs when `{name}` failed"),
-                (true, _) => format!("`{reader}` runs also when `{name}` failed"),
+                (true, When::Success) => format!("`{reader}` runs when `{name}` succeeded"),
+                (true, When::Any) => format!("`{reader}` runs also when `{name}` failed"),
             };
             diagnostic.label(need.span, route)
         }
@@ -195,17 +282,61 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize)
         }
         _ => diagnostic,
     };
+    let skipped = lacking.contains(&"been skipped");
     let diagnostic = match skipped.then(|| why_skipped(pipeline, producer)).flatten() {
         Some((span, text)) => diagnostic.label(span, text),
         None => diagnostic,
     };
     let field = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
-    diagnostic.help(match read.directive {
-        true => format!(
+    diagnostic.help(match (read.root, read.directive) {
+        // A condition holds no directives.
+        (Root::Exit | Root::Error, _) if read.in_when => ask,
+        (Root::Exit | Root::Error, _) => {
+            format!("{ask}, or write `<<{word}:{name}>>`, which renders nothing where there is none")
+        }
+        (Root::Input, _) => {
+            let port = read.name.as_deref().unwrap_or_default();
+            match read.directive {
+                true => format!(
+                    "say what to read instead: `<<input:{port}{field} | default:\"…\">>`, or `output default=\"…\"` in `{name}`"
+                ),
+                false => format!("ask first: `input.{} is defined and …`, or `output default=\"…\"` in `{name}`", port.replace('-', "_")),
+            }
+        }
+        (_, true) => format!(
             "say what to read instead: `<<output:{name}{field} | default:\"…\">>`, or `output default=\"…\"` in `{name}`"
         ),
-        false => format!("ask first: `output.{} is defined and …`, or `output default=\"…\"` in `{name}`", name.replace('-', "_")),
+        (_, false) => format!("{ask}, or `output default=\"…\"` in `{name}`"),
     })
+}
+
+/// A value that whoever starts the run may leave out, read by an expression; a directive renders nothing.
+fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) -> Option<Diagnostic> {
+    if read.guarded || read.directive {
+        return None;
+    }
+    if read.root == Root::Stdin {
+        return Some(
+            Diagnostic::new(Code::OutputMayBeSkipped, "`stdin` is missing when nothing is piped into `swarmc run`")
+                .label(read.span, "may be missing here")
+                .help("write `stdin | default(\"\")`, or `<<stdin>>`, which then renders nothing"),
+        );
+    }
+    let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
+    let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
+    let param = params.find(|param| same_name(&param.name.value, name))?;
+    if !param.optional || param.default.is_some() {
+        return None;
+    }
+    let plain = name.replace('-', "_");
+    Some(
+        Diagnostic::new(Code::OutputMayBeSkipped, format!("parameter `{}` may be left out", param.name.value))
+            .label(read.span, "may be missing here")
+            .label(param.name.span, "optional, and without a default")
+            .help(format!(
+                "ask first: `param.{plain} is defined and …`, or write `param.{plain} | default(\"\")`, or declare it with `default=`"
+            )),
+    )
 }
 
 /// What can keep a step from running.

@@ -1,8 +1,10 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
+mod answers;
 mod command;
 mod cycle;
 mod fields;
+mod made;
 mod maybe_missing;
 mod never_runs;
 mod secrets;
@@ -24,8 +26,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         command::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(pipeline, diagnostics);
+            maybe_missing::check(model, pipeline, diagnostics);
             never_runs::check(pipeline, diagnostics);
+            made::check(pipeline, diagnostics);
         }
     }
     if model.pipelines.is_empty() && !diagnostics.has_errors() {
@@ -36,6 +39,8 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
+    answers::check(model, diagnostics);
     command::check_providers(model, diagnostics);
+    maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
 }

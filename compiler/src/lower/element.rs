@@ -33,7 +33,7 @@ pub(crate) struct Datum {
     pub span: Span,
     /// Its text: decoded for strings, as written for everything else.
     pub text: Text,
-    /// A count, a number of milliseconds or of bytes.
+    /// A count, a number of milliseconds or of bytes, a whole number as a literal; else 0.
     pub number: i64,
 }
 
@@ -197,6 +197,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
     };
     let diagnostic = match (value.kind, kind) {
         (ValueKind::Missing, _) => return None,
+        (ValueKind::Null, Kind::Scalar | Kind::Text | Kind::Template) => {
+            let help = "leave it out, or write `\"null\"` for the word";
+            wrong("`#null`", Some(help.into())).unsafe_fix("put it in quotes", span, "\"null\"")
+        }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
             return Some(Datum {
@@ -205,7 +209,7 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 number: i64::from(on),
             });
         }
-        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template) => {
+        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template | Kind::Expression) => {
             let quoted = format!("\"{on}\"");
             wrong(&format!("`#{on}`"), Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
         }
@@ -223,7 +227,11 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
                 None => wrong(&format!("`{}`", number.written()), None),
             }
         }
-        (ValueKind::Number(number), Kind::Scalar | Kind::Literal) => {
+        (ValueKind::Number(number), Kind::Literal) => {
+            let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
+            return Some(Datum { span, text: Text::plain(number.written(), span), number: whole.unwrap_or_default() });
+        }
+        (ValueKind::Number(number), Kind::Scalar) => {
             return Some(Datum { span, text: Text::plain(number.written(), span), number: 0 });
         }
         (ValueKind::Number(number), Kind::Duration) => {
@@ -245,9 +253,10 @@ fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagno
         }
         (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
     };
-    // A literal of KDL 1 has been reported, with what to write.
-    if !diagnostics.covers(span) {
-        diagnostics.push(diagnostic);
+    // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
+    match diagnostics.covers(span) {
+        true => diagnostics.amend(Code::V1Literal, span, diagnostic),
+        false => diagnostics.push(diagnostic),
     }
     None
 }
@@ -259,9 +268,18 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
     let value = text.as_str();
     let mut number = 0;
     let diagnostic = match kind {
+        Kind::Scalar if value.contains('\0') => Some(wrong(
+            format!("{place} holds a NUL"),
+            Some("no argument of a process can hold one: leave it out".into()),
+        )),
         Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
         Kind::Path | Kind::Glob => None,
+        Kind::Name if value.len() > swarmc_plan::LONGEST_NAME => {
+            let beginning: String = value.chars().take(20).collect();
+            let longest = swarmc_plan::LONGEST_NAME;
+            Some(wrong(format!("the name `{beginning}…` is too long"), Some(format!("{longest} characters at most"))))
+        }
         Kind::Name if value::is_name(value) => None,
         Kind::Name => {
             let lower = value.to_lowercase().replace([' ', '.'], "-");
@@ -457,7 +475,7 @@ fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'s
     }
 }
 
-fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
+pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
     Diagnostic::new(Code::Duplicate, format!("{what} is given twice"))
         .label(again, "again here")
         .label(first, "first here")

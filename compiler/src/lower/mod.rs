@@ -5,12 +5,15 @@ mod pipeline;
 mod provider;
 pub(crate) mod value;
 
+use std::collections::BTreeMap;
+
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name, Scope, Source, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::schema::{self, Node};
+use crate::source::Span;
 use crate::syntax;
 use crate::syntax::Text;
 use element::{Datum, Element};
@@ -42,22 +45,26 @@ fn workflow(element: &Element) -> Option<ast::Workflow> {
 fn param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Param> {
     let written = text(element, "type");
     let (kind, optional) = value::param_type(&written)?;
-    let default = element.property("default");
-    if let Some(default) = default
-        && let Some(expected) = misfit(kind, default.text.as_str())
+    let default = element.property("default").map(|datum| Spanned { value: literal(kind, datum), span: datum.span });
+    if let Some(default) = &default
+        && let Some(expected) = misfit(kind, &default.value)
     {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not {expected}"))
             .label(default.span, format!("not {expected}"))
             .help("mend the default, or the type");
         diagnostics.push(diagnostic);
     }
-    Some(ast::Param {
-        name: name(element, 0)?,
-        kind,
-        optional,
-        default: default.map(spanned),
-        description: description(element),
-    })
+    Some(ast::Param { name: name(element, 0)?, kind, optional, default, description: description(element) })
+}
+
+/// A default as the command line would take it: numbers in KDL may have `_` and other bases.
+fn literal(kind: plan::ParamType, datum: &Datum) -> String {
+    let written = datum.text.as_str();
+    match kind {
+        plan::ParamType::Int if datum.number != 0 => datum.number.to_string(),
+        plan::ParamType::Int | plan::ParamType::Float => written.replace('_', ""),
+        _ => written.to_owned(),
+    }
 }
 
 /// What a parameter's value should have been.
@@ -189,17 +196,59 @@ fn texts(element: &Element) -> Vec<Text> {
     element.arguments.iter().map(|(_, datum)| datum.text.clone()).collect()
 }
 
-fn line(element: &Element) -> ast::Line {
-    ast::Line { words: texts(element) }
+/// The words of a command; one without a program is reported.
+fn command(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Line> {
+    let blank = element.arguments.first().is_none_or(|(_, first)| first.text.as_str().trim().is_empty());
+    if !blank {
+        if let Some(spaced) = spaced(element) {
+            diagnostics.push(spaced);
+        }
+        return Some(ast::Line { words: texts(element) });
+    }
+    // A word that could not be read has been reported.
+    if !diagnostics.covers(element.span) {
+        let node = element.schema.name;
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{node}` needs a program"))
+            .label(element.name.span, "nothing to start")
+            .help(format!("write `{node} PROGRAM ARG…`"));
+        diagnostics.push(diagnostic);
+    }
+    None
 }
 
-fn variables(element: &Element) -> Vec<ast::Variable> {
+/// A command line in one word, where each argument is a word: no program is called so. A path may hold spaces, and
+/// `run` and `check` take a single word as a shell line.
+fn spaced(element: &Element) -> Option<Diagnostic> {
+    let node = element.schema.name;
+    let program = element.argument(0)?;
+    let written = program.text.as_str().trim();
+    if !written.contains(char::is_whitespace)
+        || written.contains(['/', '\\'])
+        || (node != "exec" && element.arguments.len() == 1)
+    {
+        return None;
+    }
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` is not the name of a program"))
+        .label(program.span, "has a space in it")
+        .help(format!("write each argument on its own: `{node} {written}`"));
+    Some(diagnostic)
+}
+
+fn variables(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Variable> {
     let mut variables = Vec::new();
+    let mut known: BTreeMap<String, Span> = BTreeMap::new();
+    let mut once = |name: &str, span: Span| match known.get(name) {
+        Some(first) => {
+            diagnostics.push(element::twice(&format!("the variable {name}"), span, *first));
+            false
+        }
+        None => known.insert(name.to_owned(), span).is_none(),
+    };
     for env in element.children("env") {
-        variables.extend(env.arguments.iter().map(|(_, datum)| ast::Variable::Named(spanned(datum))));
-        variables.extend(
-            env.properties.iter().map(|(key, datum)| ast::Variable::Set(key.text.to_string(), datum.text.clone())),
-        );
+        let named = env.arguments.iter().map(|(_, datum)| spanned(datum));
+        variables.extend(named.filter(|name| once(&name.value, name.span)).map(ast::Variable::Named));
+        let set = env.properties.iter().filter(|(key, _)| once(&key.text, key.span));
+        variables.extend(set.map(|(key, datum)| ast::Variable::Set(key.text.to_string(), datum.text.clone())));
     }
     variables
 }

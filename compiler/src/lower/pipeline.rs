@@ -3,8 +3,7 @@
 use swarmc_plan as plan;
 
 use super::element::Element;
-use super::provider::{empty, spaced};
-use super::{absent, count, default, description, line, name, param, source, spanned, text, texts, variables, word};
+use super::{absent, command, count, default, description, name, param, source, spanned, text, texts, variables, word};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -42,7 +41,7 @@ pub(super) fn pipeline(element: Element, diagnostics: &mut Diagnostics) -> Optio
         concurrency,
         result: element.child("result").map(names).unwrap_or_default(),
         fail_fast: element.child("fail-fast").is_some_and(|node| node.argument(0).is_none_or(|on| on.number == 1)),
-        env: variables(&element),
+        env: variables(&element, diagnostics),
         working_dir: argument(&element, "working-dir"),
         steps,
     })
@@ -133,7 +132,7 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
         concurrency: concurrency(element),
         reads: element.children("reads").flat_map(texts).collect(),
         writes: element.children("writes").flat_map(texts).collect(),
-        env: variables(element),
+        env: variables(element, diagnostics),
         stdin: argument(element, "stdin"),
     })
 }
@@ -238,23 +237,6 @@ fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> 
 fn is_field(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
-fn command(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Line> {
-    let blank = element.arguments.first().is_none_or(|(_, first)| first.text.as_str().trim().is_empty());
-    if blank {
-        if !diagnostics.covers(element.span) {
-            diagnostics.push(empty(element.schema.name, element));
-        }
-        return None;
-    }
-    // A single word is a shell line.
-    if element.arguments.len() > 1
-        && let Some(spaced) = spaced(element.schema.name, element)
-    {
-        diagnostics.push(spaced);
-    }
-    Some(line(element))
 }
 
 fn retry(element: Option<&Element>) -> plan::Retry {

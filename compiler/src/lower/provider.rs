@@ -3,7 +3,7 @@
 use swarmc_plan as plan;
 
 use super::element::Element;
-use super::{count, default, line, name, source, spanned, texts, variables};
+use super::{command, count, default, name, source, spanned, texts, variables};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -38,45 +38,18 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         ),
         _ => {}
     }
-    if let Some(exec) = exec
-        && exec.arguments.is_empty()
-    {
-        diagnostics.push(empty("exec", exec));
-    }
-    if let Some(spaced) = exec.and_then(|exec| spaced("exec", exec)) {
-        diagnostics.push(spaced);
-    }
     Some(ast::Provider {
         name: name(element, 0)?,
         preset,
-        exec: exec.map(line),
+        exec: exec.and_then(|exec| command(exec, diagnostics)),
         script: script.map(|script| self::script(script, diagnostics)),
         args: element.children("args").flat_map(texts).collect(),
         delivery: element.child("prompt").and_then(|how| choice(how, delivery)),
         reads: element.child("reads").and_then(|format| choice(format, self::format)),
         model_flag: flag(element, "model-flag"),
         system_flag: flag(element, "system-flag"),
-        env: variables(element),
+        env: variables(element, diagnostics),
         install: flag(element, "install"),
-    })
-}
-
-/// A command without a word.
-pub(super) fn empty(node: &str, element: &Element) -> Diagnostic {
-    Diagnostic::new(Code::WrongValue, format!("`{node}` needs a program"))
-        .label(element.name.span, "nothing to start")
-        .help(format!("write `{node} PROGRAM ARG…`"))
-}
-
-/// A command line in one word, where each argument is a word: no program is called so. A path may hold spaces.
-pub(super) fn spaced(node: &str, element: &Element) -> Option<Diagnostic> {
-    let program = element.argument(0)?;
-    let written = program.text.as_str();
-    let spaced = written.trim().contains(char::is_whitespace) && !written.contains(['/', '\\']);
-    spaced.then(|| {
-        Diagnostic::new(Code::WrongValue, format!("`{written}` is not the name of a program"))
-            .label(program.span, "has a space in it")
-            .help(format!("write each argument on its own: `{node} {}`", written.trim()))
     })
 }
 

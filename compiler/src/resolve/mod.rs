@@ -8,8 +8,9 @@ pub(crate) mod text;
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Body, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
+use crate::model::{Agent, Answer, Body, Made, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
 use crate::passage::Passage;
 use crate::suggest;
 use names::Names;
@@ -38,6 +39,7 @@ pub(crate) fn resolve<'a>(
     let pipelines = spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
     resolver.orphan_prompts();
+    resolver.answers_name_steps();
     Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
 }
 
@@ -104,10 +106,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
         let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
         env.extend(self.variables(&provider.env));
-        self.outside_reads(&env, &Names::default(), "the `env` of a provider");
+        let env_reads = self.outside_reads(&env, &Names::default(), "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
-        Provider { ast: provider, preset, env, answers }
+        Provider { ast: provider, preset, env, env_reads, answers }
     }
 
     fn preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {
@@ -196,13 +198,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
         if let Some(path) = &pipeline.working_dir {
             let span = path.span(0..path.as_str().len());
-            let writes = |_: &str| pipeline.steps.iter().any(|step| !step.writes.is_empty());
-            self.loader.exists(path.as_str(), span, &writes, self.diagnostics);
+            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
         let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
         let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
         let env = self.variables(&pipeline.env);
-        self.outside_reads(&env, &params, "the `env` of a pipeline");
+        let env_reads = self.outside_reads(&env, &params, "the `env` of a pipeline");
         let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
         let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
         let mut until_reads = Vec::new();
@@ -215,19 +216,28 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }
-        self.answers_name_steps(&within);
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, result, order }
+        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
     }
 
     /// Recorded answers name tasks of any pipeline; one that names none is a slip.
-    fn answers_name_steps(&mut self, within: &Within<'_>) {
-        if self.spec.pipelines.len() != 1 {
-            return;
-        }
-        let answers =
-            self.spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
+    fn answers_name_steps(&mut self) {
+        let spec = self.spec;
+        let known: Vec<&str> =
+            spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name.value.as_str()).collect();
+        let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
         for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            self.step_named(name, within);
+            if known.contains(&name.value.as_str()) || spec.pipelines.is_empty() {
+                continue;
+            }
+            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
+            let diagnostic =
+                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
+                    .label(name.span, "answers nothing")
+                    .help_maybe(help);
+            self.diagnostics.push(match close {
+                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                None => diagnostic,
+            });
         }
     }
 
@@ -248,10 +258,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
         };
         proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
-        let mut reads = Vec::new();
+        let (mut reads, mut made) = (Vec::new(), Vec::new());
         for prose in proses {
             reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            self.file_reads(prose, within);
+            made.extend(self.file_reads(prose, Some(&within.writes)));
         }
         let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
         let env = self.variables(&step.env);
@@ -261,15 +271,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         });
         for prose in stdin.iter().chain(of_env) {
             reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            self.file_reads(prose, within);
+            made.extend(self.file_reads(prose, Some(&within.writes)));
         }
         let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
         if let Some(when) = &when {
             let passage = Passage::string(&when.text);
-            reads.extend(self.reads(&when.expression.reads, &passage, within, &ports, "a `when`"));
+            let of_when = self.reads(&when.expression.reads, &passage, within, &ports, "a `when`");
+            reads.extend(of_when.into_iter().map(|read| Read { in_when: true, ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
-        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new() };
+        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new(), made };
         let declared =
             step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
         resolved.needs = needs::declared(declared, step, self.diagnostics);
@@ -383,14 +394,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.tables.secrets.exact(name).or_else(|| self.spec.secrets.iter().position(|secret| secret.env == name))
     }
 
-    /// Looks up what variables read that are the same for every step.
-    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) {
+    /// What variables read that are the same for every step.
+    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) -> Vec<Read> {
+        let mut reads = Vec::new();
         for variable in env {
             let Variable::Set(_, prose) = variable else { continue };
+            // The first step to start reads it already.
+            self.file_reads(prose, None);
             let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
             let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
-            text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics);
+            reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
         }
+        reads
     }
 
     fn reads(
@@ -407,15 +422,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 
-    /// `<<file:PATH>>`: it must be there, unless a step of the pipeline says that it writes it.
-    fn file_reads(&mut self, prose: &Prose, within: &Within<'_>) {
+    /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
+    fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
+        let mut made = Vec::new();
         for part in &prose.template.parts {
             let crate::template::Part::Directive(directive) = part else { continue };
             let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
             let span = prose.passage.span(name.range.clone());
-            let written = |path: &str| within.writes.iter().any(|pattern| fast_glob::glob_match(pattern, path));
-            self.loader.exists(&name.value, span, &written, self.diagnostics);
+            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
+            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
+            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
+            made.extend(path.map(|path| Made { path, span }));
         }
+        made
     }
 
     fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {

@@ -145,11 +145,13 @@ fn resolved(
     Some(Read {
         root: read.root,
         step,
+        name: read.name.clone(),
         fields: fields(read, passage),
         span,
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
         directive: read.via_directive,
+        in_when: false,
         assumes: read.assumes.clone(),
     })
 }

@@ -125,6 +125,7 @@ pub(super) fn run(
         child,
         pidfd,
         exited: None,
+        linger: None,
         ending: None,
         announce: Some(now + ANNOUNCE),
         reported: None,
@@ -150,6 +151,8 @@ struct Running<'a> {
     stderr: Option<OwnedFd>,
     /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
     exited: Option<Instant>,
+    /// When to look at who holds its pipes beyond its end.
+    linger: Option<Instant>,
     ending: Option<Ending>,
     announce: Option<Instant>,
     /// When it reported its result.
@@ -194,7 +197,9 @@ impl<'a> Running<'a> {
             }
             let ready = self.wait(means, self.next_moment(sink).map(|moment| moment.saturating_duration_since(now)));
             if ready.exited && self.exited.is_none() {
-                self.exited = Some(Instant::now());
+                let now = Instant::now();
+                self.exited = Some(now);
+                self.linger = Some(now + LINGER);
             }
             if ready.stdin {
                 self.feed();
@@ -233,8 +238,13 @@ impl<'a> Running<'a> {
             if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
                 self.end(Cause::Reported, now);
             }
-        } else if self.exited.is_some_and(|exited| exited + LINGER <= now) && !self.is_silent() {
-            self.end(Cause::Exit, now);
+        } else if self.linger.is_some_and(|moment| moment <= now) {
+            self.linger = None;
+            match lives(self.group) {
+                true => self.end(Cause::Exit, now),
+                // Whoever holds the pipes has left the group, and is out of reach.
+                false => self.let_go(now),
+            }
         }
         if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {
             self.kill(Cause::Exit, now);
@@ -272,6 +282,12 @@ impl<'a> Running<'a> {
         self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
     }
 
+    /// Waits for nobody any more.
+    fn let_go(&mut self, now: Instant) {
+        let cause = self.ending.as_ref().map_or(Cause::Exit, |ending| ending.cause);
+        self.ending = Some(Ending { cause, next: now, killed: true });
+    }
+
     /// The next moment at which [`Running::consider`] has something to do.
     fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
         let living = self.exited.is_none();
@@ -282,7 +298,7 @@ impl<'a> Running<'a> {
             unless_ending(self.limits.deadline),
             unless_ending(self.limits.idle.filter(|_| self.reported.is_none()).map(|idle| self.last_output + idle)),
             unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
-            self.exited.map(|exited| exited + LINGER).filter(|_| self.ending.is_none()),
+            self.linger,
             self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
         ]
         .into_iter()

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,11 @@ fn spawn(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
 fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
     if program.as_encoded_bytes().contains(&b'/') {
         let file = directory.join(program);
-        return if file.is_file() { Ok(file) } else { Err(false) };
+        return match file.metadata() {
+            Ok(meta) if meta.is_file() && is_executable(&meta) => Ok(file),
+            Ok(meta) => Err(meta.is_file()),
+            Err(_) => Err(false),
+        };
     }
     let mut denied = false;
     for folder in env::split_paths(path) {
@@ -82,13 +87,17 @@ fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool
         if let Ok(meta) = file.metadata()
             && meta.is_file()
         {
-            if meta.permissions().mode() & 0o111 != 0 {
+            if is_executable(&meta) {
                 return Ok(file);
             }
             denied = true;
         }
     }
     Err(denied)
+}
+
+fn is_executable(meta: &Metadata) -> bool {
+    meta.permissions().mode() & 0o111 != 0
 }
 
 fn missing(launch: &Launch<'_>, denied: bool) -> String {

@@ -104,6 +104,7 @@ mod tests {
                         pipeline: "main".to_owned(),
                         task: None,
                         params: std::collections::BTreeMap::new(),
+                        stored_params: None,
                         stdin: None,
                     },
                     _ => Event::AttemptStarted { step: step.clone(), attempt: seq as u32 },

@@ -21,7 +21,7 @@ use swarmc_plan::{Pipeline, Plan};
 
 use crate::control::{Control, Wish};
 use crate::error::{JournalError, RunError};
-use crate::event::{self, Content, Event, INLINE, Process, Record, StepId, VERSION};
+use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
 use crate::executor::{Pool, Scribe, Services, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
@@ -29,7 +29,7 @@ use crate::journal::{self, FileJournal, Journal};
 use crate::observer::Observer;
 use crate::render::Renderer;
 use crate::socket::Socket;
-use crate::state::State;
+use crate::state::{End, State};
 use environment::Surroundings;
 use run_loop::Loop;
 
@@ -59,6 +59,8 @@ pub struct Outcome {
     pub ended: Ended,
     /// The value of the pipeline's `result`, of every instance that has one, in order.
     pub values: Vec<String>,
+    /// How every instance of the pipeline ended that did, in order.
+    pub ends: Vec<End>,
     /// The steps whose failure nothing handled, in declaration order.
     pub failed: Vec<StepId>,
 }
@@ -112,6 +114,8 @@ pub fn start(
     folder.write_facts(&facts)?;
     let stdin = options.stdin.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let stdin = stdin.map(|text| content(&folder, text)).transpose()?;
+    let stored_params = serde_json::to_string(&params).expect("a map of texts is JSON");
+    let stored_params = (!event::fits(&stored_params)).then(|| folder.store(&stored_params)).transpose()?;
 
     let (inputs, receiver) = mpsc::channel();
     let path = folder.journal_path();
@@ -122,7 +126,8 @@ pub fn start(
         plan: plan_digest(&text),
         pipeline: pipeline.name.clone(),
         task: options.task,
-        params: params.clone(),
+        params: if stored_params.is_none() { params.clone() } else { BTreeMap::new() },
+        stored_params,
         stdin: stdin.clone(),
     };
     let started = Record { seq: 1, at: run_loop::now(), event };
@@ -160,10 +165,15 @@ pub fn resume(
     let lock = Lock::take(&folder)?;
     let path = folder.journal_path();
     let recovered = journal::read(&path)?;
-    let Some(Record { event: Event::RunStarted { plan: expected, pipeline, task, params, stdin, .. }, .. }) =
-        recovered.records.first()
-    else {
+    let Some(Record { event: started, .. }) = recovered.records.first() else {
         return Err(JournalError::Empty { path }.into());
+    };
+    let Event::RunStarted { plan: expected, pipeline, task, params, stored_params, stdin, .. } = started else {
+        return Err(JournalError::Empty { path }.into());
+    };
+    let params = match stored_params {
+        None => params.clone(),
+        Some(stored) => read_params(&folder, stored)?,
     };
     let text = folder.plan_text()?;
     if plan_digest(&text) != *expected {
@@ -188,14 +198,15 @@ pub fn resume(
             recovered.records.len()
         ));
     }
-    notices.extend(survivors::end(&folder.id, state.open().filter_map(|open| open.process)));
+    let survivors = survivors::end(&folder.id, state.open().filter_map(|open| open.process));
+    notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = recovered.records.len() as u64;
     let (inputs, receiver) = mpsc::channel();
     let journal =
         FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
     let begin = Begin {
-        params: params.clone(),
+        params,
         stdin: stdin.clone(),
         folder,
         pipeline,
@@ -311,6 +322,10 @@ impl Begin<'_> {
             broken: None,
         };
         run_loop.run(first);
+        // What left its group to stay would run on with nobody to end it.
+        if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
+            viewer.notice(format!("{survivors} that outlived the run: ended"));
+        }
         run_loop.outcome()
     }
 }
@@ -381,9 +396,17 @@ fn typed(
         .collect()
 }
 
+/// Parameters that were too long for an event.
+fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, String>, RunError> {
+    serde_json::from_str(&folder.text(stored)?).map_err(|error| {
+        let reason = format!("its parameters are damaged: {error}");
+        RunError::Plan { run: folder.id.clone(), reason }
+    })
+}
+
 /// A text as an event holds it: in place, or as an artifact.
 fn content(folder: &RunFolder, text: String) -> Result<Content, RunError> {
-    if text.len() > INLINE { folder.store(&text) } else { Ok(Content::Text(text)) }
+    if event::fits(&text) { Ok(Content::Text(text)) } else { folder.store(&text) }
 }
 
 fn plan_digest(text: &str) -> String {

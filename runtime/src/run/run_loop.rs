@@ -111,7 +111,8 @@ impl Loop<'_> {
         let instances = 1..=self.state.graph().instances();
         let values = instances.filter_map(|instance| self.state.value(instance));
         let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
-        Ok(Outcome { run, ended, values, failed: self.state.unhandled().collect() })
+        let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
+        Ok(Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() })
     }
 
     fn is_over(&self) -> bool {
@@ -223,17 +224,21 @@ impl Loop<'_> {
                 if let Some(scribe) = &self.scribe {
                     scribe.write(self.layout.output(&step), text.clone().into_bytes());
                 }
-                match content(&self.folder, text) {
-                    Ok(output) => event::Outcome { output: Some(output), ..event::Outcome::default() },
-                    Err(error) => return self.give_up(error.to_string()),
-                }
+                event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
             }
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
         };
         self.end(step, attempt, outcome);
     }
 
-    fn end(&mut self, step: StepId, attempt: u32, outcome: event::Outcome) {
+    fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+        outcome.bound();
+        if let Some(Content::Text(text)) = outcome.output.take_if(|output| matches!(output, Content::Text(_))) {
+            match content(&self.folder, text) {
+                Ok(output) => outcome.output = Some(output),
+                Err(error) => return self.give_up(error.to_string()),
+            }
+        }
         if let Some((name, _)) = self.steps.get_key_value(&*step.name) {
             self.ended.insert((name, step.instance), self.seq + 1);
         }
@@ -249,7 +254,10 @@ impl Loop<'_> {
         };
         let (holds, error) = match judged {
             Ok(holds) => (holds, None),
-            Err(error) => (false, Some(error.message)),
+            Err(mut error) => {
+                event::shorten(&mut error.message);
+                (false, Some(error.message))
+            }
         };
         self.record(Event::ConditionJudged { step, holds, error });
     }

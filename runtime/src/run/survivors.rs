@@ -1,4 +1,4 @@
-//! Ending what a killed runner left running, before its steps start again.
+//! Ending what outlived its attempt: after a run, and before the steps of a killed runner start again.
 //!
 //! Found in two ways: by the process group and start time in the journal, and by the run's mark in the environment of
 //! every process of it, which also finds those that left their group or were never recorded.
@@ -16,8 +16,9 @@ use crate::executor::{group_ends, start_time};
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Ends all processes of `run`: `recorded` ones and those that carry its mark. Says what was done.
-pub(super) fn end(run: &str, recorded: impl Iterator<Item = Process>) -> Option<String> {
+/// Ends all processes of `run`: `recorded` ones and those that carry its mark. Says how many there were, as the subject
+/// of a sentence; none where there was none.
+pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
     let mut groups = BTreeSet::new();
     for process in recorded {
         let same = start_time(process.group) == Some(process.started) && process.started != 0;
@@ -46,7 +47,10 @@ pub(super) fn end(run: &str, recorded: impl Iterator<Item = Process>) -> Option<
             break;
         }
     }
-    Some(format!("{} processes that outlived the last runner were ended", found.len()))
+    Some(match found.len() {
+        1 => "1 process".to_owned(),
+        several => format!("{several} processes"),
+    })
 }
 
 fn signal(processes: &BTreeSet<i32>, signal: Signal) {

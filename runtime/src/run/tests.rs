@@ -327,6 +327,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
         first: First::New(Event::RunStarted {
+            stored_params: None,
             version: VERSION,
             run: folder.id.clone(),
             plan: String::new(),

@@ -1,10 +1,16 @@
-//! Records of every version stay readable: a journal that a released build wrote, as its lines carried it.
+//! Records of every version stay readable: a journal line by line, and the journals and plans of real runs in
+//! `runtime/tests/journals`.
 //!
-//! A line is never edited here. A new version adds a journal; a field that is gained must be optional.
+//! Nothing of them is ever edited. A new version adds journals; a field that is gained must be optional.
+
+use std::path::Path;
 
 use super::build::{graph, repeated};
-use crate::event::{Event, Record, RunStatus, Status};
-use crate::{End, State};
+use super::run::Run;
+use super::world::World;
+use crate::event::{Event, LARGEST, Record, RunStatus, Status};
+use crate::home::digest;
+use crate::{End, State, decide, journal};
 
 const VERSION_1: &str = r#"
 {"seq":1,"at":1000,"event":"run_started","version":1,"run":"r1","plan":"sha256:00","pipeline":"main","params":{"goal":"x"},"stdin":{"text":"in"}}
@@ -40,6 +46,49 @@ fn a_journal_of_version_1_is_read_folded_and_written_as_it_was() {
     let status = |name: &str| state.read(name, 1, 1).unwrap().status.unwrap();
     assert_eq!(["a", "b", "c"].map(status), [Status::Succeeded, Status::Skipped, Status::Skipped]);
     assert_eq!((state.end(1), state.finished()), (Some(End::Succeeded), Some(RunStatus::Succeeded)));
+}
+
+#[test]
+fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_ends() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
+    let mut journals = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(path.join("plan.json")).unwrap();
+        let plan = swarmc_plan::read(&text).unwrap();
+        let lines = std::fs::read_to_string(path.join("journal.jsonl")).unwrap();
+        assert!(lines.lines().all(|line| line.len() < LARGEST));
+        let recovered = journal::read(&path.join("journal.jsonl")).unwrap();
+        assert_eq!((recovered.torn, recovered.records.len()), (0, lines.lines().count()));
+        let Event::RunStarted { plan: expected, pipeline, .. } = &recovered.records[0].event else {
+            panic!("{}: it begins with its start", path.display());
+        };
+        assert_eq!(*expected, format!("sha256:{}", digest(text.as_bytes())), "the plan is the one that ran");
+        let pipeline = plan.pipeline(pipeline).unwrap();
+        for length in 0..recovered.records.len() {
+            let records = &recovered.records[..length];
+            let mut state = State::new(graph(pipeline.clone()));
+            records.iter().for_each(|record| state.apply(record));
+            assert_eq!(state.finished(), None, "{}: {length} records", path.display());
+            decide(&mut state, 0);
+            decide(&mut state, u64::MAX);
+            if length > 0 {
+                for lazy in [false, true] {
+                    let run = Run::resume(pipeline, World { seed: length as u64, lazy }, records).go();
+                    assert!(run.finished().is_some(), "{}: {length} records", path.display());
+                }
+            }
+        }
+        let mut state = State::new(graph(pipeline.clone()));
+        recovered.records.iter().for_each(|record| state.apply(record));
+        let Some(Record { event: Event::RunFinished { status }, .. }) = recovered.records.last() else {
+            panic!("{}: it ends with its end", path.display());
+        };
+        assert_eq!(state.finished(), Some(*status));
+        assert_eq!(decide(&mut state, u64::MAX), []);
+        journals += 1;
+    }
+    assert_eq!(journals, 4);
 }
 
 #[test]

@@ -43,6 +43,7 @@ impl<'a> Run<'a> {
             pipeline: pipeline.name.clone(),
             task: None,
             params: BTreeMap::new(),
+            stored_params: None,
             stdin: None,
         });
         run

@@ -41,6 +41,7 @@ fn run_started() -> Event {
         pipeline: "main".to_owned(),
         task: None,
         params: Default::default(),
+        stored_params: None,
         stdin: None,
     }
 }
