@@ -167,8 +167,9 @@ impl Loop<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, then makes it known, then starts what was decided.
+    /// Decides until there is nothing to decide, then starts what was decided, and makes it known.
     fn turn(&mut self) {
+        let handed_over = self.seq - self.fresh.len() as u64;
         while self.broken.is_none() {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
@@ -185,9 +186,18 @@ impl Loop<'_> {
                 break;
             }
         }
+        // What waits for none of this turn's records need not wait for them to be written either.
+        let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
+        self.submit(ready);
+        self.jobs = waiting;
         self.publish();
+        let waiting = std::mem::take(&mut self.jobs);
+        self.submit(waiting);
+    }
+
+    fn submit(&mut self, jobs: Vec<Job>) {
         if let Some(pool) = &mut self.pool {
-            self.jobs.drain(..).for_each(|job| pool.submit(job));
+            jobs.into_iter().for_each(|job| pool.submit(job));
         }
     }
 
