@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use swarmc_plan::{
@@ -105,8 +105,8 @@ fn sleeping() {
     );
 }
 
-/// A gibibyte through one task, with a reader behind the run, against a loop through a ring buffer and against `cat`
-/// into a file: the run does what both do.
+/// A gibibyte through one task, with a reader behind the run, against a loop through a ring buffer with the same reader
+/// behind it, and against `cat` into a file: the run does what both do.
 fn gigabyte() {
     let size = GIB.to_string();
     let plan = plan(1, vec![step("t".to_owned(), &["/usr/bin/head", "-c", &size, "/dev/zero"], &[])]);
@@ -120,6 +120,7 @@ fn gigabyte() {
             let mut buffer = vec![0; 64 * 1024];
             let mut ring = vec![0; 102_400];
             let mut at = 0;
+            let (mut behind, finished) = reader();
             loop {
                 let count = pipe.read(&mut buffer).expect("a pipe can be read");
                 if count == 0 {
@@ -129,8 +130,11 @@ fn gigabyte() {
                 ring[at..at + right].copy_from_slice(&buffer[..right]);
                 ring[..count - right].copy_from_slice(&buffer[right..count]);
                 at = (at + count) % ring.len();
+                behind.write_all(&buffer[..count]).expect("somebody reads behind the loop");
             }
+            drop(behind);
             drain(child);
+            finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the loop");
         },
         || run(&plan),
     );
@@ -258,6 +262,15 @@ fn run(plan: &Plan) {
         environment: BTreeMap::from([(OsString::from("PATH"), OsString::from("/usr/bin:/bin"))]),
         ..Options::default()
     };
+    let (pipe, finished) = reader();
+    let home = Home::new(folder.join("home"));
+    let outcome = start(&home, plan, options, Control::new(), Box::new(Reader { pipe })).expect("the run goes through");
+    assert_eq!(outcome.ended, Ended::Succeeded);
+    finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the run");
+}
+
+/// A pipe that somebody reads, and what tells that it is closed and all was read.
+fn reader() -> (std::io::PipeWriter, Receiver<()>) {
     let (mut reader, pipe) = std::io::pipe().expect("there is room for a pipe");
     let (done, finished) = channel();
     std::thread::spawn(move || {
@@ -265,10 +278,7 @@ fn run(plan: &Plan) {
         while reader.read(&mut buffer).is_ok_and(|count| count > 0) {}
         let _ = done.send(());
     });
-    let home = Home::new(folder.join("home"));
-    let outcome = start(&home, plan, options, Control::new(), Box::new(Reader { pipe })).expect("the run goes through");
-    assert_eq!(outcome.ended, Ended::Succeeded);
-    finished.recv_timeout(Duration::from_secs(60)).expect("the reader ends with the run");
+    (pipe, finished)
 }
 
 /// A folder beside the build's other files, on a real disk.
