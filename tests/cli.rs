@@ -377,3 +377,43 @@ fn a_home_that_cannot_be_written_is_named() {
     assert_eq!(refused.err.matches("os error").count(), 1, "{refused:#?}");
     place.swarmc(&["doctor"]).expect(2, &["cannot be kept"], &[]);
 }
+
+#[test]
+fn json_has_the_fields_that_its_page_shows() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).expect("the page is there");
+    let mut shown = page.split("```json\n").skip(1).map(|rest| {
+        let block = rest.split("```").next().expect("a block ends");
+        serde_json::from_str::<Value>(block).expect("each block is JSON")
+    });
+    let place = Place::new("pipeline main { task draft { run echo hello }; result draft }");
+    place.write("wrong.kdl", "pipeline main { taks draft { run echo }; task draft { run echo } }");
+    let mut same = |arguments: &[&str], code: i32, kind: Option<&str>| {
+        let out = place.swarmc(arguments).expect(code, &[], &[]).out;
+        let mut documents = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let real = documents.find(|document| kind.is_none_or(|kind| document["type"] == kind)).expect("it was printed");
+        let shown = shown.next().expect("a block for each");
+        let (real, shown) = (fields(&real), fields(&shown));
+        assert_eq!(real, shown, "{arguments:?}");
+    };
+    same(&["check", "wrong.kdl", "--format", "json"], 1, None);
+    same(&["run", "flow.kdl", "--json"], 0, Some("output"));
+    same(&["run", "flow.kdl", "--json"], 0, Some("result"));
+    same(&["ps", "--all", "--json"], 0, None);
+    same(&["inspect", "--json"], 0, None);
+    same(&["doctor", "--json"], 0, None);
+    assert_eq!(shown.next(), None, "every block was compared");
+}
+
+/// The paths of all fields, looking into the first element of a list.
+fn fields(value: &Value) -> std::collections::BTreeSet<String> {
+    let below =
+        |key: &str, value: &Value| fields(value).into_iter().map(|path| format!("{key}.{path}")).collect::<Vec<_>>();
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(key, value)| std::iter::once(key.clone()).chain(below(key, value)).collect::<Vec<_>>())
+            .collect(),
+        Value::Array(items) => items.first().map(fields).unwrap_or_default(),
+        _ => std::collections::BTreeSet::new(),
+    }
+}
