@@ -21,7 +21,7 @@ use swarmc_runtime::{Event, Observer, Record, Status, StepId};
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
 use crate::live::Live;
-use crate::terminal::{Paint, Stream, printable};
+use crate::terminal::{Paint, Stream, out_is_pipe, printable};
 use crate::units::duration;
 
 /// A line without an end is passed on in pieces of this many bytes.
@@ -67,7 +67,9 @@ struct Sink {
 impl Display {
     /// A display for a run of `pipeline`, of which `ledger` may hold an earlier part.
     pub(crate) fn new(pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
-        let live = (!show.quiet && !show.json && Stream::Err.is_live()).then(Live::new);
+        // Behind a pipe stands another writer to this terminal: it would tear the live lines.
+        let alone = Stream::Err.is_live() && !out_is_pipe();
+        let live = (alone && !show.quiet && !show.json).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),

@@ -211,7 +211,11 @@ fn text(template: &Template) -> String {
 
 /// What a step waits for and why, its condition, its checks.
 fn details(step: &Step) -> Vec<String> {
-    let mut lines: Vec<String> = step.needs.iter().map(need).collect();
+    let alike = |a: &Need, b: &Need| {
+        let place = |need: &Need| (need.when, need.declared, need.origin.line);
+        place(a) == place(b) && a.origin.file == b.origin.file
+    };
+    let mut lines: Vec<String> = step.needs.chunk_by(alike).map(need).collect();
     match step.join {
         swarmc_plan::Join::All => {}
         swarmc_plan::Join::Any => lines.push("any of these is enough".to_owned()),
@@ -229,7 +233,9 @@ fn details(step: &Step) -> Vec<String> {
     lines
 }
 
-fn need(need: &Need) -> String {
+/// Needs of one kind that stand on one line.
+fn need(needs: &[Need]) -> String {
+    let need = &needs[0];
     let ended = match need.when {
         When::Success => "succeeded",
         When::Failure => "failed",
@@ -237,7 +243,14 @@ fn need(need: &Need) -> String {
         When::Always => "ended in any way",
     };
     let why = if need.declared { "depends-on" } else { "read" };
-    format!("after {} {ended} ({why} at {})", need.step, need.origin)
+    let steps = match needs.split_last() {
+        Some((last, rest @ [_, ..])) => {
+            let rest: Vec<&str> = rest.iter().map(|need| need.step.as_str()).collect();
+            format!("{} and {}", rest.join(", "), last.step)
+        }
+        _ => need.step.clone(),
+    };
+    format!("after {steps} {ended} ({why} at {})", need.origin)
 }
 
 /// How many processes and turns there can be: rounds × instances × attempts, over all steps.

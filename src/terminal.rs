@@ -198,6 +198,12 @@ fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     }
 }
 
+/// Whether standard output is a pipe, whose reader (`| tee log`) may write to our terminal at any moment.
+pub(crate) fn out_is_pipe() -> bool {
+    let kind = |stat: rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| kind(stat).is_fifo())
+}
+
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

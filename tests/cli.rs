@@ -9,31 +9,31 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with specs in it, and a home for runs.
-struct Place {
+pub(crate) struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    fn new(spec: &str) -> Place {
+    pub(crate) fn new(spec: &str) -> Place {
         let place = Place { folder: TempDir::new().expect("a temporary folder can be made") };
         fs::create_dir(place.work()).expect("a folder can be made");
         place.write("flow.kdl", spec);
         place
     }
 
-    fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.work().join(name), text).expect("a file can be written");
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
         command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home()).stdin(Stdio::null());
         for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SECRET_TOKEN"] {
@@ -42,12 +42,12 @@ impl Place {
         command
     }
 
-    fn swarmc(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn swarmc(&self, arguments: &[&str]) -> Ended {
         Ended::from(self.command(arguments).output().expect("swarmc starts"))
     }
 
     /// Starts a run and waits until stderr says `text`.
-    fn until(&self, arguments: &[&str], text: &str) -> (Child, impl FnOnce() -> String) {
+    pub(crate) fn until(&self, arguments: &[&str], text: &str) -> (Child, impl FnOnce() -> String) {
         let mut command = self.command(arguments);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("swarmc starts");
         let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
@@ -68,10 +68,10 @@ impl Place {
 }
 
 #[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl From<Output> for Ended {
@@ -83,7 +83,7 @@ impl From<Output> for Ended {
 
 impl Ended {
     /// Fails unless the exit code and parts of the two streams are as expected.
-    fn expect(self, code: i32, out: &[&str], err: &[&str]) -> Ended {
+    pub(crate) fn expect(self, code: i32, out: &[&str], err: &[&str]) -> Ended {
         assert_eq!(self.code, Some(code), "{self:#?}");
         for part in out {
             assert!(self.out.contains(part), "stdout lacks `{part}`: {self:#?}");
@@ -104,7 +104,7 @@ pipeline main {
 }
 "#;
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args(["-s", name, &child.id().to_string()]).status().expect("kill starts");
     assert!(sent.success());
 }
@@ -376,4 +376,44 @@ fn a_home_that_cannot_be_written_is_named() {
     let refused = place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot create", "home"]);
     assert_eq!(refused.err.matches("os error").count(), 1, "{refused:#?}");
     place.swarmc(&["doctor"]).expect(2, &["cannot be kept"], &[]);
+}
+
+#[test]
+fn json_has_the_fields_that_its_page_shows() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/json.md")).expect("the page is there");
+    let mut shown = page.split("```json\n").skip(1).map(|rest| {
+        let block = rest.split("```").next().expect("a block ends");
+        serde_json::from_str::<Value>(block).expect("each block is JSON")
+    });
+    let place = Place::new("pipeline main { task draft { run echo hello }; result draft }");
+    place.write("wrong.kdl", "pipeline main { taks draft { run echo }; task draft { run echo } }");
+    let mut same = |arguments: &[&str], code: i32, kind: Option<&str>| {
+        let out = place.swarmc(arguments).expect(code, &[], &[]).out;
+        let mut documents = out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let real = documents.find(|document| kind.is_none_or(|kind| document["type"] == kind)).expect("it was printed");
+        let shown = shown.next().expect("a block for each");
+        let (real, shown) = (fields(&real), fields(&shown));
+        assert_eq!(real, shown, "{arguments:?}");
+    };
+    same(&["check", "wrong.kdl", "--format", "json"], 1, None);
+    same(&["run", "flow.kdl", "--json"], 0, Some("output"));
+    same(&["run", "flow.kdl", "--json"], 0, Some("result"));
+    same(&["ps", "--all", "--json"], 0, None);
+    same(&["inspect", "--json"], 0, None);
+    same(&["doctor", "--json"], 0, None);
+    assert_eq!(shown.next(), None, "every block was compared");
+}
+
+/// The paths of all fields, looking into the first element of a list.
+fn fields(value: &Value) -> std::collections::BTreeSet<String> {
+    let below =
+        |key: &str, value: &Value| fields(value).into_iter().map(|path| format!("{key}.{path}")).collect::<Vec<_>>();
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .flat_map(|(key, value)| std::iter::once(key.clone()).chain(below(key, value)).collect::<Vec<_>>())
+            .collect(),
+        Value::Array(items) => items.first().map(fields).unwrap_or_default(),
+        _ => std::collections::BTreeSet::new(),
+    }
 }

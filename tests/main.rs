@@ -7,5 +7,6 @@ mod hostile;
 mod judge;
 mod kill;
 mod properties;
+mod runs;
 mod specs;
 mod tidy;

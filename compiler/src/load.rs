@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::SourceFile;
-
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::{Entry, FileError, Files};
@@ -77,7 +75,8 @@ impl<'a> Loader<'a> {
             (Err(FileError::Missing), Entry::File) if made.is_some() => {
                 let missing = self.unreadable(written, &path, &FileError::Missing, Some(span));
                 let help = missing.help.clone().unwrap_or_default();
-                missing.help(format!("{help}; if a task makes it, say so there: `writes \"{path}\"`"))
+                let stop = if help.ends_with('?') { "" } else { ";" };
+                missing.help(format!("{help}{stop} if a task makes it, say so there: `writes \"{path}\"`"))
             }
             (Err(FileError::Missing), Entry::Folder) => {
                 Diagnostic::new(Code::MissingFile, format!("there is no folder `{path}`"))
@@ -167,18 +166,9 @@ impl<'a> Loader<'a> {
         expansion.expand(&passage)
     }
 
-    /// What was read, for the plan.
-    pub(crate) fn manifest(&self) -> Vec<SourceFile> {
-        let mut files: Vec<SourceFile> = self
-            .read
-            .iter()
-            .map(|(path, &file)| SourceFile {
-                path: path.clone(),
-                digest: crate::emit::digest(self.sources.text(file).as_bytes()),
-            })
-            .collect();
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        files
+    /// The files that were read, by path.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, FileId)> {
+        self.read.iter().map(|(path, &file)| (path.as_str(), file))
     }
 }
 
@@ -211,7 +201,7 @@ impl Expansion<'_, '_, '_> {
             copied = directive.range.end;
             let span = passage.span(name.range.clone());
             for problem in template.problems.iter().filter(|problem| directive.range.contains(&problem.range.start)) {
-                self.diagnostics.push(crate::resolve::text::problem(problem, passage));
+                self.diagnostics.push(passage.problem(problem));
             }
             if let Some(file) = self.include(&name.value, span) {
                 let text = Passage::file(file, self.loader.sources.text(file)).trimmed();

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
+use crate::template::Problem;
 
 /// A text whose every byte knows where it was written.
 #[derive(Clone, Debug)]
@@ -49,6 +51,19 @@ impl Passage {
 
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// A problem of the text, at its place.
+    pub(crate) fn problem(&self, problem: &Problem) -> Diagnostic {
+        let place = |range: &Range<usize>| self.span(range.clone());
+        let diagnostic = Diagnostic::new(problem.code, problem.message.clone())
+            .label(place(&problem.range), problem.label.clone())
+            .help_maybe(problem.help.clone());
+        match &problem.fix {
+            Some(fix) if fix.certain => diagnostic.fix(fix.title.clone(), place(&fix.range), fix.text.clone()),
+            Some(fix) => diagnostic.unsafe_fix(fix.title.clone(), place(&fix.range), fix.text.clone()),
+            None => diagnostic,
+        }
     }
 
     /// The place of a range of the text. One that runs over several places is given by its first.

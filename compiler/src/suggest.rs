@@ -37,9 +37,10 @@ fn longer_or_shorter<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> 
 }
 
 /// What other tools call a node, and what it is called here.
-const HABITS: [(&str, &[&str]); 4] = [
+const HABITS: [(&str, &[&str]); 5] = [
     ("depends-on", &["needs", "after", "requires", "dependencies", "depends", "wait-for"]),
     ("run", &["command", "cmd", "exec", "shell", "script", "sh", "bash"]),
+    ("exec", &["command", "cmd", "run", "argv"]),
     ("task", &["step", "steps", "tasks", "job", "jobs", "stage", "stages", "node"]),
     ("env", &["environment", "variables", "vars"]),
 ];
@@ -47,8 +48,8 @@ const HABITS: [(&str, &[&str]); 4] = [
 /// The candidate that another tool calls `name`.
 pub(crate) fn habit(name: &str, candidates: &[&'static str]) -> Option<&'static str> {
     let plain = plain(name);
-    let (here, _) = HABITS.into_iter().find(|(_, elsewhere)| elsewhere.contains(&plain.as_str()))?;
-    candidates.contains(&here).then_some(here)
+    let meant = |(here, elsewhere): &(&str, &[&str])| candidates.contains(here) && elsewhere.contains(&plain.as_str());
+    HABITS.into_iter().find(meant).map(|(here, _)| here)
 }
 
 /// "did you mean `x`?", or the list of what there is.

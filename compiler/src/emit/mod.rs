@@ -38,12 +38,21 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
-        sources: loader.manifest(),
+        sources: manifest(loader),
     })
 }
 
+/// What was read, with digests, by path.
+fn manifest(loader: &Loader<'_>) -> Vec<plan::SourceFile> {
+    let source = |(path, file): (&str, _)| plan::SourceFile {
+        path: path.to_owned(),
+        digest: digest(loader.sources.text(file).as_bytes()),
+    };
+    loader.files().map(source).collect()
+}
+
 /// `sha256:` and the digest in hexadecimal.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+fn digest(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let mut text = String::from("sha256:");
     for byte in digest {

@@ -69,7 +69,10 @@ pub(super) fn block(nodes: Vec<syntax::Node>, parent: &'static Node, diagnostics
             Some(schema) => schema,
             None if parent.open_children => &RECORD_FIELD,
             None => {
-                diagnostics.push(unknown(&node, parent));
+                // What is no name at all, such as `-`, has been reported.
+                if !diagnostics.covers(node.name.span) {
+                    diagnostics.push(unknown(&node, parent));
+                }
                 continue;
             }
         };
@@ -377,13 +380,17 @@ fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
         "" => "at the top level".to_owned(),
         parent => format!("in `{parent}`"),
     };
-    if let Some(property) = parent.property(name) {
+    if parent.property(name).is_some() {
+        let value = match node.entries.first().map(|entry| &entry.value.kind) {
+            Some(ValueKind::String(text)) if text.is_bare() => text.as_str(),
+            _ => "…",
+        };
         return Diagnostic::new(
             Code::MisplacedNode,
             format!("`{name}` is a property of `{}`, not a node in its block", parent.name),
         )
         .label(node.name.span, "a property stands on the line of its node")
-        .help(format!("write `{}=…` before the braces: `{} … {0}=… {{ … }}`", property.name, parent.name));
+        .help(format!("write `{name}={value}` before the braces: `{} … {name}={value} {{ … }}`", parent.name));
     }
     let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
     let takes = match (parent.name, allowed.is_empty()) {

@@ -200,6 +200,9 @@ fn texts(element: &Element) -> Vec<Text> {
 fn command(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Line> {
     let blank = element.arguments.first().is_none_or(|(_, first)| first.text.as_str().trim().is_empty());
     if !blank {
+        if let Some(spaced) = spaced(element) {
+            diagnostics.push(spaced);
+        }
         return Some(ast::Line { words: texts(element) });
     }
     // A word that could not be read has been reported.
@@ -211,6 +214,24 @@ fn command(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Line
         diagnostics.push(diagnostic);
     }
     None
+}
+
+/// A command line in one word, where each argument is a word: no program is called so. A path may hold spaces, and
+/// `run` and `check` take a single word as a shell line.
+fn spaced(element: &Element) -> Option<Diagnostic> {
+    let node = element.schema.name;
+    let program = element.argument(0)?;
+    let written = program.text.as_str().trim();
+    if !written.contains(char::is_whitespace)
+        || written.contains(['/', '\\'])
+        || (node != "exec" && element.arguments.len() == 1)
+    {
+        return None;
+    }
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` is not the name of a program"))
+        .label(program.span, "has a space in it")
+        .help(format!("write each argument on its own: `{node} {written}`"));
+    Some(diagnostic)
 }
 
 fn variables(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Variable> {

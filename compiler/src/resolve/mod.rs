@@ -160,34 +160,42 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
-        let provider = match &agent.provider {
-            Some(name) => {
-                let is_preset = self.presets.providers.iter().any(|preset| preset.name.value == name.value);
-                let rest = if is_preset { format!("preset={}", name.value) } else { "{ … }".to_owned() };
-                self.lookup("provider", name, |tables| &tables.providers, &rest)
-            }
-            None if self.tables.providers.distinct() == 1 => Some(0),
-            None => {
-                let known = self.tables.providers.iter();
-                let help = match self.spec.providers.is_empty() {
-                    true => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
-                    false => format!("write `provider=` with {}", suggest::list(known, "or")),
-                };
-                let message = format!("agent `{}` has no provider", agent.name.value);
-                self.diagnostics.push(
-                    Diagnostic::new(Code::WrongValue, message)
-                        .label(agent.name.span, "`provider=` is missing")
-                        .help(help),
-                );
-                None
-            }
-        };
+        let provider = self.provider_of(agent);
         if let Some(provider) = provider {
             self.uses.providers[provider] = true;
         }
         let system = agent.system.as_ref().and_then(|system| self.passage(system));
         let system = system.map(|system| text::prose(system, true, self.diagnostics));
         Agent { ast: agent, provider, system }
+    }
+
+    fn provider_of(&mut self, agent: &ast::Agent) -> Option<usize> {
+        let Some(name) = &agent.provider else {
+            if self.tables.providers.distinct() == 1 {
+                return Some(0);
+            }
+            let known = self.tables.providers.iter();
+            let help = match self.spec.providers.is_empty() {
+                true => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
+                false => format!("write `provider=` with {}", suggest::list(known, "or")),
+            };
+            let message = format!("agent `{}` has no provider", agent.name.value);
+            self.diagnostics.push(
+                Diagnostic::new(Code::WrongValue, message).label(agent.name.span, "`provider=` is missing").help(help),
+            );
+            return None;
+        };
+        let is_preset = || crate::library::presets().contains(&name.value);
+        if self.tables.providers.exact(&name.value).is_none() && is_preset() {
+            let message = format!("there is no provider `{}`", name.value);
+            self.diagnostics.push(
+                Diagnostic::new(Code::UnknownReference, message)
+                    .label(name.span, "a preset, and no provider is declared from it")
+                    .help(format!("declare it: `provider {0} preset={0}`", name.value)),
+            );
+            return None;
+        }
+        self.lookup("provider", name, |tables| &tables.providers, "{ … }")
     }
 
     fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {

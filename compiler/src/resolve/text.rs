@@ -9,20 +9,7 @@ use crate::passage::Passage;
 use crate::resolve::names::{self, Names};
 use crate::suggest;
 use crate::syntax::Text;
-use crate::template::{self, Problem, Root};
-
-/// A problem of a text, at its place.
-pub(crate) fn problem(problem: &Problem, passage: &Passage) -> Diagnostic {
-    let place = |range: &std::ops::Range<usize>| passage.span(range.clone());
-    let diagnostic = Diagnostic::new(problem.code, problem.message.clone())
-        .label(place(&problem.range), problem.label.clone())
-        .help_maybe(problem.help.clone());
-    match &problem.fix {
-        Some(fix) if fix.certain => diagnostic.fix(fix.title.clone(), place(&fix.range), fix.text.clone()),
-        Some(fix) => diagnostic.unsafe_fix(fix.title.clone(), place(&fix.range), fix.text.clone()),
-        None => diagnostic,
-    }
-}
+use crate::template::{self, Root};
 
 /// The text of a source, includes in place; none when a file or a shared prompt is not there.
 pub(super) fn passage(
@@ -45,7 +32,7 @@ pub(super) fn passage(
 /// Scans a text and reports what is wrong with it.
 pub(super) fn prose(passage: Passage, wrap: bool, diagnostics: &mut Diagnostics) -> Prose {
     let template = template::scan(passage.text());
-    template.problems.iter().for_each(|wrong| diagnostics.push(problem(wrong, &passage)));
+    template.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
     Prose { passage, template, wrap }
 }
 
@@ -59,7 +46,7 @@ pub(super) fn inline(text: &Text, loader: &mut Loader<'_>, diagnostics: &mut Dia
 pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition {
     let expression = template::expression(text.as_str());
     let passage = Passage::string(text);
-    expression.problems.iter().for_each(|wrong| diagnostics.push(problem(wrong, &passage)));
+    expression.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
     Condition { text: text.clone(), expression }
 }
 

@@ -69,6 +69,16 @@ impl Parser<'_> {
         });
     }
 
+    /// A type annotation and the space behind it, where one stands before a value.
+    fn annotation_of_value(&mut self) -> Option<Box<Name>> {
+        if self.kind() != Some(TokenKind::OpenParen) {
+            return None;
+        }
+        let annotation = self.annotation();
+        self.space();
+        annotation
+    }
+
     /// Reads `(type)`.
     pub(super) fn annotation(&mut self) -> Option<Box<Name>> {
         let open = self.here();
@@ -131,13 +141,7 @@ impl Parser<'_> {
             Some(TokenKind::Bare) if self.written().starts_with(',') && self.comma(spaced) => return,
             _ => {}
         }
-        let annotation = if self.kind() == Some(TokenKind::OpenParen) {
-            let annotation = self.annotation();
-            self.space();
-            annotation
-        } else {
-            None
-        };
+        let annotation = self.annotation_of_value();
         let first = self.here();
         let Some((read, span)) = self.read() else { return self.no_value(annotation.is_some(), start) };
         let equals = self.equals();
@@ -203,13 +207,7 @@ impl Parser<'_> {
             self.now.broken = true;
             self.bump();
         }
-        let annotation = if self.kind() == Some(TokenKind::OpenParen) {
-            let annotation = self.annotation();
-            self.space();
-            annotation
-        } else {
-            None
-        };
+        let annotation = self.annotation_of_value();
         let read = self.read();
         let (kind, span) = match read {
             Some((Read::Text(text), span)) => (ValueKind::String(text), span),

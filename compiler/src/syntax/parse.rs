@@ -265,6 +265,14 @@ impl<'t> Parser<'t> {
         let here = self.here();
         let name = &node.name.text;
         let between = self.span(node.span.end as usize, self.at);
+        if self.written() == "," {
+            self.problems.add(|| {
+                Problem::new(here, "nodes are separated by line breaks, not by commas", "a comma")
+                    .help("remove the comma")
+                    .fix("remove the comma", here, "")
+            });
+            return;
+        }
         self.problems.add(|| {
             Problem::new(here, format!("the block of `{name}` ends the node"), "behind the block")
                 .help("start the next node on a line of its own, or write `;` before it")

@@ -5,7 +5,7 @@
 use minijinja::machinery::ast::{self, BinOpKind, Expr, UnaryOpKind};
 
 use super::Root;
-use super::logic::{Path, path};
+use super::path::{Path, path};
 
 /// The facts that are kept of one place; a real condition has a handful.
 pub(super) const MAX_FACTS: usize = 32;

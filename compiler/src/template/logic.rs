@@ -7,73 +7,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use minijinja::machinery::Span;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CallType, Expr, Stmt};
 
 use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
+use super::path::{Path, path, range};
 use super::region::template_error;
 use super::{Directive, MAX_PROBLEMS, Problem, Read, Root};
 use crate::suggest::{closest, list};
-
-/// A reference that is written out: a root and its segments.
-pub(super) struct Path<'a> {
-    /// What is read.
-    pub(super) root: Root,
-    /// The name, if the root takes one, and fields.
-    segments: Vec<Segment<'a>>,
-    /// From the root's start to the last segment's end.
-    whole: Range<usize>,
-}
-
-struct Segment<'a> {
-    text: std::borrow::Cow<'a, str>,
-    range: Range<usize>,
-}
-
-impl Path<'_> {
-    /// The name of the step, port or parameter.
-    pub(super) fn name(&self) -> Option<&str> {
-        self.root.of().and(self.segments.first()).map(|segment| &*segment.text)
-    }
-
-    /// The fields, outermost first.
-    pub(super) fn fields(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().skip(usize::from(self.root.of().is_some())).map(|segment| &*segment.text)
-    }
-}
-
-/// The expression as a path, if it is one of a root.
-pub(super) fn path<'a>(expr: &'a Expr<'_>) -> Option<Path<'a>> {
-    let mut segments = Vec::new();
-    let mut expr = expr;
-    let end = range(expr.span()).end;
-    loop {
-        match expr {
-            Expr::Var(var) => {
-                segments.reverse();
-                let root = Root::find(var.id)?;
-                return Some(Path { root, segments, whole: range(var.span()).start..end });
-            }
-            Expr::GetAttr(attr) => {
-                let end = range(attr.span()).end;
-                segments.push(Segment { text: attr.name.into(), range: end - attr.name.len()..end });
-                expr = &attr.expr;
-            }
-            Expr::GetItem(item) => {
-                let Expr::Const(constant) = &item.subscript_expr else { return None };
-                let text = match constant.value.as_str() {
-                    Some(text) => text.to_owned(),
-                    None => constant.value.as_i64()?.to_string(),
-                };
-                segments.push(Segment { text: text.into(), range: range(constant.span()) });
-                expr = &item.expr;
-            }
-            _ => return None,
-        }
-    }
-}
 
 /// Walks a text's tree.
 pub(super) fn template<'a>(
@@ -524,9 +466,14 @@ impl<'a> Walk<'a, '_, '_> {
                     format!("values have no method `{}`", clip(name)),
                     "a value cannot be called",
                 );
-                self.problems.push(match FILTERS.contains(&name) {
-                    true => problem.help(format!("write `| {name}`")),
-                    false => problem.help("use a filter: `VALUE | FILTER`"),
+                self.problems.push(match name {
+                    _ if FILTERS.contains(&name) => problem.help(format!("write `| {name}`")),
+                    "contains" | "includes" => problem.help("write `'TEXT' in VALUE`"),
+                    "startswith" | "startsWith" | "starts_with" => {
+                        problem.help("write `VALUE is startingwith('TEXT')`")
+                    }
+                    "endswith" | "endsWith" | "ends_with" => problem.help("write `VALUE is endingwith('TEXT')`"),
+                    _ => problem.help("use a filter: `VALUE | FILTER`"),
                 });
                 self.expression(object, facts);
             }
@@ -588,8 +535,4 @@ fn narrowed(facts: &Facts, more: Vec<Fact>) -> Facts {
     let mut all = facts.to_vec();
     fact::merge(&mut all, more);
     all.into()
-}
-
-fn range(span: Span) -> Range<usize> {
-    span.start_offset as usize..span.end_offset as usize
 }

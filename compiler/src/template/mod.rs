@@ -10,6 +10,7 @@ mod directive;
 mod fact;
 mod logic;
 mod names;
+mod path;
 mod region;
 mod scan;
 #[cfg(test)]

@@ -423,6 +423,7 @@ pub(super) fn syntax(error: &minijinja::Error, base: usize, region: Range<usize>
             word,
             false,
         ),
+        None if text[range].starts_with("contains") => problem.help("write `'TEXT' in VALUE`"),
         None if !text.contains('{') => problem.help("write an expression, as in `output.NAME.FIELD == \"text\"`"),
         None => problem.help(format!("mend it, or, for the text itself, {}", as_text("{{"))),
     }

@@ -240,10 +240,14 @@ impl<'a> Running<'a> {
             }
         } else if self.linger.is_some_and(|moment| moment <= now) {
             self.linger = None;
-            match lives(self.group) {
-                true => self.end(Cause::Exit, now),
+            if lives(self.group) {
+                self.end(Cause::Exit, now);
+            } else if self.last_output + LINGER > now && self.exited.is_some_and(|exited| exited + TERM_GRACE > now) {
+                // There may be more of it in the pipes.
+                self.linger = Some(self.last_output + LINGER);
+            } else {
                 // Whoever holds the pipes has left the group, and is out of reach.
-                false => self.let_go(now),
+                self.let_go(now);
             }
         }
         if self.ending.as_ref().is_some_and(|ending| !ending.killed && ending.next <= now) {

@@ -82,11 +82,14 @@ fn show(mut observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &At
             View::Notice(text) => observer.notice(&text),
             View::LeftOut { step, bytes } => *left_out.entry(step).or_default() += bytes,
             View::Output { step, attempt, stream, bytes } => {
-                if let Some(missing) = left_out.remove(&step) {
-                    tell(&mut *observer, &step, missing);
-                }
                 observer.output(&step, attempt, stream, &bytes);
-                backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
+                let caught_up = backlog.fetch_sub(bytes.len(), Ordering::Relaxed) == bytes.len();
+                // Once for all gaps of a stretch: each by itself would be a flood of its own.
+                if caught_up {
+                    for (step, missing) in std::mem::take(&mut left_out) {
+                        tell(&mut *observer, &step, missing);
+                    }
+                }
             }
         }
     }

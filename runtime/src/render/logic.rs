@@ -10,7 +10,6 @@ use minijinja::escape_formatter;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
-use serde_json::Value as Json;
 use swarmc_plan::{Expression, Origin, Segment};
 
 use super::{LONGEST, RenderError, Values, directive, too_long};
@@ -61,33 +60,42 @@ impl Logic {
     }
 
     pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
-        Ok(self.evaluate(&expression.source, &expression.origin, values)?.is_true())
+        self.eval(&expression.source, &expression.origin, values).map(|value| value.is_true())
     }
 
-    /// The value of a piece of logic that is one `{{…}}`; none for a statement, or where nothing is there.
-    pub(super) fn value(&self, logic: &Expression, values: &dyn Values) -> Option<Result<Json, RenderError>> {
-        let inner = logic.source.strip_prefix("{{")?.strip_suffix("}}")?;
-        let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
-        let inner = inner.strip_suffix(['-', '+']).unwrap_or(inner);
-        match self.evaluate(inner, &logic.origin, values) {
-            // `{{ a if b }}` renders as nothing; rendering knows it from a mistake.
-            Err(error) if error.missing => None,
-            Err(error) => Some(Err(error)),
-            Ok(value) => Some(serde_json::to_value(&value).map_err(|error| RenderError::at(&logic.origin, error))),
-        }
-    }
-
-    fn evaluate(&self, source: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
-        let failed = |error: Error| problem(origin, &error);
-        let compiled = self.environment.compile_expression(source).map_err(failed)?;
-        let context = context(&compiled.undeclared_variables(true), values)
-            .map_err(|problem| RenderError::at(origin, problem))?;
-        let value = compiled.eval(Value::from(context)).map_err(failed)?;
-        match value.is_undefined() {
-            true => Err(problem(origin, &Error::from(ErrorKind::UndefinedError))),
+    /// What a single expression stands for, in its own type.
+    pub(super) fn value(
+        &self,
+        expression: &str,
+        origin: &Origin,
+        values: &dyn Values,
+    ) -> Result<serde_json::Value, RenderError> {
+        let value = self.eval(expression, origin, values)?;
+        let value = serde_json::to_value(value).map_err(|error| RenderError::at(origin, error))?;
+        match value.to_string().len() > LONGEST {
+            true => Err(RenderError::at(origin, too_long())),
             false => Ok(value),
         }
     }
+
+    fn eval(&self, expression: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
+        let failed = |error: Error| problem(origin, &error);
+        let compiled = self.environment.compile_expression(expression).map_err(failed)?;
+        let context = context(&compiled.undeclared_variables(true), values)
+            .map_err(|problem| RenderError::at(origin, problem))?;
+        let value = compiled.eval(Value::from(context)).map_err(failed)?;
+        if value.is_undefined() {
+            return Err(problem(origin, &Error::from(ErrorKind::UndefinedError)));
+        }
+        Ok(value)
+    }
+}
+
+/// What stands between `{{` and `}}`, where that is all of a piece of logic.
+pub(super) fn expression(source: &str) -> Option<&str> {
+    let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
+    let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
+    Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
 }
 
 /// The template that segments make together, and where its pieces come from.

@@ -175,6 +175,23 @@ fn json_keeps_the_type_of_a_value() {
 }
 
 #[test]
+fn one_expression_and_nothing_else_keeps_its_type_in_a_field() {
+    let value = |segments: Vec<Segment>| {
+        let template = Template { segments, digest: String::new() };
+        Renderer::new().value(&template, &world()).map_err(|error| error.message)
+    };
+    let check = |source: &str, expected: serde_json::Value| assert_eq!(value(vec![logic(source)]), Ok(expected));
+    check("{{ 1 + 2 }}", 3.into());
+    check("{{- param.count > 2 -}}", true.into());
+    check("{{ [param.goal, output.record.legs] }}", serde_json::json!(["ship it", 4]));
+    check("{{ output.record }}", serde_json::json!({"legs": 4, "name": "otter"}));
+    check("{% if true %}3{% endif %}", "3".into());
+    assert_eq!(value(vec![logic("{{ 1 + 2 }}"), text(" ")]), Ok("3 ".into()));
+    let error = value(vec![logic("{{ output.record.wings }}")]).unwrap_err();
+    assert!(error.starts_with("prompts/coder.md:4:1: "), "{error}");
+}
+
+#[test]
 fn a_field_that_is_not_there_is_an_error_with_its_place() {
     let error = render(vec![directive(DirectiveKind::Output, "record.wings", false, &[])], &world()).unwrap_err();
     assert_eq!(error, "prompts/coder.md:4:1: `record` has no field `wings`");

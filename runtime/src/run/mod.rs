@@ -142,6 +142,7 @@ pub fn start(
         surroundings,
         state: State::new(Arc::new(graph)),
         last: 0,
+        clock: 0,
         first: First::Recorded(started),
         notices: Vec::new(),
         journal: Box::new(journal),
@@ -214,6 +215,7 @@ pub fn resume(
         surroundings,
         state,
         last,
+        clock: recovered.records.last().map_or(0, |record| record.at),
         first: First::New(Event::RunResumed),
         notices,
         journal: Box::new(journal),
@@ -232,6 +234,8 @@ struct Begin<'a> {
     state: State,
     /// The number of the journal's last record.
     last: u64,
+    /// The time of that record: time never goes back, whoever set the clock meanwhile.
+    clock: u64,
     /// What this process records first.
     first: First,
     notices: Vec<String>,
@@ -280,7 +284,8 @@ impl Begin<'_> {
         receiver: Receiver<Input>,
         control: &Control,
     ) -> Result<Outcome, RunError> {
-        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, first, journal, .. } = self;
+        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, journal, .. } =
+            self;
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let services = Services {
@@ -312,7 +317,7 @@ impl Begin<'_> {
             layout,
             seq: last,
             floor: last,
-            clock: 0,
+            clock,
             fresh: Vec::new(),
             jobs: Vec::new(),
             open: BTreeMap::new(),

@@ -109,6 +109,12 @@ impl Loop<'_> {
         if !has_flag && let Some(system) = system.take() {
             prompt = format!("{system}\n\n{prompt}");
         }
+        if let Connection::Exec { prompt: PromptDelivery::Stdin, .. } = &provider.connection
+            && let Some(data) = &step_stdin
+        {
+            // Both have one way in.
+            prompt = format!("{prompt}\n\n{data}");
+        }
         let path = self.layout.prompt(id, attempt);
         let mut files = vec![(path.clone(), prompt.clone())];
         if let Some(system) = &system {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use swarmc_plan::{ParamType, Pipeline, Plan, Step};
 
@@ -57,12 +57,31 @@ pub(super) struct Loop<'a> {
     pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
     /// The record of the last end of each step, by name and instance.
     pub ended: HashMap<(&'a str, u32), u64>,
-    /// When to decide again, in milliseconds since 1970.
-    pub alarm: Option<u64>,
+    /// When to decide again.
+    pub alarm: Option<Alarm>,
     /// What a person wants.
     pub wish: Option<Wish>,
     /// Why the run cannot go on.
     pub broken: Option<String>,
+}
+
+/// A moment to decide at.
+#[derive(Clone, Copy)]
+pub(super) struct Alarm {
+    /// In milliseconds since 1970.
+    due: u64,
+    /// The same moment on a clock that nobody sets.
+    moment: Instant,
+}
+
+impl Alarm {
+    /// An alarm at `due`, seen from a run whose last record is from `clock`.
+    fn new(due: u64, clock: u64) -> Alarm {
+        let rest = due.saturating_sub(now().max(clock));
+        // Beyond what an instant can hold nobody waits.
+        let far = Duration::from_secs(365 * 24 * 3600);
+        Alarm { due, moment: Instant::now() + Duration::from_millis(rest).min(far) }
+    }
 }
 
 impl Loop<'_> {
@@ -124,10 +143,13 @@ impl Loop<'_> {
         let Some(alarm) = self.alarm else {
             return self.inputs.recv().ok();
         };
-        let rest = alarm.saturating_sub(now());
-        match self.inputs.recv_timeout(Duration::from_millis(rest)) {
+        match self.inputs.recv_timeout(alarm.moment.saturating_duration_since(Instant::now())) {
             Ok(input) => return Some(input),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.alarm = None,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                // The clock on the wall may have been put back meanwhile: the pause is over all the same.
+                self.clock = self.clock.max(alarm.due);
+                self.alarm = None;
+            }
         }
         None
     }
@@ -174,13 +196,8 @@ impl Loop<'_> {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
             for command in commands {
-                match command {
-                    Command::WakeAt(alarm) => self.alarm = Some(alarm),
-                    command => {
-                        idle = false;
-                        self.carry_out(command);
-                    }
-                }
+                idle &= matches!(command, Command::WakeAt(_));
+                self.carry_out(command);
             }
             if idle {
                 break;
@@ -212,7 +229,7 @@ impl Loop<'_> {
                     cancel.ask(self.wish.unwrap_or(Wish::Stop));
                 }
             }
-            Command::WakeAt(alarm) => self.alarm = Some(alarm),
+            Command::WakeAt(due) => self.alarm = Some(Alarm::new(due, self.clock)),
             Command::Finish { status } => {
                 // What was put out belongs to the run: it is over when all of it is on disk.
                 self.settle();

@@ -4,6 +4,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use swarmc_plan::{
     Command, Directive, DirectiveKind, Effect, Exhausted, Expression, Iteration, Retry, RoundFailure, Segment, When,
@@ -287,6 +288,28 @@ fn a_run_can_be_resumed_from_any_prefix_of_its_journal() {
 }
 
 #[test]
+fn a_clock_that_is_put_back_makes_nobody_wait() {
+    let world = World::new();
+    let mut task = step("task", sh("echo x >> count; test $(wc -l < count) = 2"), &[]);
+    task.retry = Retry { times: 1, backoff_ms: 20, max_backoff_ms: 20 };
+    let outcome = world.start(&plan(vec![task]));
+    let folder = world.home().find(&outcome.run).unwrap();
+    let records = folder.records().unwrap();
+    // The first attempt ended in an hour from now, as this clock has it.
+    std::fs::remove_file(folder.journal_path()).unwrap();
+    let mut journal = Box::new(FileJournal::create(&folder.journal_path(), |error| panic!("{error}")).unwrap());
+    for record in &records[..3] {
+        journal.append(&Record { at: record.at + 3_600_000, ..record.clone() });
+    }
+    journal.close().unwrap();
+    std::fs::write(world.workspace().join("count"), "x\n").unwrap();
+    let started = Instant::now();
+    assert_eq!(world.resume(&outcome.run).unwrap().ended, Ended::Succeeded);
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(folder.records().unwrap().is_sorted_by_key(|record| record.at));
+}
+
+#[test]
 fn a_damaged_journal_and_a_changed_plan_are_refused_untouched() {
     let world = World::new();
     let outcome = world.start(&plan(vec![step("a", argv(&["false"]), &[])]));
@@ -326,6 +349,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         surroundings: Surroundings::new(pipeline, &facts.workspace, environment()).unwrap(),
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
+        clock: 0,
         first: First::New(Event::RunStarted {
             stored_params: None,
             version: VERSION,

@@ -1,0 +1,181 @@
+//! Runs that meet a hostile world, through the binary: full disks, kills at bad moments, processes that will not go.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::{Ended, Place, signal};
+
+/// What a process that gets TERM is given before it gets KILL: nothing here may take as long.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Where the only run lies.
+fn run(place: &Place) -> PathBuf {
+    let runs = fs::read_dir(place.home().join("runs")).expect("there are runs");
+    let mut runs = runs.map(|entry| entry.expect("an entry can be read").path());
+    let run = runs.next().expect("there is a run");
+    assert_eq!(runs.next(), None, "there is one run only");
+    run
+}
+
+/// The journal's lines, without the zeros that a killed runner leaves.
+fn journal(place: &Place) -> Vec<String> {
+    let text = fs::read_to_string(run(place).join("journal.jsonl")).expect("the journal is text");
+    text.trim_end_matches('\0').lines().map(str::to_owned).collect()
+}
+
+fn records(place: &Place) -> Vec<Value> {
+    journal(place).iter().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+fn file(place: &Place, name: &str) -> String {
+    fs::read_to_string(place.work().join(name)).unwrap_or_else(|error| panic!("`{name}`: {error}"))
+}
+
+/// Whether the process whose number a task wrote into `name` is alive; one that nobody reaps is not.
+fn lives(place: &Place, name: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", file(place, name).trim())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[test]
+fn a_full_disk_stops_the_run_with_the_reason_and_it_goes_on_once_there_is_room() {
+    // Either the journal or a log meets the limit first.
+    for (rounds, output, limit) in [(150, "", 64), (3, "head -c 100000 /dev/zero", 64)] {
+        let place = Place::new(&format!(
+            "pipeline p {{\n    iterations {rounds}\n    task t {{ run \"echo $SWARM_ITERATION >>effects; {output}\" }}\n}}\n"
+        ));
+        let mut limited = Command::new("sh");
+        let line = format!("ulimit -f {limit}; exec \"$@\"");
+        limited.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_swarmc"), "run", "flow.kdl", "-q"]);
+        limited.current_dir(place.work()).env("SWARM_HOME", place.home()).stdin(Stdio::null());
+        let stopped = Ended::from(limited.output().expect("sh starts"));
+        let stopped = stopped.expect(2, &[], &["File too large", "once that is mended, type `swarmc resume "]);
+        assert!(!stopped.err.contains("panic"), "{stopped:#?}");
+        let before = file(&place, "effects").lines().count();
+        assert!(before > 0 && before < rounds, "it stopped in the middle: {before} of {rounds}");
+        place.swarmc(&["resume", "-q"]).expect(0, &[], &[]);
+        let effects = file(&place, "effects");
+        let mut rounds_run: Vec<u32> = effects.lines().map(|line| line.parse().expect("a number")).collect();
+        assert!(rounds_run.is_sorted() && rounds_run.len() <= rounds + 1, "one attempt at most is repeated");
+        rounds_run.dedup();
+        assert_eq!(rounds_run.len(), rounds);
+    }
+}
+
+#[test]
+fn events_stay_small_whatever_is_in_them_and_nothing_of_it_is_lost() {
+    let check = format!("exit 3 # {}", "\"".repeat(9000)).replace('"', "\\\"");
+    let spec = format!(
+        r#"
+param big type=string
+pipeline p {{
+    task control {{ run "printf '\\001%.0s' $(seq 2000); printf '\\002%.0s' $(seq 2000) >&2; exit 1" }}
+    task checked {{ run echo ok; check "{check}" }}
+    task kill {{ depends-on control checked when=any; run "test -e killed || {{ touch killed; kill -9 $PPID; }}" }}
+    task whole {{ depends-on kill; run cat; stdin "<<param:big>><<output:control | default:none>>" }}
+    result whole
+}}
+"#
+    );
+    let place = Place::new(&spec);
+    let big = "\u{1}\"".repeat(20_000);
+    place.write("params.json", &serde_json::json!({ "big": big }).to_string());
+    assert_eq!(place.swarmc(&["run", "flow.kdl", "-q", "--params", "params.json"]).code, None, "it was killed");
+    let resumed = place.swarmc(&["resume", "-q"]).expect(0, &[], &[]);
+    let expected = format!("{big}{}\n", "\u{1}".repeat(2000));
+    assert!(resumed.out == expected, "{} bytes in place of {}", resumed.out.len(), expected.len());
+    let longest = journal(&place).iter().map(String::len).max();
+    assert!(longest.is_some_and(|longest| longest < 8192), "{longest:?}");
+}
+
+#[test]
+fn a_kill_during_a_backoff_neither_repeats_an_attempt_nor_forgets_the_pause() {
+    let place = Place::new(
+        "pipeline p {\n    task t { retry 2 backoff=\"700ms\"; run \"echo $SWARM_ATTEMPT >>effects; test $SWARM_ATTEMPT = 2\" }\n}\n",
+    );
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "attempt 1 of 3 failed");
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a child can be waited for");
+    rest();
+    place.swarmc(&["resume"]).expect(0, &[], &["t: attempt 2 started"]);
+    assert_eq!(file(&place, "effects"), "1\n2\n");
+    let records = records(&place);
+    let at = |event: &str, attempt: u32| {
+        let found = records.iter().find(|record| record["event"] == event && record["attempt"] == attempt);
+        found.and_then(|record| record["at"].as_u64()).expect("the record is there")
+    };
+    assert!(at("attempt_started", 2) >= at("attempt_ended", 1) + 700, "{records:#?}");
+}
+
+#[test]
+fn what_leaves_its_group_is_not_waited_for_and_ends_with_the_run() {
+    // It keeps the task's standard output open, too.
+    let place = Place::new(
+        "pipeline p {\n    task t { run \"setsid sh -c 'echo $$ >pid; exec sleep 600' & until test -s pid; do :; done; echo out\" }\n\
+         task next { run cat; stdin \"<<output:t>>!\" }\n}\n",
+    );
+    let started = Instant::now();
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["next │ out!\n"], &["1 process that outlived the run: ended"]);
+    assert!(started.elapsed() < GRACE, "{:?}", started.elapsed());
+    assert!(!lives(&place, "pid"));
+}
+
+#[test]
+fn what_outlived_a_killed_runner_is_ended_before_its_task_starts_again() {
+    // In its own session it is in no process group that the journal knows.
+    let place = Place::new(
+        "pipeline p {\n    task t { run \"test -e pid && exec cut -d ' ' -f 3 /proc/$(cat pid)/stat; \
+         setsid sh -c 'echo $$ >pid; exec sleep 600' & until test -s pid; do :; done; kill -9 $PPID; sleep 600\" \n\
+         on-failure skip }\n}\n",
+    );
+    assert_eq!(place.swarmc(&["run", "flow.kdl"]).code, None, "it was killed");
+    assert!(lives(&place, "pid"), "it outlived the runner");
+    let resumed = place.swarmc(&["resume"]).expect(0, &[], &["that outlived the last runner: ended"]);
+    assert!(!resumed.out.contains("S\n"), "the survivor was still there: {resumed:#?}");
+    assert!(!lives(&place, "pid"));
+}
+
+#[test]
+fn every_signal_stops_and_a_second_one_waits_for_nobody() {
+    let spec = "pipeline p {\n    task t { run \"echo ready >&2; while :; do sleep 0.01; done\" }\n}\n";
+    for name in ["INT", "TERM", "HUP"] {
+        let place = Place::new(spec);
+        let (mut child, rest) = place.until(&["run", "flow.kdl"], "│ ready");
+        signal(&child, name);
+        assert_eq!(child.wait().expect("swarmc ends").code(), Some(4), "{name}");
+        assert!(rest().contains("resume with: swarmc resume"), "{name}");
+    }
+    let place = Place::new(&spec.replace("echo ready", "trap '' TERM; echo ready"));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "│ ready");
+    let started = Instant::now();
+    signal(&child, "INT");
+    signal(&child, "TERM");
+    assert_eq!(child.wait().expect("swarmc ends").code(), Some(4));
+    assert!(started.elapsed() < GRACE, "{:?}", started.elapsed());
+    assert!(rest().contains("killing running tasks"));
+    let ended = records(&place).pop().expect("there are records");
+    assert_eq!((&ended["event"], &ended["failure"]["cause"]), (&"attempt_ended".into(), &"cancelled".into()));
+}
+
+#[test]
+fn a_run_that_fails_without_a_failed_step_says_why() {
+    let place = Place::new(
+        "pipeline p {\n    iterations 2\n    until \"output.t == 'enough'\"\n    task t { run echo more }\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["p: no `until` held in 2 rounds"]);
+    let place = Place::new("pipeline p {\n    stop bad status=failure { message \"no\" }\n}\n");
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["a `stop` with status=failure ended it"]);
+}
+
+#[test]
+fn an_agent_reads_the_data_of_its_task_behind_the_prompt() {
+    let place = Place::new(
+        "provider c { exec cat; prompt stdin }\nagent a provider=c\n\
+         pipeline p {\n    task t { prompt \"judge this:\"; stdin \"the data\" }\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["t │ judge this:\nt │ \nt │ the data\n"], &[]);
+}
