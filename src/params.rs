@@ -26,11 +26,12 @@ pub(crate) fn given(flags: &[(String, String)], file: Option<&Path>) -> miette::
 }
 
 /// The value of every parameter in its textual form, defaults included; optional ones without a value are left out.
-/// Relative paths count from `current`.
+/// Relative paths count from `current`, those of defaults from the workspace.
 pub(crate) fn resolve<'a>(
     declared: impl Iterator<Item = &'a Param>,
     given: &BTreeMap<String, String>,
     current: &Path,
+    workspace: &Path,
 ) -> miette::Result<BTreeMap<String, String>> {
     // A pipeline's own parameter stands before the workflow's of the same name.
     let declared: BTreeMap<&str, &Param> = declared.map(|param| (param.name.as_str(), param)).collect();
@@ -41,8 +42,9 @@ pub(crate) fn resolve<'a>(
     }
     let mut values = BTreeMap::new();
     for (name, param) in &declared {
-        match given.get(*name).or(param.default.as_ref()) {
-            Some(text) => match value(param, text, current) {
+        let default = param.default.as_ref().map(|text| (text, workspace));
+        match given.get(*name).map(|text| (text, current)).or(default) {
+            Some((text, folder)) => match value(param, text, folder) {
                 Ok(value) => _ = values.insert((*name).to_owned(), value),
                 Err(problem) => problems.push(problem),
             },
@@ -150,9 +152,12 @@ mod tests {
     fn check(params: &[Param], given: &[(&str, &str)]) -> Result<String, String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "").unwrap();
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        std::fs::write(work.join("b.txt"), "").unwrap();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let root = folder.path().display().to_string();
-        match resolve(params.iter(), &given, folder.path()) {
+        match resolve(params.iter(), &given, folder.path(), &work) {
             Ok(values) => Ok(values.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>()),
             Err(error) => Err(error.to_string()),
         }
@@ -175,6 +180,14 @@ mod tests {
         assert_eq!(ok(Bool, "yes"), Err("parameter `p` is `true` or `false`, not `yes`".to_owned()));
         assert_eq!(ok(File, "b.txt"), Err("parameter `p` names a file, and there is no `b.txt`".to_owned()));
         assert_eq!(ok(Dir, "a.txt"), Err("parameter `p` names a folder, and `a.txt` is something else".to_owned()));
+    }
+
+    #[test]
+    fn paths_of_defaults_count_from_the_workspace() {
+        let default = |kind, text| check(&[param("p", kind, Some(text))], &[]);
+        assert_eq!(default(ParamType::File, "b.txt"), Ok("p=ROOT/work/b.txt".to_owned()));
+        assert_eq!(default(ParamType::Dir, "."), Ok("p=ROOT/work".to_owned()));
+        assert!(default(ParamType::File, "a.txt").is_err());
     }
 
     #[test]

@@ -280,6 +280,7 @@ mod tests {
                 .map(|(needle, text)| Label { span: span(needle), text: (*text).to_owned() })
                 .collect(),
             help: Some("did you mean `draft`?".to_owned()),
+            home: None,
             fix: None,
         }
     }

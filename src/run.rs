@@ -30,7 +30,8 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     }
     let current = std::env::current_dir().into_diagnostic()?;
     let given = params::given(&args.param, args.params.as_deref())?;
-    let params = params::resolve(plan.params.iter().chain(&pipeline.params), &given, &current)?;
+    let workspace = workspace(args, loaded.workspace)?;
+    let params = params::resolve(plan.params.iter().chain(&pipeline.params), &given, &current, &workspace)?;
     let scope = scope(pipeline, args.task.as_deref());
     secrets(plan, &scope)?;
     let options = Options {
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
         task: args.task.clone(),
         params,
         stdin: stdin(plan, &scope)?,
-        workspace: workspace(args, loaded.workspace)?,
+        workspace,
         environment: environment(),
     };
     let home = home()?;

@@ -116,10 +116,13 @@ impl Fixture {
         fixture
     }
 
-    fn compile(&self) -> Vec<Annotation> {
+    fn texts(&self) -> BTreeMap<String, String> {
         let text = |file: &File| file.lines.iter().flat_map(|line| [line, "\n"]).collect::<String>();
-        let files: BTreeMap<String, String> = self.files.iter().map(|file| (file.name.clone(), text(file))).collect();
-        let compilation = compile(SPEC, &files);
+        self.files.iter().map(|file| (file.name.clone(), text(file))).collect()
+    }
+
+    fn compile(&self) -> Vec<Annotation> {
+        let compilation = compile(SPEC, &self.texts());
         let sources = &compilation.sources;
         let all = compilation.diagnostics.iter().enumerate();
         all.flat_map(|(owner, diagnostic)| annotations(diagnostic, sources, owner)).collect()
@@ -258,6 +261,55 @@ fn describe(what: &str, annotation: &Annotation) -> String {
     let Annotation { file, line, place, text, help, .. } = annotation;
     let help = help.as_deref().map(|help| format!("\n             help: {help}")).unwrap_or_default();
     format!("  {what} {file}:{line}:{}-{} {text}{help}\n", place.start + 1, place.end)
+}
+
+/// Applies each fix of each fixture alone: it takes its own diagnostic away, and a certain one brings no other.
+#[test]
+fn fixes_mend_what_they_belong_to() {
+    let mut wrong = String::new();
+    for path in fixtures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")) {
+        let fixture = Fixture::read(&std::fs::read_to_string(&path).expect("a fixture is UTF-8 text"));
+        let files = fixture.texts();
+        let before = compile(SPEC, &files);
+        for diagnostic in &before.diagnostics {
+            let Some(fix) = &diagnostic.fix else { continue };
+            let mut mended = files.clone();
+            let mut edits: Vec<_> = fix.edits.iter().collect();
+            edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
+            for edit in edits {
+                let text =
+                    mended.get_mut(before.sources.name(edit.span.file)).expect("a fix edits a file of the fixture");
+                text.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.text);
+            }
+            let after = compile(SPEC, &mended);
+            let count = |all: &[Diagnostic], wanted: &Diagnostic| {
+                all.iter().filter(|one| (one.code, &one.message) == (wanted.code, &wanted.message)).count()
+            };
+            let place = before.sources.position(diagnostic.labels[0].span.file, diagnostic.labels[0].span.start);
+            let mut report = |what: String| {
+                let _ = writeln!(
+                    wrong,
+                    "{}:{}: {} `{}` ({}): {what}",
+                    path.display(),
+                    place.line,
+                    diagnostic.code.id(),
+                    diagnostic.message,
+                    fix.title
+                );
+            };
+            if count(&after.diagnostics, diagnostic) >= count(&before.diagnostics, diagnostic) {
+                report("is still there".to_owned());
+            }
+            let added =
+                after.diagnostics.iter().filter(|new| count(&after.diagnostics, new) > count(&before.diagnostics, new));
+            // What is mended needs no suppression any more.
+            let added = added.filter(|new| fix.certain && new.code.id() != "SW008");
+            for new in added {
+                report(format!("brings {} `{}`", new.code.id(), new.message));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
 }
 
 #[test]

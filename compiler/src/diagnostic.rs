@@ -22,6 +22,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Edits that would mend it.
     pub fix: Option<Fix>,
+    /// The step that it is about, where that stands elsewhere: a suppression there holds for its prompt files too.
+    pub home: Option<Span>,
 }
 
 /// A place with what it is.
@@ -55,7 +57,7 @@ pub struct Edit {
 
 impl Diagnostic {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, message: message.into(), labels: Vec::new(), help: None, fix: None }
+        Diagnostic { code, message: message.into(), labels: Vec::new(), help: None, fix: None, home: None }
     }
 
     pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
@@ -111,10 +113,17 @@ pub(crate) struct Diagnostics {
     /// Where each of them starts.
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
+    home: Option<Span>,
 }
 
 impl Diagnostics {
-    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+    /// Says which step the next problems are about.
+    pub(crate) fn about(&mut self, home: Option<Span>) {
+        self.home = home;
+    }
+
+    pub(crate) fn push(&mut self, mut diagnostic: Diagnostic) {
+        diagnostic.home = self.home;
         if diagnostic.severity() == Severity::Error {
             self.errors += 1;
         }
@@ -163,7 +172,11 @@ impl Diagnostics {
     /// The diagnostics by place, each once.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.list.sort_by(|a, b| (a.span(), a.code, &a.message).cmp(&(b.span(), b.code, &b.message)));
-        self.list.dedup();
+        // A text that steps share is wrong once.
+        self.list.dedup_by(|a, b| {
+            a.home = b.home;
+            a == b
+        });
         self.list
     }
 }

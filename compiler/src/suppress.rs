@@ -20,7 +20,7 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
                 Diagnostic::new(Code::UnusedSuppression, format!("{} cannot be suppressed", code.id()))
                     .label(allow.code.span, "suppresses nothing")
                     .help("without it there is no plan: mend what it reports")
-                    .fix("remove the suppression", allow.span, ""),
+                    .fix("remove the suppression", removal(sources, allow.span), ""),
             ),
             None => {
                 let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
@@ -39,12 +39,13 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
     diagnostics.suppress(|diagnostic| {
         let mut dropped = false;
         for (_, allow, used) in active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
-            let within = match (allow.scope, diagnostic.span()) {
-                (Scope::Everywhere, _) => true,
-                (Scope::Within(scope), Some(span)) => {
-                    scope.file == span.file && scope.start <= span.start && span.start <= scope.end
-                }
-                (Scope::Within(_), None) => false,
+            let within = match allow.scope {
+                Scope::Everywhere => true,
+                Scope::Within(scope) => diagnostic
+                    .span()
+                    .into_iter()
+                    .chain(diagnostic.home)
+                    .any(|span| scope.file == span.file && scope.start <= span.start && span.start <= scope.end),
             };
             *used |= within;
             dropped |= within;
@@ -60,7 +61,7 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
                 )
                 .label(allow.span, "nothing to suppress")
                 .help("remove it")
-                .fix("remove the suppression", allow.span, ""),
+                .fix("remove the suppression", removal(sources, allow.span), ""),
             );
         } else if allow.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
             diagnostics.push(
@@ -74,6 +75,26 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
             );
         }
     }
+}
+
+/// What goes with a suppression: the `;` after it, and the line where nothing else stands on it.
+fn removal(sources: &Sources, span: Span) -> Span {
+    let text = sources.text(span.file);
+    let (mut start, mut end) = (span.start as usize, span.end as usize);
+    let blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
+    let gap = blanks(&text[end..]);
+    if text[end + gap..].starts_with(';') {
+        end += gap + 1;
+        end += blanks(&text[end..]);
+    }
+    let line = text[..start].trim_end_matches([' ', '\t']).len();
+    let rest = end + blanks(&text[end..]);
+    let newline = text[rest..].strip_prefix('\r').unwrap_or(&text[rest..]);
+    if (line == 0 || text[..line].ends_with('\n')) && newline.starts_with('\n') {
+        (start, end) = (line, text.len() - newline.len() + 1);
+    }
+    let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
+    Span::new(span.file, byte(start), byte(end))
 }
 
 /// The suppressions in a file's comments: each holds for its own line and the next one.

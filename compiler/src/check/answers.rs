@@ -7,34 +7,50 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Provider, Step};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let tapes: Vec<Option<Tape<'_>>> = model.providers.iter().map(Tape::of).collect();
     let known: BTreeSet<&str> =
         model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name()).collect();
-    // Where a name is misspelt, that is what is wrong.
-    let misspelt = |provider: &Provider<'_>| {
-        let tasks =
-            provider.ast.script.iter().flat_map(|script| &script.answers).filter_map(|answer| answer.task.as_ref());
-        tasks.into_iter().any(|task| !known.contains(task.value.as_str()))
-    };
-    let misspelt: Vec<bool> = model.providers.iter().map(misspelt).collect();
     for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
-        let provider = step.agent.and_then(|agent| model.agents[agent].provider).filter(|&index| !misspelt[index]);
-        let provider = provider.map(|index| &model.providers[index]);
-        if let (Body::Prompt(_), Some(provider)) = (&step.body, provider)
-            && provider.ast.script.is_some()
-            && !answers(provider, step)
-        {
+        let provider = step.agent.and_then(|agent| model.agents[agent].provider);
+        let Some((provider, tape)) = provider.and_then(|index| Some((&model.providers[index], tapes[index].as_ref()?)))
+        else {
+            continue;
+        };
+        // Where a name is misspelt, that is what is wrong.
+        let misspelt = || !tape.tasks.is_subset(&known);
+        if matches!(step.body, Body::Prompt(_)) && !tape.any && !tape.first.contains(step.name()) && !misspelt() {
             diagnostics.push(unanswered(provider, step));
         }
     }
 }
 
-/// Whether something answers the first attempt. Which rounds a step runs in is known only at run time.
-fn answers(provider: &Provider<'_>, step: &Step<'_>) -> bool {
-    let answers = provider.ast.script.iter().flat_map(|script| &script.answers);
-    answers.into_iter().any(|answer| {
-        answer.task.as_ref().is_none_or(|task| task.value == step.name())
-            && answer.attempt.is_none_or(|number| number == 1)
-    })
+/// What the recorded answers of a provider are for.
+struct Tape<'a> {
+    /// The tasks that answers name.
+    tasks: BTreeSet<&'a str>,
+    /// Those whose first attempt is answered. Which rounds a step runs in is known only at run time.
+    first: BTreeSet<&'a str>,
+    /// Whether the first attempt of any task is.
+    any: bool,
+}
+
+impl<'a> Tape<'a> {
+    fn of(provider: &Provider<'a>) -> Option<Tape<'a>> {
+        let mut tape = Tape { tasks: BTreeSet::new(), first: BTreeSet::new(), any: false };
+        for answer in &provider.ast.script.as_ref()?.answers {
+            let first = answer.attempt.is_none_or(|number| number == 1);
+            match &answer.task {
+                Some(task) => {
+                    tape.tasks.insert(&task.value);
+                    if first {
+                        tape.first.insert(&task.value);
+                    }
+                }
+                None => tape.any |= first,
+            }
+        }
+        Some(tape)
+    }
 }
 
 fn unanswered(provider: &Provider<'_>, step: &Step<'_>) -> Diagnostic {

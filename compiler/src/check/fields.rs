@@ -5,18 +5,22 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Pipeline, Read};
 use crate::suggest;
-use crate::template::Root;
+use crate::template::{Part, Root};
+
+/// How many records in records are looked through: they may be made of each other's rounds before.
+const DEEPEST: usize = 16;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let of_steps = pipeline.steps.iter().flat_map(|step| &step.reads);
-    for read in of_steps.chain(&pipeline.until_reads) {
-        if let Some(first) = read.fields.first() {
-            check_field(pipeline, read, first, diagnostics);
-        }
+    let of_steps = pipeline.steps.iter().flat_map(|step| step.reads.iter().map(move |read| (Some(step), read)));
+    for (step, read) in of_steps.chain(pipeline.until_reads.iter().map(|read| (None, read))) {
+        diagnostics.about(step.map(|step| step.ast.name.span));
+        check_fields(pipeline, read, &read.fields, DEEPEST, diagnostics);
     }
+    diagnostics.about(None);
 }
 
-fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: &mut Diagnostics) {
+fn check_fields(pipeline: &Pipeline<'_>, read: &Read, fields: &[Name], depth: usize, diagnostics: &mut Diagnostics) {
+    let (Some(first), Some(depth)) = (fields.first(), depth.checked_sub(1)) else { return };
     let field = first.value.as_str();
     if !matches!(read.root, Root::Output | Root::Previous | Root::Input) {
         let noun = match read.root {
@@ -39,8 +43,8 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: 
     let Some(step) = read.step.map(|step| &pipeline.steps[step]) else { return };
     let name = step.name();
     match &step.body {
-        Body::Fields(fields) => {
-            let known: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
+        Body::Fields(record) => {
+            let known: Vec<&str> = record.iter().map(|(field, _)| field.as_str()).collect();
             if !known.contains(&field) {
                 let (close, help) = suggest::did_you_mean(field, &known, "its fields are ");
                 let diagnostic =
@@ -52,15 +56,28 @@ fn check_field(pipeline: &Pipeline<'_>, read: &Read, first: &Name, diagnostics: 
                     Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), first.span, close),
                     None => diagnostic,
                 });
-            } else if let Some(deeper) = read.fields.get(1) {
-                diagnostics.push(
-                    Diagnostic::new(
-                        Code::UntypedFieldAccess,
-                        format!("`{name}.{field}` is text, and has no field `{}`", deeper.value),
-                    )
-                    .label(deeper.span, "text has no fields")
-                    .help(format!("read it as a whole, without `.{}`", deeper.value)),
-                );
+            } else if let (Some(deeper), Some((_, prose))) =
+                (fields.get(1), record.iter().find(|(known, _)| known == field))
+            {
+                match prose.template.parts.as_slice() {
+                    // It keeps the type of what it reads.
+                    [Part::Directive(directive)] if directive.filters.is_empty() => {
+                        let whole = prose.passage.span(directive.range.clone());
+                        if let Some(inner) = step.reads.iter().find(|read| read.whole == whole) {
+                            let fields: Vec<Name> = inner.fields.iter().chain(&fields[1..]).cloned().collect();
+                            check_fields(pipeline, inner, &fields, depth, diagnostics);
+                        }
+                    }
+                    [Part::Logic(_)] => {}
+                    _ => diagnostics.push(
+                        Diagnostic::new(
+                            Code::UntypedFieldAccess,
+                            format!("`{name}.{field}` is text, and has no field `{}`", deeper.value),
+                        )
+                        .label(deeper.span, "text has no fields")
+                        .help(format!("read it as a whole, without `.{}`", deeper.value)),
+                    ),
+                }
             }
         }
         Body::Missing => {}

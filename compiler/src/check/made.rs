@@ -9,20 +9,25 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         if step.made.is_empty() {
             continue;
         }
+        let late: Vec<&Made> =
+            step.made.iter().filter(|made| !step.needs.iter().any(|need| makes(pipeline, need.step, made))).collect();
+        if late.is_empty() {
+            continue;
+        }
         let before = before(pipeline, reader);
-        for made in &step.made {
-            let makers: Vec<usize> = makers(pipeline, made).collect();
-            if let (Some(&maker), false) = (makers.first(), makers.iter().any(|&maker| before[maker])) {
-                diagnostics.push(too_early(pipeline, reader, maker, made));
+        for made in late {
+            let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(pipeline, step, made));
+            let Some(first) = makers.next() else { continue };
+            if !before[first] && !makers.any(|maker| before[maker]) {
+                diagnostics.push(too_early(pipeline, reader, first, made));
             }
         }
     }
 }
 
-/// The steps that say they write it.
-fn makers<'p>(pipeline: &'p Pipeline<'_>, made: &'p Made) -> impl Iterator<Item = usize> {
-    let writes = |step: usize| pipeline.steps[step].ast.writes.iter().map(|pattern| pattern.as_str());
-    (0..pipeline.steps.len()).filter(move |&step| writes(step).any(|glob| fast_glob::glob_match(glob, &made.path)))
+/// Whether a step says that it writes the file.
+fn makes(pipeline: &Pipeline<'_>, step: usize, made: &Made) -> bool {
+    pipeline.steps[step].ast.writes.iter().any(|glob| fast_glob::glob_match(glob.as_str(), &made.path))
 }
 
 /// The steps that have settled when this one starts.

@@ -15,8 +15,9 @@ use crate::model::{Model, Need, Pipeline, Read, Step};
 use crate::template::{Fact, Kind, Root, Status, same_name};
 
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    let mut proofs = Proofs { pipeline, certain: certain(pipeline), by_value: BTreeMap::new() };
+    let mut proofs = Proofs::new(pipeline);
     for (index, step) in pipeline.steps.iter().enumerate() {
+        diagnostics.about(Some(step.ast.name.span));
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
@@ -60,6 +61,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
             }
         }
     }
+    diagnostics.about(None);
     // In the `env` of a pipeline nothing is known of any step.
     for read in &pipeline.env_reads {
         diagnostics.extend(not_given(model, Some(pipeline), read));
@@ -78,7 +80,9 @@ struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
     /// The steps that run whatever happens.
     certain: Vec<bool>,
-    by_value: BTreeMap<(usize, Root), Vec<Proof>>,
+    /// Where each step stands in the order of needs.
+    position: Vec<usize>,
+    by_value: BTreeMap<(usize, Root), BTreeMap<usize, Proof>>,
 }
 
 /// Whether a step proves that the value of another is there.
@@ -90,7 +94,15 @@ struct Proof {
     started: bool,
 }
 
-impl Proofs<'_, '_> {
+impl<'p, 'a> Proofs<'p, 'a> {
+    fn new(pipeline: &'p Pipeline<'a>) -> Proofs<'p, 'a> {
+        let mut position = vec![0; pipeline.steps.len()];
+        for (at, &step) in pipeline.order.sorted.iter().enumerate() {
+            position[step] = at;
+        }
+        Proofs { pipeline, certain: certain(pipeline), position, by_value: BTreeMap::new() }
+    }
+
     fn present(&mut self, step: usize, target: usize, read: &Read) -> bool {
         let pipeline = self.pipeline;
         let producer = &pipeline.steps[target];
@@ -109,9 +121,30 @@ impl Proofs<'_, '_> {
             return true;
         }
         let root = if read.root == Root::Input { Root::Output } else { read.root };
-        let proof = self.by_value.entry((target, root)).or_insert_with(|| proofs(pipeline, target, root))[step];
+        let proof = self.proof(step, target, root);
         // A `when` proves nothing for what it reads itself.
         if read.in_when { proof.settled } else { proof.started }
+    }
+
+    /// What `step` proves of a value of `target`: looks at the steps before it whose end it depends on, each once.
+    fn proof(&mut self, step: usize, target: usize, root: Root) -> Proof {
+        let steps = &self.pipeline.steps;
+        let known = self.by_value.entry((target, root)).or_default();
+        let mut open = vec![step];
+        let mut found = BTreeMap::new();
+        while let Some(step) = open.pop() {
+            if known.contains_key(&step) || found.insert(self.position[step], step).is_some() {
+                continue;
+            }
+            let told = |need: &&Need| need.step != target && effective(&steps[step], need) != When::Always;
+            open.extend(steps[step].needs.iter().filter(told).map(|need| need.step));
+        }
+        // In the order of needs, so that what a step needs is known before it.
+        for step in found.into_values() {
+            let proof = proof(&steps[step], &steps[target], target, root, known);
+            known.insert(step, proof);
+        }
+        known[&step]
     }
 }
 
@@ -133,34 +166,35 @@ fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
     certain
 }
 
-/// One pass in the order of needs: each step after those that it needs.
-fn proofs(pipeline: &Pipeline<'_>, target: usize, root: Root) -> Vec<Proof> {
-    let producer = &pipeline.steps[target];
-    let mut proofs = vec![Proof::default(); pipeline.steps.len()];
-    for &index in &pipeline.order.sorted {
-        let step = &pipeline.steps[index];
-        let by = |need: &Need, succeeded: bool| {
-            let when = if succeeded { When::Success } else { need.when };
-            if need.step == target {
-                return gives(producer, root, when);
-            }
-            match when {
-                When::Success => proofs[need.step].started,
-                When::Failure | When::Any => proofs[need.step].settled,
-                When::Always => false,
-            }
-        };
-        let one_success = step.ast.join.value == Join::NoneFailed;
-        let binding = step.needs.iter().any(|need| step.binds(need) && by(need, need.declared && one_success));
-        let mut declared = step.needs.iter().filter(|need| need.declared).peekable();
-        let any =
-            step.ast.join.value != Join::All && declared.peek().is_some() && declared.all(|need| by(need, one_success));
-        let settled = binding || any;
-        let proved =
-            step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(|fact| says(fact, producer, root)));
-        proofs[index] = Proof { settled, started: settled || proved };
+/// What a step proves, once those that it needs are known.
+fn proof(step: &Step<'_>, producer: &Step<'_>, target: usize, root: Root, known: &BTreeMap<usize, Proof>) -> Proof {
+    let by = |need: &Need| {
+        let when = effective(step, need);
+        if need.step == target {
+            return gives(producer, root, when);
+        }
+        let before = known.get(&need.step).copied().unwrap_or_default();
+        match when {
+            When::Success => before.started,
+            When::Failure | When::Any => before.settled,
+            When::Always => false,
+        }
+    };
+    let binding = step.needs.iter().any(|need| step.binds(need) && by(need));
+    let mut declared = step.needs.iter().filter(|need| need.declared).peekable();
+    let any = step.ast.join.value != Join::All && declared.peek().is_some() && declared.all(by);
+    let settled = binding || any;
+    let proves = |fact: &Fact| says(fact, producer, root);
+    let started = settled || step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(proves));
+    Proof { settled, started }
+}
+
+/// How the step that is needed must have ended where this need is the one that held.
+fn effective(step: &Step<'_>, need: &Need) -> When {
+    match need.declared && step.ast.join.value == Join::NoneFailed {
+        true => When::Success,
+        false => need.when,
     }
-    proofs
 }
 
 /// Whether a step that ended like this has a value.

@@ -18,12 +18,14 @@ use crate::source::{FileId, Sources, Span};
 
 /// Runs every check.
 pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
+    model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
+    command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
         fields::check(pipeline, diagnostics);
-        command::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             maybe_missing::check(model, pipeline, diagnostics);
@@ -40,7 +42,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         );
     }
     answers::check(model, diagnostics);
-    command::check_providers(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
 }

@@ -29,6 +29,11 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             );
             continue;
         }
+        if let Some(need) = step.needs.iter().find(|need| step.binds(need) && ends_with(pipeline, need)) {
+            never[index] = true;
+            diagnostics.push(stopped(pipeline, step, need));
+            continue;
+        }
         match proved(pipeline, index, &watched, &known) {
             Ok(proved) => known[index] = proved,
             Err(clash) => {
@@ -39,6 +44,20 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         }
         never[index] = waits_for_never(step, &never);
     }
+}
+
+/// Whether a step that needs this could start only after the end of the pipeline.
+fn ends_with(pipeline: &Pipeline<'_>, need: &Need) -> bool {
+    matches!(pipeline.steps[need.step].body, Body::Stop(_)) && need.when != When::Always
+}
+
+fn stopped(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
+    let stop = &pipeline.steps[need.step];
+    let how = if need.declared { "waits for" } else { "reads" };
+    Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
+        .label(need.span, format!("{how} a `stop`"))
+        .label(stop.ast.name.span, "no step starts after this one")
+        .help(format!("to run where `{}` does not, write `depends-on {} when=always`", stop.name(), stop.name()))
 }
 
 /// How steps must have ended: only of those that a condition asks about.

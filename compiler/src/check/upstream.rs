@@ -13,12 +13,14 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         let step = &pipeline.steps[back.step];
         let read = &step.reads[back.read];
         let Some(target) = read.step else { continue };
+        diagnostics.about(Some(step.ast.name.span));
         diagnostics.push(if read_as_previous(pipeline, read) {
             previous_round(step, read, &pipeline.steps[target])
         } else {
             not_upstream(pipeline, back.step, read, target)
         });
     }
+    diagnostics.about(None);
 }
 
 /// Whether a back reference is read as the value of the round before.

@@ -82,7 +82,13 @@ impl Emitter<'_, '_, '_> {
             name: param.name.value.clone(),
             kind: param.kind,
             optional: param.optional,
-            default: param.default.as_ref().map(|default| default.value.clone()),
+            default: param.default.as_ref().map(|default| match param.kind {
+                plan::ParamType::File | plan::ParamType::Dir => {
+                    let path = self.path_at(&default.value, default.span).unwrap_or_default();
+                    if path.is_empty() { ".".to_owned() } else { path }
+                }
+                _ => default.value.clone(),
+            }),
             description: param.description.clone(),
             origin: self.origin(param.name.span),
         }
@@ -265,10 +271,13 @@ impl Emitter<'_, '_, '_> {
 
     /// A path of the spec as the workspace sees it.
     fn workspace_path(&self, path: &crate::syntax::Text) -> Option<String> {
-        let span = path.span(0..0);
+        self.path_at(path.as_str(), path.span(0..0))
+    }
+
+    fn path_at(&self, path: &str, span: Span) -> Option<String> {
         let home = self.loader.sources.name(span.file);
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        crate::load::join(folder, path.as_str())
+        crate::load::join(folder, path)
     }
 }
 

@@ -361,6 +361,11 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
         }
     };
     match diagnostic {
+        // A name that cannot be one is still what it declares: its references hold.
+        Some(diagnostic) if matches!(kind, Kind::Name) => {
+            diagnostics.push(diagnostic);
+            Some(Datum { span, text, number })
+        }
         Some(diagnostic) => {
             diagnostics.push(diagnostic);
             None

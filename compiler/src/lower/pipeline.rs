@@ -2,7 +2,7 @@
 
 use swarmc_plan as plan;
 
-use super::element::Element;
+use super::element::{Datum, Element};
 use super::{absent, command, count, default, description, name, param, source, spanned, text, texts, variables, word};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
@@ -85,6 +85,11 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
     let of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
     let mut of = of;
     let (prefix, suffix) = (of("prefix"), of("suffix"));
+    if let (Some(ast::Body::Fields(fields)), Some(default)) =
+        (&body, output.and_then(|output| output.property("default")))
+    {
+        record_default(fields, default, diagnostics);
+    }
     Some(ast::Step {
         name: name(element, 0)?,
         description: description(element),
@@ -232,6 +237,26 @@ fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> 
         return None;
     }
     Some(ast::Body::Fields(record))
+}
+
+/// The default of a record is one: whoever reads a field of it finds it there.
+fn record_default(fields: &[(ast::Name, Text)], default: &Datum, diagnostics: &mut Diagnostics) {
+    let record = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(default.text.as_str());
+    let lacking = |record: &serde_json::Map<String, serde_json::Value>| {
+        fields.iter().find(|(name, _)| !record.contains_key(&name.value)).map(|(name, _)| name)
+    };
+    let diagnostic = match &record {
+        Err(_) => Diagnostic::new(Code::WrongValue, "the default of a record is a JSON object")
+            .label(default.span, "not a JSON object"),
+        Ok(record) => match lacking(record) {
+            None => return,
+            Some(name) => Diagnostic::new(Code::WrongValue, format!("the default lacks the field `{}`", name.value))
+                .label(default.span, format!("no `{}` in it", name.value))
+                .label(name.span, "declared here"),
+        },
+    };
+    let example: Vec<String> = fields.iter().map(|(name, _)| format!("\"{}\": \"\"", name.value)).collect();
+    diagnostics.push(diagnostic.help(format!("write `default=#\"{{{}}}\"#`", example.join(", "))));
 }
 
 fn is_field(name: &str) -> bool {

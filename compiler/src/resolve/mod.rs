@@ -5,6 +5,10 @@ mod needs;
 mod order;
 pub(crate) mod text;
 
+use std::collections::BTreeSet;
+
+use swarmc_plan as plan;
+
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -33,6 +37,7 @@ pub(crate) fn resolve<'a>(
         pipeline_params: Vec::new(),
     };
     let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
+    resolver.default_paths(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
     let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
@@ -99,6 +104,20 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         match written {
             Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "{ … }"),
             None => (!self.spec.pipelines.is_empty()).then_some(0),
+        }
+    }
+
+    /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
+    fn default_paths(&mut self, params: &[ast::Param]) {
+        for param in params {
+            let wanted = match param.kind {
+                plan::ParamType::File => Entry::File,
+                plan::ParamType::Dir => Entry::Folder,
+                _ => continue,
+            };
+            if let Some(default) = &param.default {
+                self.loader.find(&default.value, wanted, default.span, None, self.diagnostics);
+            }
         }
     }
 
@@ -194,6 +213,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 );
             }
         }
+        self.default_paths(&pipeline.params);
         self.uses.pipeline_params.push(vec![false; params.len()]);
         let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
         if let Some(path) = &pipeline.working_dir {
@@ -222,13 +242,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// Recorded answers name tasks of any pipeline; one that names none is a slip.
     fn answers_name_steps(&mut self) {
         let spec = self.spec;
-        let known: Vec<&str> =
-            spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name.value.as_str()).collect();
+        let steps = spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+        let known: BTreeSet<&str> = steps.map(|step| step.name.value.as_str()).collect();
         let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
         for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            if known.contains(&name.value.as_str()) || spec.pipelines.is_empty() {
+            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
                 continue;
             }
+            let known: Vec<&str> = known.iter().copied().collect();
             let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
             let diagnostic =
                 Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
@@ -242,6 +263,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     fn step(&mut self, step: &'a ast::Step, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+        self.diagnostics.about(Some(step.name.span));
         let mut ports: Vec<(String, Option<usize>)> = Vec::new();
         Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
         for input in &step.inputs {
@@ -284,6 +306,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let declared =
             step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
         resolved.needs = needs::declared(declared, step, self.diagnostics);
+        self.diagnostics.about(None);
         resolved
     }
 
@@ -440,7 +463,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
         let step = within.steps.exact(&name.value);
         if step.is_none() {
-            self.diagnostics.push(text::unknown_step(&name.value, within.name, within.steps, name.span, false));
+            self.diagnostics.push(text::unknown_step(
+                &name.value,
+                within.name,
+                within.steps,
+                name.span,
+                &str::to_owned,
+            ));
         }
         step
     }
@@ -464,14 +493,14 @@ fn param_lookup<'p>(
     outer: &'p Names,
     inner: &'p Names,
     uses: &'p mut Uses,
-) -> impl FnMut(&str) -> Result<(), Vec<String>> + 'p {
-    move |name| {
-        if let Some(index) = inner.same(name) {
+) -> impl FnMut(&str, bool) -> Result<(), Vec<String>> + 'p {
+    move |name, exact| {
+        if let Some(index) = inner.find(name, exact) {
             let own = uses.pipeline_params.last_mut().expect("the pipeline's own are being resolved");
             own[index] = true;
             return Ok(());
         }
-        match outer.same(name) {
+        match outer.find(name, exact) {
             Some(index) => {
                 uses.params[index] = true;
                 Ok(())

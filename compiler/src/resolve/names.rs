@@ -53,6 +53,11 @@ impl Names {
         self.by_plain.get(&plain(name)).copied()
     }
 
+    /// The index of this name, spelt as it is declared or as expressions may spell it.
+    pub(super) fn find(&self, name: &str, exact: bool) -> Option<usize> {
+        if exact { self.exact(name) } else { self.same(name) }
+    }
+
     /// The names, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.list.iter().map(String::as_str)

@@ -50,14 +50,17 @@ pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition
     Condition { text: text.clone(), expression }
 }
 
+/// Looks a parameter up and marks it as used, or gives those that there are. The second argument says whether the name
+/// must be spelt as it is declared.
+pub(super) type Lookup<'s> = dyn FnMut(&str, bool) -> Result<(), Vec<String>> + 's;
+
 /// What may be read in a place.
 pub(super) struct Scope<'s> {
     /// The pipeline's name, and its steps; none where no step can be read.
     pub(super) steps: Option<(&'s str, &'s Names)>,
     /// The ports of the step: what they are called, and the step behind them where it is known.
     pub(super) ports: &'s [(String, Option<usize>)],
-    /// Looks a parameter up and marks it as used.
-    pub(super) param: &'s mut dyn FnMut(&str) -> Result<(), Vec<String>>,
+    pub(super) param: &'s mut Lookup<'s>,
     /// What the place is, for messages: "an `env` of a provider".
     pub(super) place: &'s str,
 }
@@ -80,6 +83,15 @@ fn resolved(
 ) -> Option<Read> {
     let span = passage.span(read.range.clone());
     let mut step = None;
+    // In expressions `_` stands for `-`, and never the other way round.
+    let exact = read.via_directive || read.name.as_deref().is_some_and(|name| name.contains('-'));
+    // How a name is written in this place.
+    let quote = passage.text()[read.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
+    let spelt = |name: &str| match (quote, read.via_directive) {
+        (Some(quote), false) => format!("{quote}{name}{quote}"),
+        (_, true) => name.to_owned(),
+        (None, false) => names::plain(name),
+    };
     // A reference without a name (`{{ output }}`) reads nothing in particular, or has been reported.
     let name = read.name.as_deref();
     match (read.root, name) {
@@ -88,17 +100,17 @@ fn resolved(
                 diagnostics.push(no_steps(scope.place, read.root, span));
                 return None;
             };
-            match find(steps, name, read.via_directive) {
+            match steps.find(name, exact) {
                 Some(index) => step = Some(index),
                 None => {
-                    diagnostics.push(unknown_step(name, pipeline, steps, span, !read.via_directive));
+                    diagnostics.push(unknown_step(name, pipeline, steps, span, &spelt));
                     return None;
                 }
             }
         }
         (Root::Input, Some(name)) => {
             let known: Vec<&str> = scope.ports.iter().map(|(port, _)| port.as_str()).collect();
-            let port = scope.ports.iter().find(|(port, _)| match read.via_directive {
+            let port = scope.ports.iter().find(|(port, _)| match exact {
                 true => port == name,
                 false => template::same_name(port, name),
             });
@@ -110,20 +122,20 @@ fn resolved(
                     let diagnostic = Diagnostic::new(Code::UnknownReference, format!("the task has no input `{name}`"))
                         .label(span, "not an input of this task")
                         .help(help);
-                    diagnostics.push(fixed(diagnostic, close, span, !read.via_directive));
+                    diagnostics.push(fixed(diagnostic, close, span, &spelt));
                     return None;
                 }
             }
         }
         (Root::Param, Some(name)) => {
-            if let Err(known) = (scope.param)(name) {
+            if let Err(known) = (scope.param)(name, exact) {
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 let (close, help) = suggest::did_you_mean(name, &known, "the parameters are ");
                 let help = help.unwrap_or_else(|| format!("declare it: `param {name} type=string`"));
                 let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no parameter `{name}`"))
                     .label(span, "not a parameter")
                     .help(help);
-                diagnostics.push(fixed(diagnostic, close, span, !read.via_directive));
+                diagnostics.push(fixed(diagnostic, close, span, &spelt));
                 return None;
             }
         }
@@ -156,21 +168,13 @@ fn fields(read: &template::Read, passage: &Passage) -> Vec<Name> {
     fields
 }
 
-/// In expressions `_` stands for `-`.
-fn find(names: &Names, name: &str, exact: bool) -> Option<usize> {
-    match exact {
-        true => names.exact(name),
-        false => names.same(name),
-    }
-}
-
 /// A reference to a step that is not there.
 pub(super) fn unknown_step(
     name: &str,
     pipeline: &str,
     steps: &Names,
     span: crate::source::Span,
-    expression: bool,
+    spelt: &dyn Fn(&str) -> String,
 ) -> Diagnostic {
     let known: Vec<&str> = steps.iter().collect();
     let (close, help) = suggest::did_you_mean(name, &known, "its steps are ");
@@ -178,13 +182,18 @@ pub(super) fn unknown_step(
         Diagnostic::new(Code::UnknownReference, format!("there is no step `{name}` in pipeline `{pipeline}`"))
             .label(span, "not a step of this pipeline")
             .help_maybe(help);
-    fixed(diagnostic, close, span, expression)
+    fixed(diagnostic, close, span, spelt)
 }
 
-fn fixed(diagnostic: Diagnostic, close: Option<&str>, span: crate::source::Span, expression: bool) -> Diagnostic {
+fn fixed(
+    diagnostic: Diagnostic,
+    close: Option<&str>,
+    span: crate::source::Span,
+    spelt: &dyn Fn(&str) -> String,
+) -> Diagnostic {
     match close {
         Some(close) => {
-            let close = if expression { names::plain(close) } else { close.to_owned() };
+            let close = spelt(close);
             diagnostic.unsafe_fix(format!("write `{close}`"), span, close)
         }
         None => diagnostic,

@@ -225,6 +225,37 @@ fn logic_reads_the_same_values_with_underscores_for_dashes() {
 }
 
 #[test]
+fn values_look_the_same_in_logic_and_in_directives() {
+    let check = |source: &str, expected: &str| {
+        assert_eq!(render(vec![text("= "), logic(source)], &world()).as_deref(), Ok(format!("= {expected}").as_str()));
+    };
+    check("{{ param.count == 3 }}", "true");
+    check("{{ none }}", "null");
+    check("{{ [param.count, true, 'a\"b'] }}", r#"[3,true,"a\"b"]"#);
+    check("{{ output.record }}", r#"{"legs":4,"name":"otter"}"#);
+    check("{{ range(3) }}", "[0,1,2]");
+    check("{{ param.count * 1.5 }}", "4.5");
+    check("{{ 'text' if param.count > 5 }}", "");
+}
+
+#[test]
+fn one_directive_or_expression_keeps_its_type() {
+    let check = |segments: Vec<Segment>, expected: &str| {
+        let template = Template { segments, digest: String::new() };
+        let value = Renderer::new().value(&template, &world()).map_err(|error| error.message);
+        assert_eq!(value.map(|value| value.to_string()).as_deref(), Ok(expected));
+    };
+    check(vec![directive(DirectiveKind::Param, "count", false, &[])], "3");
+    check(vec![logic("{{ param.count + 1 }}")], "4");
+    check(vec![logic("{{- output.record.legs > 3 -}}")], "true");
+    check(vec![logic("{{ output.record }}")], r#"{"legs":4,"name":"otter"}"#);
+    check(vec![logic("{{ output.planner }}")], r#""1. read\n2. write""#);
+    check(vec![logic("{{ 'text' if param.count > 5 }}")], r#""""#);
+    check(vec![logic("{{ param.count }}"), text(" times")], r#""3 times""#);
+    check(vec![logic("{% if true %}"), text("3"), logic("{% endif %}")], r#""3""#);
+}
+
+#[test]
 fn braces_around_a_directive_stay_text() {
     let segments = vec![
         logic("{% if true %}"),
