@@ -10,6 +10,7 @@ use minijinja::escape_formatter;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use serde_json::Value as Json;
 use swarmc_plan::{Expression, Origin, Segment};
 
 use super::{LONGEST, RenderError, Values, directive, too_long};
@@ -60,39 +61,40 @@ impl Logic {
     }
 
     pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
-        self.eval(&expression.source, &expression.origin, values).map(|value| value.is_true())
+        Ok(self.evaluate(&expression.source, &expression.origin, values)?.is_true())
     }
 
-    /// What a single expression stands for, in its own type.
-    pub(super) fn value(
-        &self,
-        expression: &str,
-        origin: &Origin,
-        values: &dyn Values,
-    ) -> Result<serde_json::Value, RenderError> {
-        let value = self.eval(expression, origin, values)?;
-        let value = serde_json::to_value(value).map_err(|error| RenderError::at(origin, error))?;
-        match value.to_string().len() > LONGEST {
-            true => Err(RenderError::at(origin, too_long())),
-            false => Ok(value),
+    /// The value of a piece of logic that is one `{{…}}`; none for a statement, or where nothing is there.
+    pub(super) fn value(&self, logic: &Expression, values: &dyn Values) -> Option<Result<Json, RenderError>> {
+        match self.evaluate(expression(&logic.source)?, &logic.origin, values) {
+            // `{{ a if b }}` renders as nothing; rendering knows it from a mistake.
+            Err(error) if error.missing => None,
+            Err(error) => Some(Err(error)),
+            Ok(value) => {
+                let value = serde_json::to_value(&value).map_err(|error| RenderError::at(&logic.origin, error));
+                Some(value.and_then(|value| match value.to_string().len() > LONGEST {
+                    true => Err(RenderError::at(&logic.origin, too_long())),
+                    false => Ok(value),
+                }))
+            }
         }
     }
 
-    fn eval(&self, expression: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
+    fn evaluate(&self, source: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
         let failed = |error: Error| problem(origin, &error);
-        let compiled = self.environment.compile_expression(expression).map_err(failed)?;
+        let compiled = self.environment.compile_expression(source).map_err(failed)?;
         let context = context(&compiled.undeclared_variables(true), values)
             .map_err(|problem| RenderError::at(origin, problem))?;
         let value = compiled.eval(Value::from(context)).map_err(failed)?;
-        if value.is_undefined() {
-            return Err(problem(origin, &Error::from(ErrorKind::UndefinedError)));
+        match value.is_undefined() {
+            true => Err(problem(origin, &Error::from(ErrorKind::UndefinedError))),
+            false => Ok(value),
         }
-        Ok(value)
     }
 }
 
 /// What stands between `{{` and `}}`, where that is all of a piece of logic.
-pub(super) fn expression(source: &str) -> Option<&str> {
+fn expression(source: &str) -> Option<&str> {
     let inner = source.strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))

@@ -99,20 +99,14 @@ impl Renderer {
         Ok(text)
     }
 
-    /// The value that `template` stands for: of its own type where the template is nothing but one directive or one
-    /// `{{ … }}`.
+    /// The value that `template` stands for: of its own type where the template is nothing but one
+    /// directive or one `{{…}}`.
     pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<serde_json::Value, RenderError> {
         match template.segments.as_slice() {
             [Segment::Directive(directive)] if directive.filters.is_empty() && !directive.wrap => {
                 directive::typed(directive, values)
             }
-            [Segment::Logic(logic)] if let Some(expression) = logic::expression(&logic.source) => {
-                match self.logic.value(expression, &logic.origin, values) {
-                    // `{{ a if b }}` renders as nothing; rendering tells it from a mistake.
-                    Err(error) if error.missing => self.text(template, values).map(serde_json::Value::String),
-                    value => value,
-                }
-            }
+            [Segment::Logic(logic)] if let Some(value) = self.logic.value(logic, values) => value,
             _ => self.text(template, values).map(serde_json::Value::String),
         }
     }
