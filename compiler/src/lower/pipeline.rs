@@ -21,6 +21,14 @@ pub(super) fn pipeline(element: Element, diagnostics: &mut Diagnostics) -> Optio
     };
     let concurrency = concurrency(&element);
     let steps = element.children.iter().filter_map(|child| step(child, diagnostics)).collect();
+    let is_step = |child: &Element| matches!(child.schema.name, "task" | "stop");
+    // A step that could not be read has been reported.
+    if !element.children.iter().any(is_step) && !diagnostics.covers(element.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("pipeline `{}` has no task", name.value))
+            .label(name.span, "nothing to run")
+            .help("write `task NAME { … }` in its block, or remove it");
+        diagnostics.push(diagnostic);
+    }
     Some(ast::Pipeline {
         name,
         description: description(&element),
@@ -71,6 +79,13 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
             .help("write `timeout \"20m\"`, `timeout idle=\"5m\"` or both");
         diagnostics.push(diagnostic);
     }
+    let times = timeout.into_iter().flat_map(|timeout| [timeout.argument(0), timeout.property("idle")]).flatten();
+    for time in times.filter(|time| time.number == 0) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero ends every attempt at once")
+            .label(time.span, "nothing can be done in this time")
+            .help("write how long it may take, as in `\"20m\"`; without `timeout` there is no limit");
+        diagnostics.push(diagnostic);
+    }
     for (node, given) in [("prefix", element.child("prefix")), ("suffix", element.child("suffix"))] {
         if let Some(given) = given
             && !matches!(body, Some(ast::Body::Prompt(_)) | None)
@@ -82,8 +97,7 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
         }
     }
     let when = |child: &Element| plan_when(&text(child, "when"));
-    let of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
-    let mut of = of;
+    let mut of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
     let (prefix, suffix) = (of("prefix"), of("suffix"));
     if let (Some(ast::Body::Fields(fields)), Some(default)) =
         (&body, output.and_then(|output| output.property("default")))
