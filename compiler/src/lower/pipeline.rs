@@ -69,32 +69,15 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
     };
     let output = element.child("output");
     let timeout = element.child("timeout");
-    if let Some(timeout) = timeout
-        && timeout.argument(0).is_none()
-        && timeout.property("idle").is_none()
-        && !diagnostics.covers(timeout.span)
-    {
-        let diagnostic = Diagnostic::new(Code::WrongValue, "`timeout` says no time")
-            .label(timeout.name.span, "nothing to wait for")
-            .help("write `timeout \"20m\"`, `timeout idle=\"5m\"` or both");
-        diagnostics.push(diagnostic);
-    }
-    let times = timeout.into_iter().flat_map(|timeout| [timeout.argument(0), timeout.property("idle")]).flatten();
-    for time in times.filter(|time| time.number == 0) {
-        let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero ends every attempt at once")
-            .label(time.span, "nothing can be done in this time")
-            .help("write how long it may take, as in `\"20m\"`; without `timeout` there is no limit");
-        diagnostics.push(diagnostic);
-    }
-    for (node, given) in [("prefix", element.child("prefix")), ("suffix", element.child("suffix"))] {
-        if let Some(given) = given
-            && !matches!(body, Some(ast::Body::Prompt(_)) | None)
-        {
-            let diagnostic = Diagnostic::new(Code::MisplacedNode, format!("`{node}` belongs to a `prompt`"))
-                .label(given.name.span, "this task has no prompt")
-                .help("remove it, or give the task a `prompt`");
+    timeout.into_iter().for_each(|timeout| time_limit(timeout, diagnostics));
+    if !matches!(body, Some(ast::Body::Prompt(_)) | None) {
+        ["prefix", "suffix"].into_iter().filter_map(|node| element.child(node)).for_each(|given| {
+            let diagnostic =
+                Diagnostic::new(Code::MisplacedNode, format!("`{}` belongs to a `prompt`", given.schema.name))
+                    .label(given.name.span, "this task has no prompt")
+                    .help("remove it, or give the task a `prompt`");
             diagnostics.push(diagnostic);
-        }
+        });
     }
     let when = |child: &Element| plan_when(&text(child, "when"));
     let mut of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
@@ -154,6 +137,23 @@ fn step(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
         env: variables(element, diagnostics),
         stdin: argument(element, "stdin"),
     })
+}
+
+/// Reports a `timeout` without a time, or one that leaves none.
+fn time_limit(timeout: &Element, diagnostics: &mut Diagnostics) {
+    let times = [timeout.argument(0), timeout.property("idle")];
+    if times.iter().all(Option::is_none) && !diagnostics.covers(timeout.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`timeout` says no time")
+            .label(timeout.name.span, "nothing to wait for")
+            .help("write `timeout \"20m\"`, `timeout idle=\"5m\"` or both");
+        diagnostics.push(diagnostic);
+    }
+    for time in times.into_iter().flatten().filter(|time| time.number == 0) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero ends every attempt at once")
+            .label(time.span, "nothing can be done in this time")
+            .help("write how long it may take, as in `\"20m\"`; without `timeout` there is no limit");
+        diagnostics.push(diagnostic);
+    }
 }
 
 /// The one body of a task.
