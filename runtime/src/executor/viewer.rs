@@ -8,12 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::event::{Record, StepId};
 use crate::observer::{Observer, Stream};
 
 /// The output that may wait for the observer, in bytes.
 const BACKLOG: usize = 8 * 1024 * 1024;
+
+/// How long the observer's thread lets records gather before it shows them.
+const GATHER: Duration = Duration::from_millis(2);
 
 /// Shows things to the observer. Cloning is cheap, calls never wait.
 #[derive(Clone, Debug)]
@@ -71,29 +75,47 @@ impl Viewer {
     }
 }
 
-fn show(mut observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
-    let mut left_out: BTreeMap<StepId, usize> = BTreeMap::new();
-    let tell = |observer: &mut dyn Observer, step: &StepId, bytes: usize| {
-        observer.notice(&format!("{bytes} bytes of `{}` are not shown here; its log has them", step.name));
-    };
-    while let Ok(view) = receiver.recv() {
+fn show(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &AtomicUsize) {
+    let mut show = Show { observer, backlog, left_out: BTreeMap::new() };
+    while let Ok(first) = receiver.recv() {
+        // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
+        // while it is still in the processor's cache.
+        if matches!(first, View::Records(_)) {
+            std::thread::sleep(GATHER);
+        }
+        std::iter::once(first).chain(receiver.try_iter()).for_each(|view| show.view(view));
+    }
+    show.tell_gaps();
+}
+
+/// What the thread knows.
+struct Show<'a> {
+    observer: Box<dyn Observer>,
+    backlog: &'a AtomicUsize,
+    /// The bytes that were not shown, by step.
+    left_out: BTreeMap<StepId, usize>,
+}
+
+impl Show<'_> {
+    fn view(&mut self, view: View) {
         match view {
-            View::Records(records) => records.iter().for_each(|record| observer.recorded(record)),
-            View::Notice(text) => observer.notice(&text),
-            View::LeftOut { step, bytes } => *left_out.entry(step).or_default() += bytes,
+            View::Records(records) => records.iter().for_each(|record| self.observer.recorded(record)),
+            View::Notice(text) => self.observer.notice(&text),
+            View::LeftOut { step, bytes } => *self.left_out.entry(step).or_default() += bytes,
             View::Output { step, attempt, stream, bytes } => {
-                observer.output(&step, attempt, stream, &bytes);
-                let caught_up = backlog.fetch_sub(bytes.len(), Ordering::Relaxed) == bytes.len();
+                self.observer.output(&step, attempt, stream, &bytes);
+                let caught_up = self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed) == bytes.len();
                 // Once for all gaps of a stretch: each by itself would be a flood of its own.
                 if caught_up {
-                    for (step, missing) in std::mem::take(&mut left_out) {
-                        tell(&mut *observer, &step, missing);
-                    }
+                    self.tell_gaps();
                 }
             }
         }
     }
-    for (step, missing) in left_out {
-        tell(&mut *observer, &step, missing);
+
+    fn tell_gaps(&mut self) {
+        for (step, bytes) in std::mem::take(&mut self.left_out) {
+            self.observer.notice(&format!("{bytes} bytes of `{}` are not shown here; its log has them", step.name));
+        }
     }
 }
