@@ -112,6 +112,9 @@ fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> 
         return inconsistent(format!("pipeline `{}` has a count of 0", pipeline.name));
     }
     for step in &pipeline.steps {
+        if step.concurrency == Some(0) {
+            return inconsistent(format!("step `{}` has a count of 0", step.name));
+        }
         for need in &step.needs {
             known(&need.step, &step.name)?;
         }
@@ -179,4 +182,68 @@ fn short<'a>(what: &str, mut names: impl Iterator<Item = &'a String>) -> Result<
 
 fn inconsistent<T>(problem: String) -> Result<T, ReadError> {
     Err(ReadError::Inconsistent(problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A plan of two steps, the second needing the first.
+    fn plan() -> Value {
+        let origin = json!({ "file": "flow.kdl", "line": 1, "column": 1 });
+        let step = |name: &str, needs: Value| {
+            json!({
+                "name": name, "needs": needs, "body": { "run": { "argv": ["echo", name] } },
+                "output": { "max_bytes": 102_400 }, "grace_ms": 30_000, "origin": origin,
+                "concurrency": 1, "retry": { "times": 0, "backoff_ms": 1000, "max_backoff_ms": 300_000 },
+            })
+        };
+        let need = json!([{ "step": "draft", "when": "success", "origin": origin }]);
+        json!({
+            "version": VERSION, "workflow": "flow", "default": "main", "sources": [],
+            "pipelines": [{
+                "name": "main", "parallelism": 1, "result": ["review"], "origin": origin,
+                "iteration": { "max": 1, "on_failure": "stop", "exhausted": "fail" },
+                "steps": [step("draft", json!([])), step("review", need)],
+            }],
+        })
+    }
+
+    /// What reading says of the plan with `value` at `place`.
+    fn refused(place: &str, value: Value) -> String {
+        let mut plan = plan();
+        *plan.pointer_mut(place).expect("the plan has this place") = value;
+        read(&plan.to_string()).expect_err("the plan is wrong").to_string()
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_written_alike() {
+        let first = write(&read(&plan().to_string()).unwrap());
+        assert_eq!(write(&read(&first).unwrap()), first);
+    }
+
+    #[test]
+    fn a_newer_plan_is_refused_whatever_else_is_in_it() {
+        let error = read(r#"{ "version": 2, "shape": "unknown" }"#).unwrap_err().to_string();
+        assert_eq!(error, "the plan has version 2, and this swarmc reads up to 1: update swarmc");
+    }
+
+    #[test]
+    fn names_must_hold_and_waiting_must_end() {
+        let need = |step: &str| {
+            let origin = json!({ "file": "flow.kdl", "line": 1, "column": 1 });
+            json!([{ "step": step, "when": "success", "origin": origin }])
+        };
+        assert!(refused("/default", json!("other")).contains("the default pipeline `other` is not in it"));
+        assert!(refused("/pipelines/0/result/0", json!("gone")).contains("names step `gone`"));
+        assert!(refused("/pipelines/0/steps/1/needs", need("gone")).contains("names step `gone`"));
+        assert!(refused("/pipelines/0/steps/0/name", json!("review")).contains("step `review` stands twice"));
+        assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("wait for each other"));
+        assert!(refused("/pipelines/0/parallelism", json!(0)).contains("a count of 0"));
+        assert!(refused("/pipelines/0/steps/0/concurrency", json!(0)).contains("a count of 0"));
+        assert!(refused("/workflow", json!(1)).contains("the plan is malformed"));
+        assert!(read("{").unwrap_err().to_string().contains("the plan is malformed"));
+    }
 }
