@@ -1,4 +1,4 @@
-//! `kill -9` of the runner at fifty moments of a run of forty tasks, each followed by `resume`.
+//! `kill -9` of the runner at fifty random moments of a run of forty tasks, each followed by `resume`.
 //!
 //! Every task notes when it starts and ends, with its process, so that side effects can be counted: what finished never
 //! runs again, what was open runs again once, and nothing that outlived the runner goes on beside its successor.
@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,33 +27,43 @@ fn a_killed_runner_loses_nothing_and_repeats_nothing_that_ended() {
     let expected = undisturbed.outputs();
     assert_eq!(expected.len(), LAYERS * WIDTH);
     let mut interrupted = 0;
-    for kill in 0..KILLS {
+    // A kill before the run has a name, or after its end, interrupts nothing and is not counted.
+    for kill in 0.. {
+        assert!(kill < KILLS * 8, "only {interrupted} of {kill} kills hit a run in progress");
         let place = Place::new();
-        place.kill_after(duration * kill / KILLS);
+        let delay = duration.mul_f64(fraction());
+        place.kill_after(delay);
         let Some(run) = place.run() else { continue };
         let ended = ended(&run.join("journal.jsonl"));
         let finished = fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default().contains("run_finished");
-        interrupted += u32::from(!finished && !ended.is_empty());
         let before = place.effects();
         if !finished {
-            assert!(place.swarmc(&["resume", "last"]), "kill {kill}: the resumed run succeeds");
+            assert!(place.swarmc(&["resume", "last"]), "kill after {delay:?}: the resumed run succeeds");
+            interrupted += 1;
         }
-        assert_eq!(place.outputs(), expected, "kill {kill}: the outputs are those of the undisturbed run");
+        assert_eq!(place.outputs(), expected, "kill after {delay:?}: the outputs are those of the undisturbed run");
         for (task, attempts) in place.effects() {
             let most = if ended.contains(&task) { 1 } else { 2 };
             assert!(
                 (1..=most).contains(&attempts.len()),
-                "kill {kill}: {task} ran {} times: {attempts:?}, {before:?}",
+                "kill after {delay:?}: {task} ran {} times: {attempts:?}, {before:?}",
                 attempts.len()
             );
             let repeated = attempts.get(1).is_some();
             assert!(
                 !repeated || !attempts[0].outlived,
-                "kill {kill}: a survivor of {task} went on beside its successor"
+                "kill after {delay:?}: a survivor of {task} went on beside its successor"
             );
         }
+        if interrupted == KILLS {
+            break;
+        }
     }
-    assert!(interrupted >= KILLS / 4, "only {interrupted} of {KILLS} kills hit a run in its middle");
+}
+
+/// A random number from 0 to 1, another one at each call.
+fn fraction() -> f64 {
+    f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
 
 /// One start of a task.
