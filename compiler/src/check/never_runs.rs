@@ -168,11 +168,13 @@ impl Clash {
             true => diagnostic,
             false => diagnostic.label(self.one.because, says(&self.one)),
         };
-        match target.ast.on_failure {
+        match &target.ast.on_failure {
             OnFailure::Skip => {
                 diagnostic.help(format!("`{name}` says `on-failure skip`, so it never counts as failed"))
             }
-            OnFailure::Fail => diagnostic.help("no end satisfies both: take one of the conditions out"),
+            OnFailure::Fail | OnFailure::Fix(_) | OnFailure::Escalate => {
+                diagnostic.help("no end satisfies both: take one of the conditions out")
+            }
         }
     }
 }

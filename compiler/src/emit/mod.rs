@@ -39,6 +39,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
         sources: manifest(loader),
+        ..Plan::default()
     })
 }
 
@@ -80,7 +81,7 @@ impl Emitter<'_, '_, '_> {
     fn param(&self, param: &ast::Param) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
-            kind: param.kind,
+            kind: param.kind.clone(),
             optional: param.optional,
             default: param.default.as_ref().map(|default| match param.kind {
                 plan::ParamType::File | plan::ParamType::Dir => {
@@ -113,6 +114,8 @@ impl Emitter<'_, '_, '_> {
                     reads: reads.map_or_else(Default::default, |reads| reads.value),
                     model_flag: either(|provider| provider.model_flag.clone()),
                     system_flag: either(|provider| provider.system_flag.clone()),
+                    resume: None,
+                    schema: None,
                 }
             }
         };
@@ -122,6 +125,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env(&provider.env),
             install: either(|provider| provider.install.clone()),
             origin: self.origin(own.name.span),
+            ..plan::Provider::default()
         }
     }
 
@@ -134,6 +138,7 @@ impl Emitter<'_, '_, '_> {
             description: agent.ast.description.clone(),
             system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
             origin: self.origin(agent.ast.name.span),
+            ..plan::Agent::default()
         }
     }
 
@@ -185,6 +190,7 @@ impl Emitter<'_, '_, '_> {
             steps: pipeline.steps.iter().enumerate().map(|(index, step)| self.step(pipeline, index, step)).collect(),
             result: pipeline.result.iter().map(|&step| name(step)).collect(),
             origin: self.origin(ast.name.span),
+            ..plan::Pipeline::default()
         }
     }
 
@@ -208,10 +214,14 @@ impl Emitter<'_, '_, '_> {
             needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
             join: ast.join.value,
             when: step.when.as_ref().map(|when| self.condition(when, is_back)),
-            on_failure: ast.on_failure,
+            on_failure: ast.on_failure.clone(),
             body: self.body(pipeline, step, is_back),
             inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
-            output: plan::Output { max_bytes: ast.output_max, default: ast.output_default.clone() },
+            output: plan::Output {
+                max_bytes: ast.output_max,
+                default: ast.output_default.clone(),
+                ..plan::Output::default()
+            },
             retry: ast.retry.clone(),
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
@@ -223,6 +233,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
+            ..plan::Step::default()
         }
     }
 
@@ -243,6 +254,7 @@ impl Emitter<'_, '_, '_> {
                 plan::Body::Prompt(plan::PromptBody {
                     agent: self.model.agents[agent].ast.name.value.clone(),
                     prompt: self.prose(prose, back),
+                    context: Vec::new(),
                 })
             }
             (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::command(line)),

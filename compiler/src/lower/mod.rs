@@ -45,9 +45,9 @@ fn workflow(element: &Element) -> Option<ast::Workflow> {
 fn param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Param> {
     let written = text(element, "type");
     let (kind, optional) = value::param_type(&written)?;
-    let default = element.property("default").map(|datum| Spanned { value: literal(kind, datum), span: datum.span });
+    let default = element.property("default").map(|datum| Spanned { value: literal(&kind, datum), span: datum.span });
     if let Some(default) = &default
-        && let Some(expected) = misfit(kind, &default.value)
+        && let Some(expected) = misfit(&kind, &default.value)
     {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not {expected}"))
             .label(default.span, format!("not {expected}"))
@@ -58,7 +58,7 @@ fn param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Param>
 }
 
 /// A default as the command line would take it: numbers in KDL may have `_` and other bases.
-fn literal(kind: plan::ParamType, datum: &Datum) -> String {
+fn literal(kind: &plan::ParamType, datum: &Datum) -> String {
     let written = datum.text.as_str();
     match kind {
         plan::ParamType::Int if datum.number != 0 => datum.number.to_string(),
@@ -68,12 +68,12 @@ fn literal(kind: plan::ParamType, datum: &Datum) -> String {
 }
 
 /// What a parameter's value should have been.
-fn misfit(kind: plan::ParamType, text: &str) -> Option<&'static str> {
+fn misfit(kind: &plan::ParamType, text: &str) -> Option<&'static str> {
     let (fits, expected) = match kind {
         plan::ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number"),
         plan::ParamType::Float => (text.parse::<f64>().is_ok_and(f64::is_finite), "a number"),
         plan::ParamType::Bool => (matches!(text, "true" | "false"), "`#true` or `#false`"),
-        plan::ParamType::String | plan::ParamType::File | plan::ParamType::Dir => (true, ""),
+        plan::ParamType::String | plan::ParamType::File | plan::ParamType::Dir | plan::ParamType::Json(_) => (true, ""),
     };
     (!fits).then_some(expected)
 }
