@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, OnFailure, When};
+use swarmc_plan::{Join, When};
+
+use crate::ast::OnFailure;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -168,11 +170,13 @@ impl Clash {
             true => diagnostic,
             false => diagnostic.label(self.one.because, says(&self.one)),
         };
-        match target.ast.on_failure {
+        match &target.ast.on_failure {
             OnFailure::Skip => {
                 diagnostic.help(format!("`{name}` says `on-failure skip`, so it never counts as failed"))
             }
-            OnFailure::Fail => diagnostic.help("no end satisfies both: take one of the conditions out"),
+            OnFailure::Fail | OnFailure::Fix(_) | OnFailure::Escalate(_) => {
+                diagnostic.help("no end satisfies both: take one of the conditions out")
+            }
         }
     }
 }
