@@ -178,13 +178,22 @@ pub(crate) enum Body {
     Fields(Vec<(String, Prose)>),
     Stop(Option<Prose>),
     /// Another pipeline, with texts for its parameters.
-    Call { pipeline: Option<usize>, args: Vec<(String, Prose)> },
+    Call {
+        pipeline: Option<usize>,
+        args: Vec<(String, Prose)>,
+    },
     /// A swarm, with the text of its goal.
-    Swarm { swarm: Option<usize>, goal: Option<Prose> },
+    Swarm {
+        swarm: Option<usize>,
+        goal: Option<Prose>,
+    },
     /// A question to a person.
     Gate(Option<Prose>),
     /// The steps `within` it, until one of these holds.
-    Loop { until: Vec<Condition>, until_reads: Vec<Read> },
+    Loop {
+        until: Vec<Condition>,
+        until_reads: Vec<Read>,
+    },
     /// It could not be read.
     Missing,
 }

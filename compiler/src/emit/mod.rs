@@ -2,17 +2,17 @@
 //! emitted, so what a hole would have been is not there.
 
 mod command;
+mod pipeline;
 mod text;
 
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
 use swarmc_plan::{Connection, EnvValue, Origin, Plan};
 
-use crate::ast;
+use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{self, Body, Model, Need, Pipeline, Step, Variable};
+use crate::model::{self, Model, Variable};
 use crate::source::Span;
-use crate::template::Root;
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -38,6 +38,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
+        budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()
     })
@@ -81,10 +82,17 @@ impl Emitter<'_, '_, '_> {
     fn param(&self, param: &ast::Param) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
-            kind: param.kind.clone(),
-            optional: param.optional,
-            default: param.default.as_ref().map(|default| match param.kind {
-                plan::ParamType::File | plan::ParamType::Dir => {
+            kind: match param.kind.kind {
+                TypeKind::Int => plan::ParamType::Int,
+                TypeKind::Float => plan::ParamType::Float,
+                TypeKind::Bool => plan::ParamType::Bool,
+                TypeKind::File => plan::ParamType::File,
+                TypeKind::Dir => plan::ParamType::Dir,
+                _ => plan::ParamType::String,
+            },
+            optional: param.kind.optional,
+            default: param.default.as_ref().map(|default| match param.kind.kind {
+                TypeKind::File | TypeKind::Dir => {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }

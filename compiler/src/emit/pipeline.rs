@@ -10,7 +10,7 @@ use crate::template::Root;
 /// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
 type Lists = Vec<Vec<usize>>;
 
-impl Emitter<'_> {
+impl Emitter<'_, '_, '_> {
     pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>) -> plan::Pipeline {
         let ast = pipeline.ast;
         let mut lists: Lists = vec![Vec::new(); pipeline.steps.len() + 1];
@@ -38,7 +38,7 @@ impl Emitter<'_> {
             env: self.env(&pipeline.env),
             steps: self.steps(pipeline, &lists, 0),
             result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
-            edges: ast.edges.iter().flat_map(|edges| &edges.list).map(|edge| self.edge(edge)).collect(),
+            edges: Vec::new(),
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             worktree: ast.worktree.is_some(),
             origin: self.origin(ast.name.span),
@@ -78,9 +78,7 @@ impl Emitter<'_> {
                 (ast::OnFailure::Fail | ast::OnFailure::Fix(_), _) => plan::OnFailure::Fail,
             },
             body: match &step.body {
-                Body::Loop { until, until_reads } => {
-                    self.repeated(pipeline, lists, index, until, until_reads)
-                }
+                Body::Loop { until, until_reads } => self.repeated(pipeline, lists, index, until, until_reads),
                 _ => self.body(pipeline, step, is_back),
             },
             for_each: ast.for_each.as_ref().zip(step.list.as_ref()).map(|(each, list)| plan::ForEach {
@@ -94,7 +92,12 @@ impl Emitter<'_> {
             }),
             session: ast.session.as_ref().map(|session| session.value.clone()),
             inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
-            output: self.output(pipeline, index),
+            output: plan::Output {
+                max_bytes: ast.output.max,
+                default: ast.output.default.as_ref().map(|default| default.value.clone()),
+                schema: None,
+                repair: ast.output.repair,
+            },
             retry: ast.retry.clone(),
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
@@ -106,7 +109,7 @@ impl Emitter<'_> {
             worktree: ast.worktree.as_ref().map(|worktree| {
                 worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
             }),
-            files: ast.files.as_ref().map(|files| self.files(files)),
+            files: None,
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
@@ -159,6 +162,17 @@ impl Emitter<'_> {
             },
             steps: self.steps(pipeline, lists, index + 1),
         })
+    }
+
+    pub(super) fn budget(&self, budget: &ast::Budget) -> plan::Budget {
+        plan::Budget {
+            tokens: budget.tokens.as_ref().map(|tokens| tokens.value),
+            cost: budget.cost.as_ref().map(|cost| cost.value),
+            time_ms: budget.time_ms.as_ref().map(|time| time.value),
+            calls: budget.calls.as_ref().map(|calls| calls.value.into()),
+            warn: u8::try_from(budget.warn).unwrap_or(100),
+            origin: self.origin(budget.span),
+        }
     }
 
     fn need(&self, pipeline: &Pipeline<'_>, need: &Need) -> plan::Need {
@@ -220,7 +234,7 @@ impl Emitter<'_> {
         plan::Gate {
             message,
             options: gate.options.iter().map(|option| option.value.clone()).collect(),
-            ask: gate.asks.iter().map(|field| self.ask(field)).collect(),
+            ask: Vec::new(),
             on_timeout: gate
                 .on_timeout
                 .as_ref()

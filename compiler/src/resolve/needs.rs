@@ -99,7 +99,10 @@ fn join_across(steps: &[Step<'_>], step: usize, holder: usize, target: usize, sp
     Diagnostic::new(Code::WrongValue, message)
         .label(span, "has settled before the loop begins")
         .label(steps[step].ast.join.span, "combines steps of one round")
-        .help(format!("write this `depends-on` in `{holder}`, or ask in the `when`: `status.{}`", steps[target].name().replace('-', "_")))
+        .help(format!(
+            "write this `depends-on` in `{holder}`, or ask in the `when`: `status.{}`",
+            steps[target].name().replace('-', "_")
+        ))
 }
 
 /// Adds the needs that steps' reads imply; `back` says which reads mean the round before.

@@ -68,8 +68,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         needs::declare(&mut resolved, declared, self.diagnostics);
         let (until, until_reads) = self.untils(&pipeline.until, &within);
         let order = order::order(&mut resolved);
-        let mut result: Vec<usize> =
-            pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
+        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }
@@ -188,9 +187,8 @@ fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
     }
     let mut list = None;
     loop {
-        let last = |&step: &usize| {
-            steps[step].within == list && !needed[step] && !matches!(steps[step].body, Body::Stop(_))
-        };
+        let last =
+            |&step: &usize| steps[step].within == list && !needed[step] && !matches!(steps[step].body, Body::Stop(_));
         let mut sinks = (0..steps.len()).filter(last);
         match (sinks.next(), sinks.next()) {
             (Some(sink), None) if matches!(steps[sink].body, Body::Loop { .. }) => list = Some(sink),

@@ -74,6 +74,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             inputs,
             reads,
             needs: Vec::new(),
+            written: 0,
             made,
         }
     }
