@@ -15,10 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use swarmc_plan::{
-    Body, Effect, Exhausted, Iteration, Join, Need, OnFailure, Origin, Output, Pipeline, Plan, Retry, RoundFailure,
-    Step, When,
-};
+use swarmc_plan::{Body, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When};
 use swarmc_runtime::{Control, Ended, Home, Observer, Options, Record, StepId, Stream, start};
 
 const GIB: usize = 1 << 30;
@@ -299,33 +296,21 @@ fn plan(concurrency: u32, steps: Vec<Step>) -> Plan {
     Plan {
         version: swarmc_plan::VERSION,
         workflow: "bench".to_owned(),
-        description: None,
         default: "main".to_owned(),
-        params: Vec::new(),
-        secrets: Vec::new(),
-        providers: Vec::new(),
-        agents: Vec::new(),
         pipelines: vec![Pipeline {
             name: "main".to_owned(),
-            description: None,
-            params: Vec::new(),
             iteration: Iteration {
                 max: 1,
-                until: Vec::new(),
-                handles: Vec::new(),
                 on_failure: RoundFailure::Stop,
                 exhausted: Exhausted::Success,
+                ..Iteration::default()
             },
             parallelism: 1,
             concurrency: Some(concurrency),
-            fail_fast: false,
-            working_dir: None,
-            env: Vec::new(),
             steps,
-            result: Vec::new(),
-            origin: Origin::default(),
+            ..Pipeline::default()
         }],
-        sources: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -339,25 +324,11 @@ fn step(name: String, words: &[&str], needs: &[&str]) -> Step {
     };
     Step {
         name,
-        description: None,
         needs: needs.iter().map(need).collect(),
-        join: Join::All,
-        when: None,
-        on_failure: OnFailure::Fail,
         body: Body::Run(swarmc_plan::Command::Argv(words.iter().map(|word| (*word).to_owned()).collect())),
-        inputs: BTreeMap::new(),
-        output: Output { max_bytes: 102_400, default: None },
-        retry: Retry::default(),
-        timeout_ms: None,
-        idle_ms: None,
+        output: Output { max_bytes: 102_400, ..Output::default() },
         grace_ms: 30_000,
-        checks: Vec::new(),
-        concurrency: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        env: Vec::new(),
-        stdin: None,
-        origin: Origin::default(),
+        ..Step::default()
     }
 }
 

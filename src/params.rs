@@ -60,10 +60,10 @@ pub(crate) fn resolve<'a>(
 
 fn missing(param: &Param) -> String {
     let about = param.description.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
-    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example(param.kind))
+    format!("parameter `{}`{about} is missing: add `--param {}={}`", param.name, param.name, example(&param.kind))
 }
 
-fn example(kind: ParamType) -> &'static str {
+fn example(kind: &ParamType) -> &'static str {
     match kind {
         ParamType::String => "TEXT",
         ParamType::Int => "NUMBER",
@@ -71,13 +71,14 @@ fn example(kind: ParamType) -> &'static str {
         ParamType::Bool => "true",
         ParamType::File => "FILE",
         ParamType::Dir => "DIR",
+        ParamType::Json(_) => "JSON",
     }
 }
 
 fn value(param: &Param, text: &str, current: &Path) -> Result<String, String> {
     let name = &param.name;
     let wrong = |wanted: &str| Err(format!("parameter `{name}` takes {wanted}, and `{text}` is not one"));
-    match param.kind {
+    match &param.kind {
         ParamType::String => Ok(text.to_owned()),
         ParamType::Int => match text.trim().parse::<i64>() {
             Ok(number) => Ok(number.to_string()),
@@ -93,6 +94,10 @@ fn value(param: &Param, text: &str, current: &Path) -> Result<String, String> {
         },
         ParamType::File => path(name, text, current, "file", Path::is_file),
         ParamType::Dir => path(name, text, current, "folder", Path::is_dir),
+        ParamType::Json(_) => match serde_json::from_str::<Value>(text) {
+            Ok(value) => Ok(value.to_string()),
+            Err(_) => wrong("JSON"),
+        },
     }
 }
 

@@ -156,6 +156,12 @@ fn body(plan: &Plan, step: &Step) -> String {
         Body::Value(template) => format!("value of {}", text(template)),
         Body::Fields(_) => "value with fields".to_owned(),
         Body::Stop { status, .. } => format!("stop with {}", format!("{status:?}").to_lowercase()),
+        Body::Call(call) => format!("call {}", call.pipeline),
+        Body::Swarm(call) => format!("swarm {}", call.swarm),
+        Body::Gate(gate) => format!("a person chooses {}", gate.options.join(", ")),
+        Body::Loop(body) => {
+            format!("{} of {}", count(body.iteration.max.into(), "round"), count(body.steps.len() as u64, "step"))
+        }
     }];
     if let Some(stdin) = &step.stdin {
         parts.push(format!("stdin of {}", text(stdin)));
@@ -263,6 +269,7 @@ fn bounds(pipeline: &Pipeline) -> String {
             Body::Prompt(_) => turns = turns.saturating_add(attempts),
             Body::Run(_) => commands = commands.saturating_add(attempts),
             Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => {}
+            Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {}
         }
         commands = commands.saturating_add(attempts.saturating_mul(step.checks.len() as u64));
     }
@@ -282,7 +289,7 @@ fn bounds(pipeline: &Pipeline) -> String {
 /// Every text of a pipeline that is rendered when it runs, those of its agents and providers included.
 pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Template> {
     let mut found: Vec<&Template> = Vec::new();
-    for step in &pipeline.steps {
+    for step in pipeline.all_steps() {
         found.extend(step.stdin.as_ref());
         match &step.body {
             Body::Prompt(body) => {
@@ -291,7 +298,10 @@ pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a T
             }
             Body::Value(template) | Body::Stop { message: template, .. } => found.push(template),
             Body::Fields(fields) => found.extend(fields.values()),
-            Body::Run(_) => {}
+            Body::Call(call) => found.extend(call.params.values()),
+            Body::Swarm(call) => found.extend(&call.goal),
+            Body::Gate(gate) => found.push(&gate.message),
+            Body::Run(_) | Body::Loop(_) => {}
         }
     }
     found.extend(environments(plan, pipeline).into_iter().filter_map(|value| match value {
@@ -304,7 +314,7 @@ pub(crate) fn templates<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a T
 /// Every environment variable that processes of a pipeline are given.
 pub(crate) fn environments<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a EnvValue> {
     let mut found: Vec<&EnvValue> = pipeline.env.iter().collect();
-    for step in &pipeline.steps {
+    for step in pipeline.all_steps() {
         found.extend(&step.env);
         if let Body::Prompt(body) = &step.body {
             let provider = plan.agent(&body.agent).and_then(|agent| plan.provider(&agent.provider));

@@ -169,7 +169,7 @@ fn provider(preset: &str) -> Provider {
 fn exec(provider: &Provider) -> (&[String], PromptDelivery, Format) {
     match &provider.connection {
         Connection::Exec { argv, prompt, reads, .. } => (argv, *prompt, *reads),
-        Connection::Script { .. } => panic!("presets are programs"),
+        other => panic!("presets are programs, not {other:?}"),
     }
 }
 

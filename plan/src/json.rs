@@ -1,15 +1,15 @@
 //! The JSON form of a plan: written with a version, read with every check that the types cannot express.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::Schema;
 use serde::Deserialize;
 
-use crate::{Body, Pipeline, Plan};
+use crate::{Body, GateDefault, OnFailure, Pipeline, Plan, Step};
 
 /// The version of the format that this build writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest name of a step or pipeline, in bytes: files are named after them, and events hold two.
 pub const LONGEST_NAME: usize = 100;
@@ -82,9 +82,10 @@ impl std::error::Error for ReadError {
 fn validate(plan: &Plan) -> Result<(), ReadError> {
     unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
     short("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
+    unique("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
     unique("agent", plan.agents.iter().map(|agent| &agent.name))?;
     unique("provider", plan.providers.iter().map(|provider| &provider.name))?;
-    if plan.pipeline(&plan.default).is_none() {
+    if plan.pipeline(&plan.default).is_none() && plan.swarm(&plan.default).is_none() {
         return inconsistent(format!("the default pipeline `{}` is not in it", plan.default));
     }
     for agent in &plan.agents {
@@ -94,54 +95,138 @@ fn validate(plan: &Plan) -> Result<(), ReadError> {
                 agent.name, agent.provider
             ));
         }
+        if let Some(fallback) = agent.fallback.as_ref().filter(|name| plan.agent(name).is_none()) {
+            return inconsistent(format!(
+                "agent `{}` falls back on agent `{fallback}`, which is not in it",
+                agent.name
+            ));
+        }
     }
-    plan.pipelines.iter().try_for_each(|pipeline| validate_pipeline(plan, pipeline))
+    plan.pipelines.iter().try_for_each(|pipeline| validate_pipeline(plan, pipeline))?;
+    calls_end(plan)
 }
 
 fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> {
-    unique("step", pipeline.steps.iter().map(|step| &step.name))?;
-    short("step", pipeline.steps.iter().map(|step| &step.name))?;
-    let names: BTreeSet<&str> = pipeline.steps.iter().map(|step| step.name.as_str()).collect();
-    let known = |step: &str, from: &str| match names.contains(step) {
+    unique("step", pipeline.all_steps().map(|step| &step.name))?;
+    short("step", pipeline.all_steps().map(|step| &step.name))?;
+    let all: BTreeSet<&str> = pipeline.all_steps().map(|step| step.name.as_str()).collect();
+    let known = |step: &str, from: &str| known(&all, step, from, pipeline);
+    if pipeline.parallelism == 0 || pipeline.concurrency == Some(0) {
+        return inconsistent(format!("pipeline `{}` has a count of 0", pipeline.name));
+    }
+    for step in pipeline.all_steps() {
+        let zero = [step.concurrency, step.for_each.as_ref().and_then(|each| each.parallel)];
+        if zero.contains(&Some(0)) {
+            return inconsistent(format!("step `{}` has a count of 0", step.name));
+        }
+        step.inputs.values().try_for_each(|source| known(source, &step.name))?;
+        validate_body(plan, step)?;
+    }
+    pipeline.result.iter().try_for_each(|step| known(step, "result"))?;
+    // A loop is a list of steps of its own: what its steps need stands in it too.
+    let mut lists = vec![(pipeline.name.as_str(), &pipeline.iteration, pipeline.steps.as_slice())];
+    while let Some((name, iteration, steps)) = lists.pop() {
+        if iteration.max == 0 {
+            return inconsistent(format!("`{name}` has a count of 0"));
+        }
+        let names: BTreeSet<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+        for (step, need) in steps.iter().flat_map(|step| step.needs.iter().map(move |need| (step, need))) {
+            self::known(&names, &need.step, &step.name, pipeline)?;
+        }
+        iteration.handles.iter().try_for_each(|step| self::known(&names, step, "until", pipeline))?;
+        acyclic(steps, pipeline)?;
+        lists.extend(steps.iter().filter_map(|step| match &step.body {
+            Body::Loop(body) => Some((step.name.as_str(), &body.iteration, body.steps.as_slice())),
+            _ => None,
+        }));
+    }
+    Ok(())
+}
+
+fn known(names: &BTreeSet<&str>, step: &str, from: &str, pipeline: &Pipeline) -> Result<(), ReadError> {
+    match names.contains(step) {
         true => Ok(()),
         false => {
             inconsistent(format!("`{from}` of pipeline `{}` names step `{step}`, which is not in it", pipeline.name))
         }
-    };
-    if pipeline.iteration.max == 0 || pipeline.parallelism == 0 || pipeline.concurrency == Some(0) {
-        return inconsistent(format!("pipeline `{}` has a count of 0", pipeline.name));
     }
-    for step in &pipeline.steps {
-        if step.concurrency == Some(0) {
-            return inconsistent(format!("step `{}` has a count of 0", step.name));
-        }
-        for need in &step.needs {
-            known(&need.step, &step.name)?;
-        }
-        for source in step.inputs.values() {
-            known(source, &step.name)?;
-        }
-        if let Body::Prompt(body) = &step.body
-            && plan.agent(&body.agent).is_none()
-        {
-            return inconsistent(format!("step `{}` uses agent `{}`, which is not in it", step.name, body.agent));
-        }
-    }
-    pipeline.iteration.handles.iter().try_for_each(|step| known(step, "until"))?;
-    pipeline.result.iter().try_for_each(|step| known(step, "result"))?;
-    acyclic(pipeline)
 }
 
-/// Kahn's algorithm: a plan with a cycle in it could never end.
-fn acyclic(pipeline: &Pipeline) -> Result<(), ReadError> {
-    let index: std::collections::BTreeMap<&str, usize> =
-        pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
-    let mut dependants = vec![Vec::new(); pipeline.steps.len()];
-    let mut open: Vec<usize> = pipeline.steps.iter().map(|step| step.needs.len()).collect();
-    for (position, step) in pipeline.steps.iter().enumerate() {
-        for need in &step.needs {
-            dependants[index[need.step.as_str()]].push(position);
+fn validate_body(plan: &Plan, step: &Step) -> Result<(), ReadError> {
+    let agent = |name: &str| match plan.agent(name) {
+        Some(_) => Ok(()),
+        None => inconsistent(format!("step `{}` uses agent `{name}`, which is not in it", step.name)),
+    };
+    if let OnFailure::Fix(name) = &step.on_failure {
+        agent(name)?;
+    }
+    match &step.body {
+        Body::Prompt(body) => {
+            agent(&body.agent)?;
+            let lacking = body.context.iter().find(|pack| plan.packs.iter().all(|known| known.name != **pack));
+            match lacking {
+                Some(pack) => {
+                    inconsistent(format!("step `{}` reads context pack `{pack}`, which is not in it", step.name))
+                }
+                None => Ok(()),
+            }
         }
+        Body::Call(call) if plan.pipeline(&call.pipeline).is_none() => {
+            inconsistent(format!("step `{}` calls pipeline `{}`, which is not in it", step.name, call.pipeline))
+        }
+        Body::Swarm(call) if plan.swarm(&call.swarm).is_none() => {
+            inconsistent(format!("step `{}` starts swarm `{}`, which is not in it", step.name, call.swarm))
+        }
+        Body::Gate(gate) => {
+            let defaults = [gate.on_timeout.as_ref().map(|timeout| &timeout.then), gate.headless.as_ref()];
+            let stranger = defaults.into_iter().flatten().find_map(|default| match default {
+                GateDefault::Option(option) => Some(option).filter(|option| !gate.options.contains(option)),
+                GateDefault::Fail => None,
+            });
+            match stranger {
+                _ if gate.options.is_empty() => inconsistent(format!("gate `{}` has no options", step.name)),
+                Some(option) => inconsistent(format!("gate `{}` has no option `{option}`", step.name)),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A pipeline that calls itself, directly or through others, could never end.
+fn calls_end(plan: &Plan) -> Result<(), ReadError> {
+    let index: BTreeMap<&str, usize> =
+        (0..).zip(&plan.pipelines).map(|(index, it)| (it.name.as_str(), index)).collect();
+    let called = |pipeline: &Pipeline| {
+        let calls = pipeline.all_steps().filter_map(|step| match &step.body {
+            Body::Call(call) => index.get(call.pipeline.as_str()).copied(),
+            _ => None,
+        });
+        calls.collect()
+    };
+    let needs: Vec<Vec<usize>> = plan.pipelines.iter().map(called).collect();
+    match settles(&needs) {
+        true => Ok(()),
+        false => inconsistent("pipelines call each other in a circle".to_owned()),
+    }
+}
+
+fn acyclic(steps: &[Step], pipeline: &Pipeline) -> Result<(), ReadError> {
+    let index: BTreeMap<&str, usize> = (0..).zip(steps).map(|(index, step)| (step.name.as_str(), index)).collect();
+    let needs = |step: &Step| step.needs.iter().map(|need| index[need.step.as_str()]).collect();
+    let needs: Vec<Vec<usize>> = steps.iter().map(needs).collect();
+    match settles(&needs) {
+        true => Ok(()),
+        false => inconsistent(format!("steps of pipeline `{}` wait for each other", pipeline.name)),
+    }
+}
+
+/// Kahn's algorithm: whether everything is reached when each waits for those it needs.
+fn settles(needs: &[Vec<usize>]) -> bool {
+    let mut dependants = vec![Vec::new(); needs.len()];
+    let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
+    for (position, needs) in needs.iter().enumerate() {
+        needs.iter().for_each(|&need| dependants[need].push(position));
     }
     let mut ready: Vec<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
     let mut settled = 0;
@@ -154,10 +239,7 @@ fn acyclic(pipeline: &Pipeline) -> Result<(), ReadError> {
             }
         }
     }
-    match settled == pipeline.steps.len() {
-        true => Ok(()),
-        false => inconsistent(format!("steps of pipeline `{}` wait for each other", pipeline.name)),
-    }
+    settled == needs.len()
 }
 
 fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ReadError> {
@@ -226,8 +308,24 @@ mod tests {
 
     #[test]
     fn a_newer_plan_is_refused_whatever_else_is_in_it() {
-        let error = read(r#"{ "version": 2, "shape": "unknown" }"#).unwrap_err().to_string();
-        assert_eq!(error, "the plan has version 2, and this swarmc reads up to 1: update swarmc");
+        let error = read(r#"{ "version": 3, "shape": "unknown" }"#).unwrap_err().to_string();
+        assert_eq!(error, "the plan has version 3, and this swarmc reads up to 2: update swarmc");
+    }
+
+    #[test]
+    fn the_steps_of_a_loop_are_a_list_of_their_own() {
+        let body = |needed: &str| {
+            let mut inner = plan().pointer("/pipelines/0/steps/1").cloned().unwrap();
+            inner["name"] = json!("inner");
+            inner["needs"][0]["step"] = json!(needed);
+            let iteration = json!({ "max": 3, "on_failure": "stop", "exhausted": "fail" });
+            json!({ "loop": { "iteration": iteration, "steps": [inner] } })
+        };
+        assert!(refused("/pipelines/0/steps/1/body", body("draft")).contains("names step `draft`"));
+        assert!(refused("/pipelines/0/steps/1/body", body("inner")).contains("wait for each other"));
+        let mut twice = body("inner");
+        twice["loop"]["steps"][0]["name"] = json!("draft");
+        assert!(refused("/pipelines/0/steps/1/body", twice).contains("step `draft` stands twice"));
     }
 
     #[test]
@@ -243,6 +341,17 @@ mod tests {
         assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("wait for each other"));
         assert!(refused("/pipelines/0/parallelism", json!(0)).contains("a count of 0"));
         assert!(refused("/pipelines/0/steps/0/concurrency", json!(0)).contains("a count of 0"));
+        let call = |name: &str| json!({ "call": { "pipeline": name } });
+        assert!(refused("/pipelines/0/steps/0/body", call("gone")).contains("calls pipeline `gone`"));
+        assert!(refused("/pipelines/0/steps/0/body", call("main")).contains("call each other in a circle"));
+        let gate = |options: Value| {
+            json!({ "gate": {
+                "message": { "segments": [], "digest": "" }, "options": options,
+                "headless": { "option": "yes" },
+            } })
+        };
+        assert!(refused("/pipelines/0/steps/0/body", gate(json!([]))).contains("gate `draft` has no options"));
+        assert!(refused("/pipelines/0/steps/0/body", gate(json!(["no"]))).contains("has no option `yes`"));
         assert!(refused("/workflow", json!(1)).contains("the plan is malformed"));
         assert!(read("{").unwrap_err().to_string().contains("the plan is malformed"));
     }

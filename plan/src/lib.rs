@@ -5,23 +5,38 @@
 //! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
 
 mod json;
+mod limits;
 mod pipeline;
 mod provider;
+mod step;
+mod swarm;
 mod template;
 
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
-pub use pipeline::{
-    Body, Command, Effect, Exhausted, Fields, Iteration, Join, Need, OnFailure, Output, Pipeline, PromptBody, Retry,
-    RoundFailure, Step, StopStatus, When,
+pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, Unattended};
+pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
+pub use provider::{
+    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, Mode, Permissions, Price,
+    PromptDelivery, Provider, Recorded, SESSION, SchemaFlag, Secret, ToolServer, Transport,
 };
-pub use provider::{Agent, Connection, EnvValue, Environment, Format, PromptDelivery, Provider, Recorded, Secret};
+pub use step::{
+    Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
+    OnFailure, Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,
+};
+pub use swarm::{
+    ContextPack, Convergence, Edge, EdgeKind, FileOutput, FileProtocol, Group, History, Lead, Member, Overflow,
+    PackRule, PlanItem, Priority, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, TransientRetry, TurnLimit,
+    WorkspaceView, Worktree,
+};
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A whole workflow, ready to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// The version of this format, [`VERSION`] when written by this build.
@@ -31,7 +46,13 @@ pub struct Plan {
     /// What the workflow is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The pipeline that `swarmc run` starts when none is named.
+    /// Whether agents plan or implement, unless they say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The folder of the documents that agents are pointed to, relative to the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub docs_root: Option<String>,
+    /// The pipeline or swarm that `swarmc run` starts when none is named.
     pub default: String,
     /// The typed inputs of the workflow, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -39,14 +60,38 @@ pub struct Plan {
     /// Secrets, by name and environment variable only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// The types that schemas of this plan refer to as `#/$defs/NAME`.
+    #[serde(rename = "$defs", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, Schema>,
     /// The providers that an agent uses, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<Provider>,
     /// The agents that a step uses, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<Agent>,
+    /// The servers of the tools that agents may use, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_servers: Vec<ToolServer>,
     /// Every pipeline, in declaration order.
     pub pipelines: Vec<Pipeline>,
+    /// Every swarm, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swarms: Vec<Swarm>,
+    /// Every context pack, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packs: Vec<ContextPack>,
+    /// What a run may use at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What needs somebody's agreement.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: Policy,
+    /// What runs when something happens, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<Hook>,
+    /// What a run uses at most, by pipeline or swarm.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bounds: BTreeMap<String, Bounds>,
     /// The files that went into the plan, with the digests of their contents.
     pub sources: Vec<SourceFile>,
 }
@@ -55,6 +100,11 @@ impl Plan {
     /// The pipeline called `name`.
     pub fn pipeline(&self, name: &str) -> Option<&Pipeline> {
         self.pipelines.iter().find(|pipeline| pipeline.name == name)
+    }
+
+    /// The swarm called `name`.
+    pub fn swarm(&self, name: &str) -> Option<&Swarm> {
+        self.swarms.iter().find(|swarm| swarm.name == name)
     }
 
     /// The agent called `name`.
@@ -67,6 +117,11 @@ impl Plan {
         self.providers.iter().find(|provider| provider.name == name)
     }
 }
+
+/// A JSON Schema (draft 2020-12). References lead to the `$defs` of the plan.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Schema(pub serde_json::Value);
 
 /// A place in a source file, for messages at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +152,7 @@ pub struct SourceFile {
 }
 
 /// A typed input of a workflow or a pipeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Param {
     /// Its name.
@@ -119,7 +174,7 @@ pub struct Param {
 }
 
 /// The type of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ParamType {
     /// Any text.
@@ -134,6 +189,12 @@ pub enum ParamType {
     File,
     /// A folder that exists when the run starts; relative paths count from the caller's folder.
     Dir,
+    /// JSON that satisfies this.
+    Json(Schema),
+}
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 pub(crate) fn is_false(value: &bool) -> bool {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Origin;
+use crate::{Budget, Origin};
 
 /// A secret: its value stays in the environment and never enters a plan, a prompt or a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub enum EnvValue {
 }
 
 /// How agents are reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
     /// Its name.
@@ -49,8 +49,47 @@ pub struct Provider {
     /// How to install the program, for the message when it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
+    /// The tokens that its model takes at most, prompt and answer together; none is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// What its tokens cost; none is unknown, which is not free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+    /// What it can do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provides: Vec<Ability>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// What tokens cost, in millionths of a dollar for a million of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Tokens read from the provider's cache; as `input` where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Tokens put into the provider's cache; as `input` where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+}
+
+/// Something that a provider can do and others cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ability {
+    /// It takes a JSON Schema and answers accordingly.
+    Schema,
+    /// It calls tools.
+    Tools,
+    /// It continues an earlier session.
+    Resume,
+    /// It takes images.
+    Images,
 }
 
 /// The way a provider takes a turn.
@@ -71,12 +110,69 @@ pub enum Connection {
         /// The flag before the agent's system text; without it, that text stands before the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_flag: Option<String>,
+        /// The argument vector that continues a session, in place of `argv`: the word [`SESSION`] in it is the session's
+        /// id. None: it cannot.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume: Option<Vec<String>>,
+        /// How it takes a JSON Schema for its answer. None: it cannot.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<SchemaFlag>,
+    },
+    /// An agent that speaks the Agent Client Protocol on its standard input and output.
+    Acp {
+        /// The argument vector, program first.
+        argv: Vec<String>,
+    },
+    /// A model behind an HTTP endpoint.
+    Llm {
+        /// The protocol that the endpoint speaks.
+        kind: LlmKind,
+        /// The address; none is that of the kind's own service.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base_url: Option<String>,
+        /// The model of agents that name none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// Recorded answers: no process at all. The first record that fits the task and attempt answers.
     Script {
         /// The answers, in order.
         answers: Vec<Recorded>,
     },
+}
+
+impl Default for Connection {
+    /// No answer at all.
+    fn default() -> Connection {
+        Connection::Script { answers: Vec::new() }
+    }
+}
+
+/// The word of [`Connection::Exec`]'s `resume` that the session's id replaces.
+pub const SESSION: &str = "{session}";
+
+/// How a command-line agent takes a JSON Schema for its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SchemaFlag {
+    /// After this flag, as text.
+    Inline(String),
+    /// After this flag, as the path of a file.
+    File(String),
+}
+
+/// The protocol of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LlmKind {
+    /// OpenAI chat completions, and whatever is compatible with them.
+    Openai,
+    /// OpenAI responses.
+    OpenaiResponses,
+    /// Anthropic messages.
+    Anthropic,
+    /// Gemini.
+    Gemini,
 }
 
 /// How a prompt reaches a command-line agent.
@@ -137,7 +233,7 @@ pub struct Recorded {
 }
 
 /// A role that a provider plays.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Its name.
@@ -153,8 +249,106 @@ pub struct Agent {
     /// Its system text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<crate::Template>,
+    /// The agent that takes a turn in place of this one when this one's provider cannot be reached or refuses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// The tier that it was declared with, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// Whether it plans or implements; none is the workflow's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// The randomness of its answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The tokens of one answer at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// The tools that it may use; none is whatever its provider gives, an empty list is none at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// What it is declared to be able to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub can: Vec<Capability>,
+    /// Whether its provider asks before it acts.
+    #[serde(default, skip_serializing_if = "is_gated")]
+    pub permissions: Permissions,
+    /// What it may use at most, over all its turns in a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What it finds and leaves in the workspace of the file protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<crate::FileProtocol>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// What a turn is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// To think, and to change nothing.
+    Planning,
+    /// To do.
+    Implementation,
+}
+
+/// Something that an agent can do to the world, or that the world can do to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Capability {
+    /// It changes files.
+    WriteFiles,
+    /// It starts programs.
+    RunCommands,
+    /// It sends data to places that others read.
+    Network,
+    /// It reads what must not leave.
+    PrivateData,
+    /// It reads what strangers wrote.
+    UntrustedInput,
+    /// It starts further agents.
+    Spawn,
+}
+
+/// Whether an agent's provider asks before it acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permissions {
+    /// It asks, or refuses.
+    #[default]
+    Gated,
+    /// It does not ask.
+    Skip,
+}
+
+/// A server of tools that speaks the Model Context Protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolServer {
+    /// Its name.
+    pub name: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Variables of its process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Environment,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// How a tool server is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// A process, on its standard input and output.
+    Exec(Vec<String>),
+    /// Streamable HTTP at this address.
+    Url(String),
+}
+
+fn is_gated(permissions: &Permissions) -> bool {
+    *permissions == Permissions::Gated
 }
 
 fn is_zero(value: &i32) -> bool {

@@ -92,6 +92,20 @@ pub enum DirectiveKind {
     Task,
     /// What was piped into `swarmc run`.
     Stdin,
+    /// The item of a for-each.
+    Item,
+    /// The position of the item, from 0.
+    Index,
+    /// A context pack.
+    Context,
+    /// The messages that arrived for this agent since its last turn.
+    Inbox,
+    /// The entries of a topic of the swarm's workspace.
+    Shared,
+    /// The roster of the swarm.
+    Team,
+    /// The plan items of the swarm.
+    Plan,
 }
 
 /// What a value passes through before it is put in place.

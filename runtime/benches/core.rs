@@ -9,8 +9,7 @@ use std::sync::Arc;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use swarmc_plan::{
-    Body, Command as Line, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, Retry, RoundFailure,
-    Step, When,
+    Body, Command as Line, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When,
 };
 use swarmc_runtime::{Command, Content, Event, Graph, Outcome, Record, State, decide};
 
@@ -112,35 +111,23 @@ fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
 fn graph(steps: usize, needs: impl Fn(usize) -> Vec<Link>) -> Arc<Graph> {
     let pipeline = Pipeline {
         name: "main".to_owned(),
-        description: None,
-        params: Vec::new(),
         iteration: Iteration {
             max: 1,
-            until: Vec::new(),
-            handles: Vec::new(),
             on_failure: RoundFailure::Stop,
             exhausted: Exhausted::Fail,
+            ..Iteration::default()
         },
         parallelism: 1,
         concurrency: Some(8),
-        fail_fast: false,
-        working_dir: None,
-        env: Vec::new(),
         steps: (0..steps).map(|number| step(number, needs(number))).collect(),
-        result: Vec::new(),
-        origin: Origin::default(),
+        ..Pipeline::default()
     };
     let plan = Plan {
         version: swarmc_plan::VERSION,
         workflow: "bench".to_owned(),
-        description: None,
         default: "main".to_owned(),
-        params: Vec::new(),
-        secrets: Vec::new(),
-        providers: Vec::new(),
-        agents: Vec::new(),
         pipelines: vec![pipeline],
-        sources: Vec::new(),
+        ..Plan::default()
     };
     Arc::new(Graph::new(&plan, "main", None, 8).expect("the plan is consistent"))
 }
@@ -155,24 +142,9 @@ fn step(number: usize, needs: Vec<Link>) -> Step {
     };
     Step {
         name: format!("step-{number}"),
-        description: None,
         needs: needs.into_iter().map(need).collect(),
-        join: Default::default(),
-        when: None,
-        on_failure: Default::default(),
         body: Body::Run(Line::Argv(vec!["true".to_owned()])),
-        inputs: Default::default(),
-        output: Output { max_bytes: 102_400, default: None },
-        retry: Retry::default(),
-        timeout_ms: None,
-        idle_ms: None,
-        grace_ms: 0,
-        checks: Vec::new(),
-        concurrency: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        env: Vec::new(),
-        stdin: None,
-        origin: Origin::default(),
+        output: Output { max_bytes: 102_400, ..Output::default() },
+        ..Step::default()
     }
 }

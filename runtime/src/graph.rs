@@ -239,7 +239,9 @@ fn node(step: &Step, needs: Vec<Edge>, lanes: &mut Vec<u32>) -> Node {
         join: step.join,
         conditional: step.when.is_some(),
         kind: match &step.body {
-            Body::Prompt(_) | Body::Run(_) => Kind::Task,
+            Body::Prompt(_) | Body::Run(_) | Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
+                Kind::Task
+            }
             Body::Value(_) | Body::Fields(_) => Kind::Value,
             Body::Stop { status, .. } => Kind::Stop(*status),
         },

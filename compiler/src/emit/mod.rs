@@ -39,6 +39,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
         sources: manifest(loader),
+        ..Plan::default()
     })
 }
 
@@ -120,6 +121,8 @@ impl Emitter<'_, '_, '_> {
                     reads: reads.map_or_else(Default::default, |reads| reads.value),
                     model_flag: either(|provider| provider.model_flag.clone()),
                     system_flag: either(|provider| provider.system_flag.clone()),
+                    resume: None,
+                    schema: None,
                 }
             }
         };
@@ -129,6 +132,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env(&provider.env),
             install: either(|provider| provider.install.clone()),
             origin: self.origin(own.name.span),
+            ..plan::Provider::default()
         }
     }
 
@@ -141,6 +145,7 @@ impl Emitter<'_, '_, '_> {
             description: agent.ast.description.clone(),
             system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
             origin: self.origin(agent.ast.name.span),
+            ..plan::Agent::default()
         }
     }
 
@@ -192,6 +197,7 @@ impl Emitter<'_, '_, '_> {
             steps: pipeline.steps.iter().enumerate().map(|(index, step)| self.step(pipeline, index, step)).collect(),
             result: pipeline.result.iter().map(|&step| name(step)).collect(),
             origin: self.origin(ast.name.span),
+            ..plan::Pipeline::default()
         }
     }
 
@@ -224,6 +230,7 @@ impl Emitter<'_, '_, '_> {
             output: plan::Output {
                 max_bytes: ast.output.max,
                 default: ast.output.default.as_ref().map(|default| default.value.clone()),
+                ..plan::Output::default()
             },
             retry: ast.retry.clone(),
             timeout_ms: ast.timeout_ms,
@@ -236,6 +243,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
+            ..plan::Step::default()
         }
     }
 
@@ -256,6 +264,7 @@ impl Emitter<'_, '_, '_> {
                 plan::Body::Prompt(plan::PromptBody {
                     agent: self.model.agents[agent].ast.name.value.clone(),
                     prompt: self.prose(prose, back),
+                    context: Vec::new(),
                 })
             }
             (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::command(line)),

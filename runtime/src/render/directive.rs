@@ -70,11 +70,12 @@ pub(super) fn output(step: &str, text: String, values: &dyn Values) -> Value {
 }
 
 /// A parameter as a value of its type.
-pub(super) fn param(text: &str, kind: ParamType) -> Value {
+pub(super) fn param(text: &str, kind: &ParamType) -> Value {
     let parsed = match kind {
         ParamType::Int => text.parse::<i64>().ok().map(Value::from),
         ParamType::Float => text.parse::<f64>().ok().map(Value::from),
         ParamType::Bool => text.parse::<bool>().ok().map(Value::from),
+        ParamType::Json(_) => serde_json::from_str(text).ok(),
         ParamType::String | ParamType::File | ParamType::Dir => None,
     };
     parsed.unwrap_or_else(|| Value::String(text.to_owned()))
@@ -100,6 +101,13 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Run => text(values.run()),
         DirectiveKind::Task => text(values.task()),
         DirectiveKind::Stdin => values.stdin()?.map(Value::String),
+        DirectiveKind::Item
+        | DirectiveKind::Index
+        | DirectiveKind::Context
+        | DirectiveKind::Inbox
+        | DirectiveKind::Shared
+        | DirectiveKind::Team
+        | DirectiveKind::Plan => return Err("this version has no value for it".to_owned()),
     };
     match (found, directive.fields.as_slice()) {
         (found, []) => Ok(found),

@@ -38,7 +38,7 @@ pub(crate) trait Values {
     /// The ports of this step, with the steps behind them.
     fn inputs(&self) -> Vec<(&str, &str)>;
     /// A parameter's value in its textual form.
-    fn param(&self, name: &str) -> Option<(&str, ParamType)>;
+    fn param(&self, name: &str) -> Option<(&str, &ParamType)>;
     /// Every parameter that has a value.
     fn params(&self) -> Vec<&str>;
     /// The number of this round, from 1.

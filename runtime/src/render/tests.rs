@@ -40,10 +40,10 @@ impl Values for World {
     fn inputs(&self) -> Vec<(&str, &str)> {
         vec![("plan", "planner")]
     }
-    fn param(&self, name: &str) -> Option<(&str, ParamType)> {
+    fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
         match name {
-            "count" => Some(("3", ParamType::Int)),
-            "goal" => Some(("ship it", ParamType::String)),
+            "count" => Some(("3", &ParamType::Int)),
+            "goal" => Some(("ship it", &ParamType::String)),
             _ => None,
         }
     }

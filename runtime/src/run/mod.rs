@@ -395,7 +395,7 @@ fn typed(
     params
         .into_iter()
         .map(|(name, value)| {
-            let kind = kind(&name).map_or(swarmc_plan::ParamType::String, |param| param.kind);
+            let kind = kind(&name).map_or(swarmc_plan::ParamType::String, |param| param.kind.clone());
             (name, (value, kind))
         })
         .collect()

@@ -46,6 +46,9 @@ impl Loop<'_> {
                 Work::Text(serde_json::Value::Object(record).to_string())
             }
             Body::Stop { message, .. } => Work::Text(text(message)?),
+            Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
+                return Err(render(format!("this version cannot run step `{}`", step.name)));
+            }
         };
         let work = match work {
             Work::Text(text) if step.checks.is_empty() => return Ok(Prepared::Text(text)),
@@ -122,7 +125,12 @@ impl Loop<'_> {
         }
         match &provider.connection {
             Connection::Script { answers } => recorded(answers, id, attempt, files),
-            Connection::Exec { argv, prompt: delivery, reads, model_flag, system_flag } => {
+            Connection::Acp { .. } | Connection::Llm { .. } => {
+                let message =
+                    format!("this version cannot reach provider `{}`: only `exec` and `script`", provider.name);
+                Err(Failure::Spawn { message })
+            }
+            Connection::Exec { argv, prompt: delivery, reads, model_flag, system_flag, .. } => {
                 let mut argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
                 if let (Some(flag), Some(model)) = (model_flag, agent.and_then(|agent| agent.model.as_ref())) {
                     argv.extend([OsString::from(flag), OsString::from(model)]);

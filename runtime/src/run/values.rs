@@ -52,7 +52,10 @@ impl Values for View<'_> {
     }
 
     fn is_record(&self, step: &str) -> bool {
-        self.run.steps.get(step).is_some_and(|step| matches!(step.body, Body::Fields(_)))
+        self.run
+            .steps
+            .get(step)
+            .is_some_and(|step| matches!(step.body, Body::Fields(_)) || step.output.schema.is_some())
     }
 
     fn steps(&self) -> Vec<&str> {
@@ -64,8 +67,8 @@ impl Values for View<'_> {
         inputs.map(|(port, source)| (port.as_str(), source.as_str())).collect()
     }
 
-    fn param(&self, name: &str) -> Option<(&str, ParamType)> {
-        self.run.params.get(name).map(|(value, kind)| (value.as_str(), *kind))
+    fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
+        self.run.params.get(name).map(|(value, kind)| (value.as_str(), kind))
     }
 
     fn params(&self) -> Vec<&str> {

@@ -4,7 +4,6 @@
 //! it when it handles. Options: `value`, `stop`, `stop=failure`, `when`, `join=any`, `join=none-failed`, `skip` (on
 //! failure), `default=TEXT`, `retry=N`, `backoff=MS`, `limit=N` (its own concurrency).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan::{
@@ -18,23 +17,16 @@ use crate::Graph;
 pub(crate) fn pipeline(steps: &str) -> Pipeline {
     Pipeline {
         name: "main".to_owned(),
-        description: None,
-        params: Vec::new(),
         iteration: Iteration {
             max: 1,
-            until: Vec::new(),
-            handles: Vec::new(),
             on_failure: RoundFailure::Stop,
             exhausted: Exhausted::Fail,
+            ..Iteration::default()
         },
         parallelism: 1,
         concurrency: Some(4),
-        fail_fast: false,
-        working_dir: None,
-        env: Vec::new(),
         steps: steps.lines().map(str::trim).filter(|line| !line.is_empty()).map(line).collect(),
-        result: Vec::new(),
-        origin: Origin::default(),
+        ..Pipeline::default()
     }
 }
 
@@ -54,14 +46,9 @@ pub(crate) fn plan(pipeline: Pipeline) -> Plan {
     Plan {
         version: swarmc_plan::VERSION,
         workflow: "test".to_owned(),
-        description: None,
         default: "main".to_owned(),
-        params: Vec::new(),
-        secrets: Vec::new(),
-        providers: Vec::new(),
-        agents: Vec::new(),
         pipelines: vec![pipeline],
-        sources: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -69,25 +56,11 @@ pub(crate) fn plan(pipeline: Pipeline) -> Plan {
 pub(crate) fn step(name: &str) -> Step {
     Step {
         name: name.to_owned(),
-        description: None,
-        needs: Vec::new(),
-        join: Join::All,
-        when: None,
-        on_failure: OnFailure::Fail,
         body: Body::Run(Command::Argv(vec!["true".to_owned()])),
-        inputs: BTreeMap::new(),
-        output: Output { max_bytes: 102_400, default: None },
+        output: Output { max_bytes: 102_400, ..Output::default() },
         retry: Retry { times: 0, backoff_ms: 0, max_backoff_ms: 60_000 },
-        timeout_ms: None,
-        idle_ms: None,
         grace_ms: 30_000,
-        checks: Vec::new(),
-        concurrency: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        env: Vec::new(),
-        stdin: None,
-        origin: Origin::default(),
+        ..Step::default()
     }
 }
 

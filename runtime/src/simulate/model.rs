@@ -86,7 +86,7 @@ fn round(pipeline: &Pipeline, world: World, instance: u32, iteration: u32) -> BT
 
 fn run(step: &Step, id: &StepId, world: World) -> (Status, bool) {
     let failed = match step.on_failure {
-        OnFailure::Fail => Status::Failed,
+        OnFailure::Fail | OnFailure::Fix(_) | OnFailure::Escalate => Status::Failed,
         OnFailure::Skip => Status::Skipped,
     };
     match step.when.as_ref().map(|_| world.condition(id)) {

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use swarmc_plan::{
-    Body, Command, Directive, DirectiveKind, Effect, Exhausted, Iteration, Join, Need, OnFailure, Origin, Output,
-    Pipeline, Plan, Retry, RoundFailure, Segment, SourceFile, Step, Template, When,
+    Body, Command, Directive, DirectiveKind, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan,
+    RoundFailure, Segment, SourceFile, Step, Template, When,
 };
 use tempfile::TempDir;
 
@@ -132,33 +132,24 @@ pub(super) fn plan(steps: Vec<Step>) -> Plan {
     Plan {
         version: swarmc_plan::VERSION,
         workflow: "test".to_owned(),
-        description: None,
         default: "main".to_owned(),
-        params: Vec::new(),
-        secrets: Vec::new(),
-        providers: Vec::new(),
-        agents: Vec::new(),
         pipelines: vec![Pipeline {
             name: "main".to_owned(),
-            description: None,
-            params: Vec::new(),
             iteration: Iteration {
                 max: 1,
-                until: Vec::new(),
-                handles: Vec::new(),
                 on_failure: RoundFailure::Stop,
                 exhausted: Exhausted::Success,
+                ..Iteration::default()
             },
             parallelism: 1,
             concurrency: Some(4),
-            fail_fast: false,
-            working_dir: None,
-            env: Vec::new(),
             result: steps.last().map(|step| step.name.clone()).into_iter().collect(),
             steps,
             origin: origin(),
+            ..Pipeline::default()
         }],
         sources: Vec::<SourceFile>::new(),
+        ..Plan::default()
     }
 }
 
@@ -172,25 +163,12 @@ pub(super) fn step(name: &str, body: Body, needs: &[&str]) -> Step {
     };
     Step {
         name: name.to_owned(),
-        description: None,
         needs: needs.iter().map(need).collect(),
-        join: Join::All,
-        when: None,
-        on_failure: OnFailure::Fail,
         body,
-        inputs: BTreeMap::new(),
-        output: Output { max_bytes: 102_400, default: None },
-        retry: Retry::default(),
-        timeout_ms: None,
-        idle_ms: None,
+        output: Output { max_bytes: 102_400, ..Output::default() },
         grace_ms: 30_000,
-        checks: Vec::new(),
-        concurrency: None,
-        reads: Vec::new(),
-        writes: Vec::new(),
-        env: Vec::new(),
-        stdin: None,
         origin: origin(),
+        ..Step::default()
     }
 }
 

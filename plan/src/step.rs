@@ -1,0 +1,385 @@
+//! Steps: what they wait for, what they do, what becomes of it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::provider::Environment;
+use crate::{Budget, Expression, FileProtocol, Iteration, Origin, Schema, Template};
+
+/// One step of a pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its name, unique in the pipeline.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What must have settled, and how, before it starts. At most one entry for each step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// How the declared needs combine; implied needs must hold besides.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub join: Join,
+    /// What must be true besides, once the needs hold; otherwise the step is skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<Expression>,
+    /// What the step's failure means.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub on_failure: OnFailure,
+    /// What it does.
+    pub body: Body,
+    /// Does it once for each item of a list, instead of once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_each: Option<ForEach>,
+    /// The conversation that this turn continues: tasks of one agent with one session name, inside one pipeline
+    /// instance, call or item. None is a fresh one every turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The ports: a name of this step for another step's output.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
+    /// What becomes of what it prints.
+    pub output: Output,
+    /// Further attempts.
+    pub retry: Retry,
+    /// The wall time of one attempt at most, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The time without a byte of output at most, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+    /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then it is ended,
+    /// and counts as done.
+    pub grace_ms: u64,
+    /// Commands that must exit with 0 after the body, in order; otherwise the attempt failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Command>,
+    /// How many of this step may run at once, over all instances of the pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
+    /// The files it reads, as globs relative to the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
+    /// The files it writes, as globs relative to the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
+    /// The working tree that its processes run in, by name; none is the pipeline's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
+    /// What its agent finds and leaves in the workspace of the file protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FileProtocol>,
+    /// What it may use at most, over all its attempts; of a for-each, each item.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Variables of its processes, after the pipeline's and the provider's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Environment,
+    /// What its process reads on standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<Template>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// One turn of an agent.
+    Prompt(PromptBody),
+    /// A command; its output is its stdout without the final newline.
+    Run(Command),
+    /// A computed text.
+    Value(Template),
+    /// A computed record of texts.
+    Fields(Fields),
+    /// The end of the pipeline, or of the call that it is in, enclosing loops included.
+    Stop {
+        /// How it ends.
+        status: StopStatus,
+        /// Why.
+        message: Template,
+    },
+    /// Another pipeline, as a function; its output is that pipeline's value.
+    Call(Call),
+    /// A swarm; its output is the swarm's result.
+    Swarm(SwarmCall),
+    /// A question to a person; its output is a record of `choice` and the fields that were asked.
+    Gate(Gate),
+    /// Steps that are walked again and again. It is no scope: names are unique in the whole pipeline, and from outside
+    /// the last round's values are read. It has no output.
+    Loop(Loop),
+}
+
+impl Default for Body {
+    /// The empty text.
+    fn default() -> Body {
+        Body::Value(Template::default())
+    }
+}
+
+impl Body {
+    /// The steps inside, of a loop.
+    pub fn steps(&self) -> &[Step] {
+        match self {
+            Body::Loop(body) => &body.steps,
+            _ => &[],
+        }
+    }
+}
+
+/// A pipeline called as a function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// The pipeline, by name.
+    pub pipeline: String,
+    /// Its parameters. One that is left out has its default there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Template>,
+}
+
+/// A swarm started by a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwarmCall {
+    /// The swarm, by name.
+    pub swarm: String,
+    /// Its goal; none is the one that it declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Template>,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gate {
+    /// What the person reads.
+    pub message: Template,
+    /// The choices, in order, at least one.
+    pub options: Vec<String>,
+    /// What is asked besides, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<Ask>,
+    /// What happens without an answer in time; none waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<GateTimeout>,
+    /// What happens at once where nobody can answer (`--headless`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headless: Option<GateDefault>,
+}
+
+/// A field that a gate asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ask {
+    /// Its name.
+    pub name: String,
+    /// What it must be.
+    pub schema: Schema,
+    /// Whether it may be left out.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub optional: bool,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What a gate does without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GateTimeout {
+    /// The choice that is then taken.
+    pub then: GateDefault,
+    /// After how many milliseconds.
+    pub after_ms: u64,
+}
+
+/// A choice that nobody made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateDefault {
+    /// This option.
+    Option(String),
+    /// The gate fails.
+    Fail,
+}
+
+/// Steps that are walked again and again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loop {
+    /// How often, and until when. An unhandled failure in a round always fails the loop.
+    pub iteration: Iteration,
+    /// The steps, in declaration order.
+    pub steps: Vec<Step>,
+}
+
+/// A body that runs once for each item of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForEach {
+    /// The list.
+    pub list: Expression,
+    /// How many items at once; none is as many as the pipeline allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<u32>,
+    /// What it needs of its items.
+    pub join: EachJoin,
+}
+
+/// When a for-each has succeeded. Every item runs whatever it says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EachJoin {
+    /// When every item has.
+    #[default]
+    All,
+    /// When at least one has, or there is none.
+    Any,
+    /// When every item has ended.
+    Settled,
+}
+
+/// The fields of a computed record, by name.
+pub type Fields = BTreeMap<String, Template>;
+
+/// One turn of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromptBody {
+    /// The agent, by name.
+    pub agent: String,
+    /// What it is asked, prefix and suffix included.
+    pub prompt: Template,
+    /// The context packs that stand before the prompt, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<String>,
+}
+
+/// A process to start in the workspace. Never a template.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// An argument vector, program first.
+    Argv(Vec<String>),
+    /// A line for `sh -c`.
+    Shell(String),
+}
+
+/// How a pipeline that reached a `stop` ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopStatus {
+    /// As done.
+    #[default]
+    Success,
+    /// As failed.
+    Failure,
+}
+
+/// One step that another waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Need {
+    /// The step waited for.
+    pub step: String,
+    /// How it must have ended.
+    pub when: When,
+    /// Whether it was written (`depends-on`) rather than implied by a reference.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub declared: bool,
+    /// What the step's running does for a failure of the other one.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub effect: Effect,
+    /// What made it: the `depends-on`, or the reference.
+    pub origin: Origin,
+}
+
+/// Whether a dependant that ran makes up for a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// It does not.
+    #[default]
+    None,
+    /// It does: `when=failure` or `any`, or a reader of status, exit or error.
+    Handles,
+}
+
+/// How a step must have ended for a need to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// Succeeded.
+    #[default]
+    Success,
+    /// Failed.
+    Failure,
+    /// Succeeded or failed.
+    Any,
+    /// Settled in any way.
+    Always,
+}
+
+/// How the declared needs of a step combine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// Every one holds, else the step is skipped.
+    #[default]
+    All,
+    /// All have settled and at least one holds.
+    Any,
+    /// All have settled, none failed, at least one succeeded.
+    NoneFailed,
+}
+
+/// What a step's failure means for the pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It is a failure.
+    #[default]
+    Fail,
+    /// The step counts as skipped.
+    Skip,
+    /// The agent of this name gets one turn to mend what failed; then the step runs once more.
+    Fix(String),
+    /// A person decides: to run it once more, to skip it, or to let it fail.
+    Escalate,
+}
+
+/// What becomes of a step's output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    /// The bytes kept at most, cut at a character; the tail stays.
+    pub max_bytes: u64,
+    /// The value when the step failed or was skipped: text, or JSON where there is a `schema`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The value is JSON that satisfies this, and is read as such; none is text. Of a for-each it is about one item,
+    /// and the value is a list of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+    /// How often an agent is told what is wrong with its answer, and asked again, within one attempt.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub repair: u32,
+}
+
+/// Further attempts after a failed one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// How many further attempts.
+    pub times: u32,
+    /// The wait before the first of them in milliseconds; doubled before each next one.
+    pub backoff_ms: u64,
+    /// The longest wait in milliseconds.
+    pub max_backoff_ms: u64,
+}

@@ -1,0 +1,419 @@
+//! Swarms, edges, context packs, and the file protocol: what agents with several turns are given.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Approval, Origin, Schema, Template};
+
+/// A team of agents that work towards one goal, each in turns of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Swarm {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it works towards, unless the step that starts it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Template>,
+    /// Who watches over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<Lead>,
+    /// The members, in declaration order.
+    pub members: Vec<Member>,
+    /// The parts at most into which the lead splits the goal; none: members have tasks of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decompose: Option<u32>,
+    /// What it may do at most.
+    pub limits: SwarmLimits,
+    /// How long each kind of turn may take, and how often it is repeated.
+    pub timeouts: SwarmTimeouts,
+    /// What an agent is shown of its own past.
+    pub history: History,
+    /// What an agent is shown of the shared workspace.
+    pub workspace: WorkspaceView,
+    /// How long messages and workspace entries live, in milliseconds.
+    pub ttl_ms: u64,
+    /// When an agent counts as done or as stuck.
+    pub convergence: Convergence,
+    /// How transient errors are repeated.
+    pub retry: TransientRetry,
+    /// How agents ask for help.
+    pub spawn: Spawn,
+    /// Named groups that are written to as one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<Group>,
+    /// Plan items, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<PlanItem>,
+    /// Working trees that members share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub worktrees: Vec<Worktree>,
+    /// Who may write to whom; empty: everybody to everybody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<Edge>,
+    /// Who merges the results; none: the lead's answer is the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthesize: Option<String>,
+    /// What a run of it may use at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<crate::Budget>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Who watches over a swarm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lead {
+    /// Its name in the swarm.
+    pub name: String,
+    /// The agent.
+    pub agent: String,
+    /// Whether it alone may spawn and stop agents.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub coordinator: bool,
+}
+
+/// A member of a swarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its name; none: it is named when the swarm starts, from the list `names`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The list that names come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
+    /// How many such members, 1 unless they are named from a list.
+    pub count: u32,
+    /// The agent.
+    pub agent: String,
+    /// Its own task; none: what the lead gives it, or its first message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Template>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// What a swarm may do at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwarmLimits {
+    /// Agents, spawned ones included.
+    pub agents: u32,
+    /// Turns of one agent.
+    pub iterations: u32,
+    /// Wall time of one agent, in milliseconds.
+    pub timeout_ms: u64,
+    /// Messages that one agent sends.
+    pub messages: u32,
+}
+
+/// A time limit with repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnLimit {
+    /// In milliseconds.
+    pub after_ms: u64,
+    /// Further attempts.
+    pub retries: u32,
+}
+
+/// How long each kind of turn may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwarmTimeouts {
+    /// A member's turn.
+    pub turn: TurnLimit,
+    /// Splitting the goal.
+    pub decompose: TurnLimit,
+    /// Merging the results.
+    pub synthesize: TurnLimit,
+}
+
+/// What an agent is shown of its own past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct History {
+    /// The last turns that are shown in full.
+    pub recent: u32,
+    /// The characters of each of them at most.
+    pub recent_chars: u64,
+    /// The characters of each older turn at most.
+    pub older_chars: u64,
+    /// The characters of the prompt at most.
+    pub prompt_chars: u64,
+    /// The turns that are kept when the prompt is too long.
+    pub keep: u32,
+}
+
+/// What an agent is shown of the shared workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceView {
+    /// Entries of one topic at most.
+    pub per_topic: u32,
+    /// Entries in all at most.
+    pub entries: u32,
+    /// Characters of one entry at most.
+    pub snippet: u64,
+}
+
+/// When an agent counts as done or as stuck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Convergence {
+    /// Turns in a row without progress.
+    pub no_progress: u32,
+    /// Errors in a row.
+    pub errors: u32,
+}
+
+/// How transient errors are repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TransientRetry {
+    /// The first wait, in milliseconds.
+    pub backoff_ms: u64,
+    /// The longest wait, in milliseconds.
+    pub max_backoff_ms: u64,
+}
+
+/// How agents ask for help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spawn {
+    /// Whose agreement a new agent needs.
+    pub approval: Approval,
+    /// How many one agent may ask for.
+    pub per_agent: u32,
+}
+
+/// A named group of members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its members, by name.
+    pub members: Vec<String>,
+}
+
+/// A working tree that members share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Worktree {
+    /// Its name.
+    pub name: String,
+    /// Who merges what the others do in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manager: Option<String>,
+    /// Its members, by name.
+    pub members: Vec<String>,
+}
+
+/// A piece of a swarm's plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanItem {
+    /// Its name.
+    pub name: String,
+    /// What is to be done.
+    pub text: String,
+    /// Who does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// How urgent it is.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The items that must be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<String>,
+}
+
+/// How urgent something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// After everything else.
+    Low,
+    /// In its turn.
+    #[default]
+    Normal,
+    /// Before everything else.
+    High,
+}
+
+/// A permission to send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Whether the receiver may send back.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub both: bool,
+    /// What travels.
+    #[serde(default)]
+    pub kind: EdgeKind,
+    /// What `payload.structured` must be: the name of a type under `$defs`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carries: Option<String>,
+    /// Whether the receiver must answer.
+    #[serde(default)]
+    pub response: Response,
+    /// The envelopes at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<u32>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// What travels along an edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeKind {
+    /// Work.
+    #[default]
+    Handoff,
+    /// News.
+    Signal,
+}
+
+/// Whether an envelope must be answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Response {
+    /// It is not.
+    #[default]
+    None,
+    /// It may be.
+    Optional,
+    /// It must be.
+    Required,
+}
+
+/// A bundle of context, built when a turn starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContextPack {
+    /// Its name.
+    pub name: String,
+    /// Its tokens at most; none is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// The tokens that it aims for at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_tokens: Option<u64>,
+    /// What is worked towards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Template>,
+    /// When it is reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub definition_of_done: Vec<String>,
+    /// What it holds, in declaration order; rules are cut from the last upwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<PackRule>,
+    /// The packs that it starts from, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merge: Vec<String>,
+    /// What happens when it is too large.
+    #[serde(default)]
+    pub on_overflow: Overflow,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A part of a context pack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PackRule {
+    /// An excerpt of a document.
+    Docs {
+        /// Relative to the workspace.
+        path: String,
+        /// From this line to that one, both from 1, both included; none is all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lines: Option<(u64, u64)>,
+    },
+    /// Files, as paths or with their summaries.
+    Files {
+        /// A pattern of paths relative to the workspace.
+        glob: String,
+        /// Whether each comes with a summary.
+        summary: bool,
+        /// The files at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max: Option<u32>,
+    },
+    /// Something that is known of the repository.
+    Fact {
+        /// What.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// The outputs of these steps.
+    Inputs(Vec<String>),
+    /// Artifacts of a step.
+    Artifacts {
+        /// `diff`, `log`, `prompt`, `transcript`, `contextpack` or `report`.
+        kind: String,
+        /// The step.
+        from: String,
+    },
+    /// Something to hold to.
+    Constraint {
+        /// What.
+        name: String,
+        /// Its value.
+        value: serde_json::Value,
+    },
+}
+
+/// What happens to a pack that is too large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overflow {
+    /// Whole parts are left out.
+    #[default]
+    Drop,
+    /// Parts are cut.
+    Truncate,
+    /// The turn fails.
+    Error,
+}
+
+/// What an agent finds and leaves in its workspace of files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileProtocol {
+    /// What is copied into `inbox/`, by its name there: a path relative to the workspace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
+    /// What is expected in `outbox/`, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<FileOutput>,
+}
+
+/// A file, or with a final `/` a folder, that is expected in `outbox/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileOutput {
+    /// Its name.
+    pub path: String,
+    /// Whether its absence is a failure.
+    pub required: bool,
+    /// What its JSON must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+    /// Where it is copied when it is collected, relative to the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_to: Option<String>,
+}
