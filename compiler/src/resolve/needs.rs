@@ -64,6 +64,6 @@ fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
         Root::Exit | Root::Error => Some((When::Any, true)),
-        Root::Previous | Root::Param | Root::Iteration | Root::Run | Root::Task | Root::Stdin => None,
+        _ => None,
     }
 }

@@ -61,7 +61,7 @@ fn own(step: &Step<'_>, root: Root) -> bool {
         Root::Output | Root::Input | Root::Status => true,
         // A repeated attempt may read how the one before it failed.
         Root::Exit | Root::Error => step.ast.retry.times == 0,
-        Root::Previous | Root::Param | Root::Iteration | Root::Run | Root::Task | Root::Stdin => false,
+        _ => false,
     }
 }
 
