@@ -18,6 +18,7 @@ mod pages;
 mod passage;
 mod resolve;
 mod schema;
+mod settings;
 mod source;
 mod suggest;
 mod suppress;
@@ -28,6 +29,7 @@ pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use library::presets;
+pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use suggest::closest;
 
@@ -45,9 +47,14 @@ pub struct Compilation {
     pub plan: Option<swarmc_plan::Plan>,
 }
 
-/// Compiles the spec at `path` (relative to the workspace, with `/`).
+/// Compiles the spec at `path` (relative to the workspace, with `/`) in the default profile.
 pub fn compile(path: &str, files: &dyn Files) -> Compilation {
-    let mut diagnostics = Diagnostics::default();
+    compile_with(path, files, &Settings::default())
+}
+
+/// Compiles the spec at `path` and reports what `settings` ask for.
+pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
+    let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
     let file = match loader.read(path) {
         Ok(file) => file,
