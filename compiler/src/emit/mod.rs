@@ -180,6 +180,7 @@ fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
         task: answer.ast.task.as_ref().map(|task| task.value.clone()),
         iteration: answer.ast.iteration,
         attempt: answer.ast.attempt,
+        turn: None,
         text: answer.text.clone(),
         exit: answer.ast.exit,
         delay_ms: answer.ast.delay_ms,
