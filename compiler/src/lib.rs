@@ -23,6 +23,7 @@ mod suggest;
 mod suppress;
 pub mod syntax;
 mod template;
+mod trust;
 
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
