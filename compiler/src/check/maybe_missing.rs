@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, OnFailure, When};
+use swarmc_plan::{Join, When};
+
+use crate::ast::OnFailure;
 
 use crate::check::upstream::read_as_previous;
 use crate::code::Code;
@@ -43,7 +45,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
-                    let there = producer.ast.output_default.is_some()
+                    let there = producer.ast.output.default.is_some()
                         || assumed(read, producer)
                         || proofs.present(index, target, read);
                     if !there {
@@ -359,7 +361,7 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
     let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
     let param = params.find(|param| same_name(&param.name.value, name))?;
-    if !param.optional || param.default.is_some() {
+    if !param.kind.optional || param.default.is_some() {
         return None;
     }
     let plain = name.replace('-', "_");

@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
 use swarmc_plan::{Connection, EnvValue, Origin, Plan};
 
-use crate::ast;
+use crate::ast::{self, OnFailure, TypeKind};
 use crate::load::Loader;
 use crate::model::{self, Body, Model, Need, Pipeline, Step, Variable};
 use crate::source::Span;
@@ -81,10 +81,17 @@ impl Emitter<'_, '_, '_> {
     fn param(&self, param: &ast::Param) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
-            kind: param.kind.clone(),
-            optional: param.optional,
-            default: param.default.as_ref().map(|default| match param.kind {
-                plan::ParamType::File | plan::ParamType::Dir => {
+            kind: match param.kind.kind {
+                TypeKind::Int => plan::ParamType::Int,
+                TypeKind::Float => plan::ParamType::Float,
+                TypeKind::Bool => plan::ParamType::Bool,
+                TypeKind::File => plan::ParamType::File,
+                TypeKind::Dir => plan::ParamType::Dir,
+                _ => plan::ParamType::String,
+            },
+            optional: param.kind.optional,
+            default: param.default.as_ref().map(|default| match param.kind.kind {
+                TypeKind::File | TypeKind::Dir => {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
@@ -214,12 +221,15 @@ impl Emitter<'_, '_, '_> {
             needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
             join: ast.join.value,
             when: step.when.as_ref().map(|when| self.condition(when, is_back)),
-            on_failure: ast.on_failure.clone(),
+            on_failure: match ast.on_failure {
+                OnFailure::Skip => plan::OnFailure::Skip,
+                _ => plan::OnFailure::Fail,
+            },
             body: self.body(pipeline, step, is_back),
             inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
             output: plan::Output {
-                max_bytes: ast.output_max,
-                default: ast.output_default.clone(),
+                max_bytes: ast.output.max,
+                default: ast.output.default.as_ref().map(|default| default.value.clone()),
                 ..plan::Output::default()
             },
             retry: ast.retry.clone(),

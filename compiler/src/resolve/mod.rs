@@ -7,8 +7,6 @@ pub(crate) mod text;
 
 use std::collections::BTreeSet;
 
-use swarmc_plan as plan;
-
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -110,9 +108,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
     fn default_paths(&mut self, params: &[ast::Param]) {
         for param in params {
-            let wanted = match param.kind {
-                plan::ParamType::File => Entry::File,
-                plan::ParamType::Dir => Entry::Folder,
+            let wanted = match param.kind.kind {
+                ast::TypeKind::File => Entry::File,
+                ast::TypeKind::Dir => Entry::Folder,
                 _ => continue,
             };
             if let Some(default) = &param.default {
@@ -339,7 +337,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     fn body(&mut self, step: &'a ast::Step) -> Body {
         match &step.body {
-            None => Body::Missing,
+            None | Some(ast::Body::Call { .. } | ast::Body::Swarm { .. } | ast::Body::Gate(_) | ast::Body::Loop(_)) => {
+                Body::Missing
+            }
             Some(ast::Body::Prompt(source)) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
             Some(ast::Body::Run(_)) => Body::Run,
             Some(ast::Body::Script(path)) => {

@@ -34,7 +34,7 @@ pub(super) fn declared(
 
 /// Adds the needs that a step's reads imply; `back` says which reads mean the round before.
 pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
-    let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output_default.is_some()).collect();
+    let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output.default.is_some()).collect();
     for (index, step) in steps.iter_mut().enumerate() {
         step.needs.retain(|need| need.declared);
         let declared = step.needs.len();
