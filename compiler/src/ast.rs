@@ -118,7 +118,7 @@ pub(crate) struct Prompt {
 }
 
 /// Where a text comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Source {
     Inline(Text),
     File(Text),
@@ -176,7 +176,7 @@ pub(crate) struct Line {
 }
 
 /// What may be spent; each at most.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub tokens: Option<Spanned<u64>>,
     /// In micro-dollars.
