@@ -41,7 +41,10 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for (what, names, used, how) in lists {
         report(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how, diagnostics);
     }
-    model.tables.unused_imports().for_each(|import| diagnostics.push(unused_import(model, import)));
+    // Where nothing is said to run, nothing can be used.
+    if model.default.is_some() {
+        model.tables.unused_imports().for_each(|import| diagnostics.push(unused_import(model, import)));
+    }
     let pipelines = model.pipelines.iter().zip(&uses.pipeline_params);
     for (pipeline, used) in pipelines.filter(|(pipeline, _)| own(&pipeline.ast.name)) {
         let params = pipeline.ast.params.iter().map(|param| &param.name).zip(used);

@@ -60,8 +60,8 @@ impl What {
             What::Agent => "agent",
             What::ToolServer => "tool server",
             What::Prompt => "prompt",
-            What::Pack => "context pack",
-            What::Task => "shared task",
+            What::Pack => "context-pack",
+            What::Task => "task",
             What::Pipeline => "pipeline",
             What::Swarm => "swarm",
         }
@@ -246,6 +246,21 @@ impl Tables {
         seen
     }
 
+    /// Whether the text of a file can name this one.
+    pub(crate) fn sees(&self, what: What, index: usize, from: FileId) -> bool {
+        let module = self.modules.of(from);
+        let holds = |module: usize| {
+            let own = self.own(module, what);
+            (own.first..own.first + own.names.len()).contains(&index)
+        };
+        holds(module)
+            || self.modules.list[module].imports.iter().zip(&self.used[module]).any(|(import, used)| {
+                let found = holds(import.module);
+                used.set(used.get() || found);
+                found
+            })
+    }
+
     /// The imports of the spec itself of which nothing is used.
     pub(crate) fn unused_imports(&self) -> impl Iterator<Item = &Import> {
         let used = self.modules.list[0].imports.iter().zip(&self.used[0]);
@@ -304,17 +319,25 @@ impl Tables {
                 written,
             );
         }
+        let qualified_names = qualified.len();
         let (close, help) = match qualified.is_empty() {
             true => suggest::did_you_mean(name, &seen, &format!("the {noun}s are ")),
             false => (None, Some(format!("write {}", suggest::list(qualified.into_iter(), "or")))),
         };
-        let help = help.unwrap_or_else(|| format!("declare it: `{}`", what.declaration(name)));
+        let elsewhere = (close.is_none() && qualified_names == 0).then(|| self.elsewhere(what, name)).flatten();
+        let help = elsewhere.or(help).unwrap_or_else(|| format!("declare it: `{}`", what.declaration(name)));
         let label = if what == What::Param { "not a parameter" } else { "not defined" };
         let diagnostic = diagnostic(label).help(help);
         match close {
             Some(close) => fix(diagnostic, close),
             None => diagnostic,
         }
+    }
+
+    /// A module that declares the name and is not imported where it is used.
+    fn elsewhere(&self, what: What, name: &str) -> Option<String> {
+        let module = (1..self.own.len()).find(|&module| self.own(module, what).names.exact(name).is_some())?;
+        Some(format!("`{}` declares one: import it in this file", self.modules.list[module].name))
     }
 
     /// What to type where `alias.rest` is qualified by nothing that is imported.
@@ -331,7 +354,7 @@ impl Tables {
         };
         match suggest::closest(alias, aliases.iter().copied()) {
             Some(close) => format!("did you mean `{close}.{rest}`?"),
-            None if aliases.is_empty() => format!("import it: `import \"{import}\" as={alias}`"),
+            None if aliases.is_empty() || alias == "std" => format!("import it: `import \"{import}\" as={alias}`"),
             None => format!("the imports are {}", suggest::list(aliases.into_iter(), "and")),
         }
     }
