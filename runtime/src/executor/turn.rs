@@ -245,7 +245,8 @@ fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String
     let Some(words) = &program.resume else {
         return Err("cannot go on with a session: give it `resume`".to_owned());
     };
-    let word = |word: &String| OsString::from(if word == SESSION { session.id.as_str() } else { word.as_str() });
+    // The id is plain, so that it changes nothing else of the word that it stands in.
+    let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));
     Ok(words.iter().map(word).collect())
 }
 
