@@ -50,7 +50,7 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic 
     match suggest::habit(name, &allowed).or_else(|| suggest::closest(name, allowed.iter().copied())) {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
-            .help(format!("did you mean `{close}`? {takes}"))
+            .help(format!("did you mean `{close}`?"))
             .unsafe_fix(format!("write `{close}`"), node.name.span, close),
         None => diagnostic.label(node.name.span, "not known here").help(takes),
     }
