@@ -28,7 +28,6 @@ pub(crate) enum Kind {
     Parameter,
     File,
     Pack,
-    Session,
     Worktree,
     /// Where the members of a swarm, or of a channel, meet.
     Team,
@@ -82,6 +81,8 @@ pub(crate) enum Via {
     Sends,
     /// The value of a call or a swarm.
     Returns,
+    /// A later turn of the same conversation.
+    Continues,
 }
 
 /// Whether a person stands in the way.
@@ -179,6 +180,7 @@ impl Graph {
             Via::Writes => format!("{from} writes {to}"),
             Via::Passes => format!("{from} is passed on to {to}"),
             Via::Sends => format!("{from} can write to {to}"),
+            Via::Continues => format!("{to} goes on with the conversation of {from}"),
             Via::Returns => format!("{from} is the value of {to}"),
         }
     }
@@ -191,7 +193,6 @@ impl Graph {
             Kind::Parameter => format!("parameter `{name}`"),
             Kind::File => format!("file `{name}`"),
             Kind::Pack => format!("context pack `{name}`"),
-            Kind::Session => format!("session `{name}`"),
             Kind::Worktree => format!("worktree `{name}`"),
             Kind::Team => format!("the team of `{name}`"),
             Kind::Stdin => "standard input".to_owned(),
