@@ -54,7 +54,6 @@ fn provider_parts<'s>(provider: &'s Provider, found: &mut Vec<(Span, &'s str)>) 
     let whole = provider.name.span;
     found.extend(provider.acp.iter().map(|_| (whole, "acp")));
     found.extend(provider.llm.iter().map(|llm| (llm.span, "llm")));
-    found.extend(provider.headers.iter().map(|header| (header.name.span, "header")));
 }
 
 fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
@@ -65,7 +64,7 @@ fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
     found.extend(agent.max_output.iter().map(|max| (max.span, "max-output")));
     found.extend(agent.tools.iter().map(|tools| (tools.span, "tools")));
     found.extend(agent.permissions.iter().map(|permissions| (permissions.span, "permissions")));
-    found.extend(agent.fallback.first().map(|fallback| (fallback.span, "fallback")));
+    found.extend(agent.fallback.as_ref().map(|fallback| (fallback.span, "fallback")));
     found.extend(agent.budget.iter().map(|budget| (budget.span, "budget")));
     found.extend(agent.files.iter().map(|files| (files.span, "files")));
 }

@@ -71,16 +71,8 @@ pub(crate) struct ForEach {
     pub list: Text,
     /// How many items at once; as many as may run when left out.
     pub parallel: Option<Spanned<u32>>,
-    pub join: ForEachJoin,
+    pub join: plan::EachJoin,
     pub span: Span,
-}
-
-/// How many items must succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForEachJoin {
-    All,
-    Any,
-    Settled,
 }
 
 #[derive(Debug)]
@@ -183,4 +175,6 @@ pub(crate) struct FileOutput {
     pub required: bool,
     /// The type of a JSON file.
     pub kind: Option<TypeExpr>,
+    /// Where in the workspace it is copied to at the end.
+    pub copy_to: Option<Text>,
 }
