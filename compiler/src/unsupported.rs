@@ -60,13 +60,11 @@ fn provider_parts<'s>(provider: &'s Provider, found: &mut Vec<(Span, &'s str)>) 
 }
 
 fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
-    let whole = agent.name.span;
     found.extend(agent.tier.iter().map(|tier| (tier.span, "tier")));
     found.extend(agent.mode.iter().map(|mode| (mode.span, "mode")));
     found.extend(agent.temperature.iter().map(|temperature| (temperature.span, "temperature")));
     found.extend(agent.max_output.iter().map(|max| (max.span, "max-output")));
     found.extend(agent.tools.iter().map(|tools| (tools.span, "tools")));
-    found.extend(agent.can.first().map(|_| (whole, "can")));
     found.extend(agent.permissions.iter().map(|permissions| (permissions.span, "permissions")));
     found.extend(agent.fallback.as_ref().map(|fallback| (fallback.span, "fallback")));
     found.extend(agent.budget.iter().map(|budget| (budget.span, "budget")));
