@@ -99,6 +99,8 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A step that can structurally never run.
+    Deadlock = "SW303" "deadlock" Error;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -115,6 +117,7 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::Deadlock
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

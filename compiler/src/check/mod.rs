@@ -3,6 +3,7 @@
 mod answers;
 mod command;
 mod cycle;
+mod deadlock;
 mod fields;
 mod made;
 mod maybe_missing;
@@ -13,6 +14,7 @@ pub(crate) mod upstream;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow;
 use crate::model::Model;
 use crate::source::{FileId, Sources, Span};
 
@@ -28,8 +30,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(model, pipeline, diagnostics);
-            never_runs::check(pipeline, diagnostics);
+            let mut flow = flow::Lazy::new(model, pipeline);
+            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            never_runs::check(pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
