@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
-use swarmc_compiler::{Code, Compilation, Diagnostic, Label, Report, Severity, Sources, Span};
+use swarmc_compiler::{Compilation, Diagnostic, Label, Levels, Report, Severity, Sources, Span};
 
 use crate::files::Workspace;
 use crate::terminal::{Paint, Stream, printable, same_length};
@@ -17,32 +17,6 @@ const LONG_LINE: usize = 400;
 
 /// The characters shown of a long line before and after a place in it.
 const AROUND: usize = 60;
-
-/// The severity of each code after the flags had their say; none leaves a problem out.
-#[derive(Debug, Default)]
-pub(crate) struct Levels {
-    changes: Vec<(Option<Code>, Option<Severity>)>,
-}
-
-impl Levels {
-    /// Sets the level of one code, or of all warnings. Later changes win.
-    pub(crate) fn set(&mut self, code: Option<Code>, severity: Option<Severity>) {
-        self.changes.push((code, severity));
-    }
-
-    pub(crate) fn of(&self, code: Code) -> Option<Severity> {
-        let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
-            Some(changed) => changed == code,
-            None => code.severity() == Severity::Warning,
-        };
-        // A code that is named outdoes `warnings`, wherever both stand.
-        let named = self.changes.iter().rev().find(|change| change.0.is_some() && fits(change));
-        match named.or_else(|| self.changes.iter().rev().find(fits)) {
-            Some((_, severity)) => *severity,
-            None => Some(code.severity()),
-        }
-    }
-}
 
 /// The problems of a compilation, ready to be shown.
 pub(crate) struct Problems {
@@ -55,7 +29,7 @@ impl Problems {
         let list: Vec<_> = compilation
             .diagnostics
             .iter()
-            .filter_map(|diagnostic| Some((levels.of(diagnostic.code)?, clean(diagnostic))))
+            .filter_map(|diagnostic| Some((levels.of(diagnostic)?, clean(diagnostic))))
             .collect();
         let mut sources = Sources::new();
         if !list.is_empty() {
@@ -67,8 +41,9 @@ impl Problems {
         Problems { sources, list }
     }
 
-    pub(crate) fn count(&self, severity: Severity) -> usize {
-        self.list.iter().filter(|(found, _)| *found == severity).count()
+    pub(crate) fn counts(&self) -> Counts {
+        let count = |severity| self.list.iter().filter(|(found, _)| *found == severity).count();
+        Counts { errors: count(Severity::Error), warnings: count(Severity::Warning), hints: count(Severity::Hint) }
     }
 
     /// Leaves out what `seen` holds already, as two specs may share a prompt.
@@ -129,12 +104,30 @@ impl Problems {
     }
 }
 
+/// How many problems there are of each severity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+    pub(crate) hints: usize,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.hints += other.hints;
+    }
+}
+
 /// `2 errors, 1 warning`.
-pub(crate) fn count_line(errors: usize, warnings: usize, paint: Paint) -> String {
+pub(crate) fn count_line(counts: Counts, paint: Paint) -> String {
+    let Counts { errors, warnings, hints } = counts;
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let parts: Vec<String> = [
         (errors > 0).then(|| paint.red(&plural(errors, "error"))),
         (warnings > 0).then(|| paint.yellow(&plural(warnings, "warning"))),
+        (hints > 0).then(|| paint.cyan(&plural(hints, "hint"))),
     ]
     .into_iter()
     .flatten()
@@ -162,6 +155,7 @@ fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: 
     let mut out = match severity {
         Severity::Error => paint.red(&head),
         Severity::Warning => paint.yellow(&head),
+        Severity::Hint => paint.cyan(&head),
     };
     out.push('\n');
     for (index, label) in diagnostic.labels.iter().enumerate() {
@@ -258,6 +252,8 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swarmc_compiler::Code;
+
     use super::*;
 
     fn sources(text: &str) -> Sources {
@@ -282,6 +278,7 @@ mod tests {
             help: Some("did you mean `draft`?".to_owned()),
             home: None,
             fix: None,
+            severity: None,
         }
     }
 
@@ -333,18 +330,6 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_that_names_a_code_wins() {
-        let mut levels = Levels::default();
-        levels.set(None, Some(Severity::Error));
-        levels.set(Some(Code::UnusedDefinition), None);
-        levels.set(Some(Code::Cycle), Some(Severity::Warning));
-        assert_eq!(levels.of(Code::NeverRuns), Some(Severity::Error));
-        assert_eq!(levels.of(Code::UnusedDefinition), None);
-        assert_eq!(levels.of(Code::Cycle), Some(Severity::Warning));
-        assert_eq!(levels.of(Code::Syntax), Some(Severity::Error));
-    }
-
-    #[test]
     fn endless_words_are_cut() {
         assert_eq!(cut("there is no `name`"), "there is no `name`");
         let long = format!("there is no `{}` in it", "é".repeat(5000));
@@ -353,8 +338,8 @@ mod tests {
 
     #[test]
     fn the_count_line_is_english() {
-        assert_eq!(count_line(2, 1, PAINT), "2 errors, 1 warning");
-        assert_eq!(count_line(0, 2, PAINT), "2 warnings");
-        assert_eq!(count_line(0, 0, PAINT), "no problems");
+        assert_eq!(count_line(Counts { errors: 2, warnings: 1, hints: 3 }, PAINT), "2 errors, 1 warning, 3 hints");
+        assert_eq!(count_line(Counts { warnings: 2, ..Counts::default() }, PAINT), "2 warnings");
+        assert_eq!(count_line(Counts::default(), PAINT), "no problems");
     }
 }

@@ -1,4 +1,6 @@
-//! The table of codes: the one place where a check's code, name and severity stand, each with its page.
+//! The table of codes: the one place where a check's code, name, severity and profile stand, each with its page.
+
+use crate::settings::Profile;
 
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,20 +9,25 @@ pub enum Severity {
     Error,
     /// The spec is probably wrong.
     Warning,
+    /// Somebody should have seen it.
+    Hint,
 }
 
 impl Severity {
-    /// `error` or `warning`.
+    /// `error`, `warning` or `hint`.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Hint => "hint",
         }
     }
 }
 
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal $severity:ident;)*) => {
+    (@profile) => { Profile::Default };
+    (@profile $profile:ident) => { Profile::$profile };
+    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal $severity:ident $($profile:ident)?;)*) => {
         /// What a diagnostic is about. Codes are never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
@@ -44,6 +51,11 @@ macro_rules! codes {
             /// How bad it is, unless a flag says otherwise.
             pub fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity,)* }
+            }
+
+            /// The first profile that shows it.
+            pub fn profile(self) -> Profile {
+                match self { $(Code::$variant => codes!(@profile $($profile)?),)* }
             }
 
             /// The page that explains it, in Markdown.

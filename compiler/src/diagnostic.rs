@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::code::{Code, Severity};
+use crate::settings::{Profile, Settings};
 use crate::source::{FileId, SourceFile, Sources, Span};
 use crate::syntax::{Problem, ProblemKind};
 
@@ -24,6 +25,8 @@ pub struct Diagnostic {
     pub fix: Option<Fix>,
     /// The step that it is about, where that stands elsewhere: a suppression there holds for its prompt files too.
     pub home: Option<Span>,
+    /// How bad it is, where that is not what its code says.
+    pub severity: Option<Severity>,
 }
 
 /// A place with what it is.
@@ -57,7 +60,15 @@ pub struct Edit {
 
 impl Diagnostic {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, message: message.into(), labels: Vec::new(), help: None, fix: None, home: None }
+        Diagnostic {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+            fix: None,
+            home: None,
+            severity: None,
+        }
     }
 
     pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
@@ -92,9 +103,9 @@ impl Diagnostic {
         self
     }
 
-    /// The severity of its code.
+    /// Its own severity, else that of its code.
     pub fn severity(&self) -> Severity {
-        self.code.severity()
+        self.severity.unwrap_or_else(|| self.code.severity())
     }
 
     /// The place itself.
@@ -114,20 +125,36 @@ pub(crate) struct Diagnostics {
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
     home: Option<Span>,
+    settings: Settings,
 }
 
 impl Diagnostics {
+    pub(crate) fn new(settings: Settings) -> Diagnostics {
+        Diagnostics { settings, ..Diagnostics::default() }
+    }
+
+    /// Whether problems with this code are kept: a check may save itself the work otherwise.
+    pub(crate) fn shows(&self, code: Code) -> bool {
+        self.settings.shows(code)
+    }
+
     /// Says which step the next problems are about.
     pub(crate) fn about(&mut self, home: Option<Span>) {
         self.home = home;
     }
 
     pub(crate) fn push(&mut self, mut diagnostic: Diagnostic) {
+        if !self.shows(diagnostic.code) {
+            return;
+        }
         diagnostic.home = self.home;
         if diagnostic.severity() == Severity::Error {
             self.errors += 1;
         }
-        if let Some(span) = diagnostic.span() {
+        // What only some profiles show must not hide what all of them show.
+        if let Some(span) = diagnostic.span()
+            && diagnostic.code.profile() == Profile::Default
+        {
             self.starts.insert((span.file, span.start));
         }
         if self.list.len() < MOST {
@@ -237,6 +264,7 @@ impl miette::Diagnostic for Report<'_> {
         Some(match self.severity {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
+            Severity::Hint => miette::Severity::Advice,
         })
     }
 

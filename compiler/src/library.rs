@@ -15,7 +15,7 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     match spec.providers.iter().any(|provider| provider.preset.is_some()) {
         true => {
             let file = loader.sources.add("std:providers", PROVIDERS);
-            lower(syntax::parse(PROVIDERS, file).nodes, &mut Diagnostics::default())
+            lower(syntax::parse(PROVIDERS, file).nodes, PROVIDERS, &mut Diagnostics::default())
         }
         false => Spec::default(),
     }
@@ -23,7 +23,7 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
 
 /// The names of the provider presets, in the order of the library.
 pub fn presets() -> Vec<String> {
-    let spec = lower(syntax::parse(PROVIDERS, FileId::new(0)).nodes, &mut Diagnostics::default());
+    let spec = lower(syntax::parse(PROVIDERS, FileId::new(0)).nodes, PROVIDERS, &mut Diagnostics::default());
     spec.providers.into_iter().map(|provider| provider.name.value).collect()
 }
 
@@ -36,7 +36,7 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         let tree = syntax::parse(PROVIDERS, FileId::new(0));
         assert_eq!(tree.problems, []);
-        let spec = lower(tree.nodes, &mut diagnostics);
+        let spec = lower(tree.nodes, PROVIDERS, &mut diagnostics);
         assert_eq!(diagnostics.into_sorted(), []);
         let names: Vec<&str> = spec.providers.iter().map(|provider| provider.name.value.as_str()).collect();
         assert_eq!(names, ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"]);

@@ -53,7 +53,9 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
         dropped
     });
     for (code, allow, used) in active {
-        if !used {
+        if !used && !diagnostics.shows(code) {
+            // Another profile may find something here.
+        } else if !used {
             diagnostics.push(
                 Diagnostic::new(
                     Code::UnusedSuppression,

@@ -5,11 +5,12 @@
 
 use swarmc_plan::When;
 
+use crate::ast;
 use crate::check::upstream::read_as_previous;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
-use crate::model::{Model, Pipeline, Read, Step};
+use crate::model::{Body, Model, Pipeline, Read, Step, siblings};
 use crate::template::{Fact, Kind, Root, Status, same_name};
 
 pub(super) fn check<'a>(
@@ -24,7 +25,7 @@ pub(super) fn check<'a>(
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
-            let read_before = read_as_previous(pipeline, read) && !read.directive;
+            let read_before = read_as_previous(pipeline, index, read) && !read.directive;
             if read.guarded || (back && !read_before) {
                 continue;
             }
@@ -46,12 +47,12 @@ pub(super) fn check<'a>(
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
-                    let there = producer.ast.output_default.is_some()
+                    let there = producer.ast.output.default.is_some()
                         || assumed(read, producer)
                         || proofs.present(index, target, read);
                     if !there {
                         let found = flow.get().missing(index, target, read);
-                        diagnostics.extend(missing(pipeline, step, read, target, found));
+                        diagnostics.extend(missing(pipeline, index, read, target, found));
                     }
                 }
                 // As a directive it renders nothing.
@@ -63,7 +64,7 @@ pub(super) fn check<'a>(
                             true => Missing::Unknown,
                             false => flow.get().missing(index, target, read),
                         };
-                        diagnostics.extend(missing(pipeline, step, read, target, found));
+                        diagnostics.extend(missing(pipeline, index, read, target, found));
                     }
                 }
                 _ => {}
@@ -84,7 +85,8 @@ pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) 
     }
 }
 
-fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize, found: Missing) -> Option<Diagnostic> {
+fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, found: Missing) -> Option<Diagnostic> {
+    let step = &pipeline.steps[index];
     let producer = &pipeline.steps[target];
     let (reader, name) = (step.name(), producer.name());
     let plain = name.replace('-', "_");
@@ -110,18 +112,21 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize,
                 .help(format!("ask how it ended: `status.{plain} == \"succeeded\"`")),
         );
     }
-    let need = step.needs.iter().find(|need| need.step == target);
+    let (holder, needed) = siblings(&pipeline.steps, index, target).unwrap_or((index, target));
+    let (holder, waits_for) = (&pipeline.steps[holder], pipeline.steps[needed].name());
+    let need = holder.needs.iter().find(|need| need.step == needed);
     let (lacking, hops) = match found {
         Missing::No => return None,
         Missing::When { ends, hops } => (ends, hops),
         Missing::Unknown => {
             let possible = match need {
-                Some(need) if step.binds(need) => ends_of(producer, need.when),
+                Some(need) if needed == target && holder.binds(need) => ends_of(producer, need.when),
                 _ => ends_of(producer, When::Always),
             };
             (possible.into_iter().filter(|status| !leaves(producer, read.root, *status)).collect(), Vec::new())
         }
     };
+    let empty = matches!(producer.body, Body::Call { .. }) && lacking.contains(&Status::Succeeded);
     let lacking: Vec<&str> = lacking
         .into_iter()
         .map(|status| match status {
@@ -130,24 +135,38 @@ fn missing(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: usize,
             Status::Skipped => "been skipped",
         })
         .collect();
-    let diagnostic = Diagnostic::new(
-        Code::OutputMayBeSkipped,
-        format!("`{reader}` reads the {what} of `{name}`, which can have {}", lacking.join(" or ")),
-    )
-    .label(read.span, "may be missing here");
+    let how = match empty {
+        true => "can have ended without a value".to_owned(),
+        false => format!("can have {}", lacking.join(" or ")),
+    };
+    let message = format!("`{reader}` reads the {what} of `{name}`, which {how}");
+    let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message).label(read.span, "may be missing here");
+    let called = match &producer.ast.body {
+        Some(ast::Body::Call { pipeline, .. }) if empty => Some(pipeline),
+        _ => None,
+    };
+    let diagnostic = match called {
+        Some(called) => {
+            diagnostic.label(called.span, "succeeds also where none of the steps of its `result` has a value")
+        }
+        None => diagnostic,
+    };
     let diagnostic = match need {
         Some(need) if need.declared => {
-            let route = match (step.binds(need), need.when) {
-                (false, _) => format!("`{reader}` runs also when only another of these held"),
-                (true, When::Always) => format!("`{reader}` runs however `{name}` ends"),
-                (true, When::Failure) => format!("`{reader}` runs when `{name}` failed"),
-                (true, When::Success) => format!("`{reader}` runs when `{name}` succeeded"),
-                (true, When::Any) => format!("`{reader}` runs also when `{name}` failed"),
+            let starts = holder.name();
+            let route = match (holder.binds(need), need.when) {
+                (false, _) => format!("`{starts}` runs also when only another of these held"),
+                (true, When::Always) => format!("`{starts}` runs however `{waits_for}` ends"),
+                (true, When::Failure) => format!("`{starts}` runs when `{waits_for}` failed"),
+                (true, When::Success) => format!("`{starts}` runs when `{waits_for}` succeeded"),
+                (true, When::Any) => format!("`{starts}` runs also when `{waits_for}` failed"),
             };
             diagnostic.label(need.span, route)
         }
-        Some(need) if need.span != read.span => {
-            diagnostic.label(need.span, format!("because of this, `{reader}` runs also when `{name}` did not succeed"))
+        Some(need) if need.span != read.span && need.when != When::Success => {
+            let starts = holder.name();
+            let text = format!("because of this, `{starts}` runs also when `{waits_for}` did not succeed");
+            diagnostic.label(need.span, text)
         }
         _ => diagnostic,
     };
@@ -190,7 +209,7 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
     let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
     let param = params.find(|param| same_name(&param.name.value, name))?;
-    if !param.optional || param.default.is_some() {
+    if !param.kind.optional || param.default.is_some() {
         return None;
     }
     let plain = name.replace('-', "_");

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::Flow;
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable};
-use super::values::{self, Class, Key, Kind, Of, constant, parts, unwrapped};
+use super::values::{self, Class, Key, Of, constant, parts, unwrapped};
 use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
 
 /// The classes of a value, and the variable that says which it is of.
@@ -330,7 +330,7 @@ impl Flow<'_, '_> {
         name: Option<&str>,
         fields: Vec<String>,
     ) -> Option<Key> {
-        let round = || reader.and_then(|reader| self.container(reader));
+        let round = || reader.and_then(|reader| self.pipeline.steps[reader].within);
         let (root, of) = match root {
             Root::Output | Root::Status | Root::Exit | Root::Error => {
                 let step = self.step(name?)?;
@@ -352,19 +352,6 @@ impl Flow<'_, '_> {
             _ => (root, Of::Reader(reader, name.unwrap_or_default().to_owned())),
         };
         Some(Key { root, of, fields })
-    }
-
-    /// What is known of a value.
-    pub(super) fn kind(&self, key: &Key) -> Kind {
-        match &key.of {
-            Of::Name(name) if key.root == Root::Param && key.fields.is_empty() => match self.param(name) {
-                Some(param) if param.kind == swarmc_plan::ParamType::Bool => Kind::Bool,
-                Some(param) if param.kind == swarmc_plan::ParamType::Int => Kind::Int,
-                _ => Kind::Free,
-            },
-            Of::Round(_, None) | Of::Step(_) if matches!(key.root, Root::Iteration | Root::Exit) => Kind::Int,
-            _ => Kind::Free,
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Flow;
 use super::diagram::{ALWAYS, NEVER, Sized};
-use crate::model::{Body, Prose, Read, Step, Variable};
+use crate::model::{Prose, Read, Step, Variable};
 use crate::template::{Fact, Part, Statement, Status, Template};
 
 impl Flow<'_, '_> {
@@ -145,11 +145,7 @@ impl Flow<'_, '_> {
 
 /// The texts of a step.
 fn proses<'s>(step: &'s Step<'_>) -> Vec<&'s Prose> {
-    let mut proses: Vec<&Prose> = match &step.body {
-        Body::Prompt(prose) | Body::Value(prose) | Body::Stop(Some(prose)) => vec![prose],
-        Body::Fields(fields) => fields.iter().map(|(_, prose)| prose).collect(),
-        Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
-    };
+    let mut proses = step.body.proses();
     proses.extend(&step.stdin);
     proses.extend(step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, OnFailure, When};
+use swarmc_plan::{Join, When};
 
-use crate::model::{Need, Pipeline, Read, Step};
+use crate::ast::OnFailure;
+use crate::model::{Body, Need, Pipeline, Read, Step, siblings};
 use crate::template::{Fact, Root, Status, same_name};
 
 /// What steps prove by having started, for each step that is asked about.
@@ -50,10 +51,12 @@ impl<'p, 'a> Proofs<'p, 'a> {
             return true;
         }
         // Nearly every read is proved by the need that it implies.
-        let direct = |need: &Need| {
-            need.step == target && pipeline.steps[step].binds(need) && gives(producer, read.root, need.when)
+        let direct = |holder: usize, need: &Need| {
+            need.step == target && pipeline.steps[holder].binds(need) && gives(producer, read.root, need.when)
         };
-        if pipeline.steps[step].needs.iter().any(direct) {
+        // What a step in a loop reads from outside is a need of the loop.
+        let holder = siblings(&pipeline.steps, step, target).map_or(step, |(holder, _)| holder);
+        if pipeline.steps[holder].needs.iter().any(|need| direct(holder, need)) {
             return true;
         }
         let root = if read.root == Root::Input { Root::Output } else { read.root };
@@ -153,7 +156,10 @@ pub(crate) fn ends(producer: &Step<'_>, when: When) -> Vec<Status> {
 /// Whether a step that ended like this leaves such a value behind.
 pub(crate) fn leaves(producer: &Step<'_>, root: Root, status: Status) -> bool {
     match (root, status) {
-        (Root::Output | Root::Input, Status::Succeeded) => true,
+        // What a call gives is another pipeline's to say.
+        (Root::Output | Root::Input, Status::Succeeded) => {
+            producer.list.is_some() || !matches!(producer.body, Body::Call { .. } | Body::Loop { .. })
+        }
         (Root::Output | Root::Input, Status::Failed) => producer.keeps_output(),
         (Root::Exit, Status::Succeeded | Status::Failed) => producer.has_exit(),
         (Root::Error, Status::Failed) => true,

@@ -73,7 +73,13 @@ impl Flow<'_, '_> {
                 (join != Join::Any || resolved.binds(need)) && !self.is_so(holds, route)
             });
             let Some(need) = broken else {
-                if let Some(when) = &resolved.when {
+                let runs = self.runs(at);
+                if self.is_so(runs, route) {
+                    hops.push(Hop {
+                        span: resolved.ast.name.span,
+                        text: format!("`{name}` counts as skipped when it fails"),
+                    });
+                } else if let Some(when) = &resolved.when {
                     let span = when.text.span(0..when.text.as_str().len());
                     hops.push(Hop { span, text: format!("`{name}` is skipped when this is false") });
                 }

@@ -100,9 +100,12 @@ impl Vocabulary {
             Kind::Enum(members) if members.len() <= MOST_VALUES => members.iter().cloned().map(Class::Text).collect(),
             Kind::Int => {
                 let mut classes = free(self.compared.get(key).map_or(&[], Vec::as_slice));
-                classes
-                    .retain(|class| !matches!(class, Class::Between(Some(below), Some(above)) if above - below <= 1.0));
-                classes
+                classes.retain(|class| match class {
+                    Class::Between(Some(below), Some(above)) => above - below > 1.0,
+                    Class::Number(_) | Class::Between(..) => true,
+                    _ => false,
+                });
+                if classes.is_empty() { vec![Class::Other(true), Class::Other(false)] } else { classes }
             }
             Kind::Enum(_) | Kind::Free => free(self.compared.get(key).map_or(&[], Vec::as_slice)),
         }
