@@ -37,7 +37,7 @@ use section::Section;
 /// Lowers the nodes of a spec; `text` is what they were read from.
 pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {
     let mut spec = ast::Spec::default();
-    for element in element::block(nodes, &schema::SPEC, diagnostics) {
+    for element in element::block(nodes, &schema::SPEC, "", diagnostics) {
         allows(&element, None, &mut spec.allows);
         match element.schema.name {
             "workflow" => spec.workflow = workflow(&element),
