@@ -25,6 +25,7 @@ mod suggest;
 mod suppress;
 pub mod syntax;
 mod template;
+mod trust;
 mod unsupported;
 
 pub use code::{Code, Severity};

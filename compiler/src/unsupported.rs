@@ -1,7 +1,7 @@
 //! What the language has and this build cannot run yet: reported (SW005), so that nothing of a spec is silently left out.
 //! A construct leaves this list when it is resolved and emitted.
 
-use crate::ast::{Agent, Body, OnFailure, Pipeline, Provider, Spec, Step, TypeKind};
+use crate::ast::{Agent, Body, Pipeline, Provider, Spec, Step, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
@@ -14,9 +14,7 @@ pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
     found.extend(spec.tiers.iter().map(|tier| (tier.name.span, "tiers")));
     found.extend(spec.tool_servers.iter().map(|server| (server.name.span, "tool-server")));
     found.extend(spec.packs.iter().map(|pack| (pack.name.span, "context-pack")));
-    found.extend(spec.tasks.iter().map(|task| (task.name.span, "a top-level `task`")));
     found.extend(spec.swarms.iter().map(|swarm| (swarm.name.span, "swarm")));
-    found.extend(spec.budget.iter().map(|budget| (budget.span, "budget")));
     found.extend(spec.policy.iter().map(|policy| (policy.span, "policy")));
     found.extend(spec.hooks.iter().map(|hook| (hook.span, "hook")));
     if let Some(workflow) = &spec.workflow {
@@ -34,7 +32,13 @@ pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
     }));
     for pipeline in &spec.pipelines {
         pipeline_parts(pipeline, &mut found);
-        pipeline.steps.iter().for_each(|step| step_parts(step, &mut found));
+        let mut open: Vec<&Step> = pipeline.steps.iter().chain(&spec.tasks).collect();
+        while let Some(step) = open.pop() {
+            step_parts(step, &mut found);
+            if let Some(Body::Loop(body)) = &step.body {
+                open.extend(&body.steps);
+            }
+        }
     }
     for (span, what) in found {
         let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
@@ -68,31 +72,17 @@ fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
 }
 
 fn pipeline_parts<'s>(pipeline: &'s Pipeline, found: &mut Vec<(Span, &'s str)>) {
-    found.extend(pipeline.uses.iter().map(|shared| (shared.span, "use")));
-    found.extend(pipeline.worktree.iter().map(|worktree| (worktree.span, "worktree")));
-    found.extend(pipeline.budget.iter().map(|budget| (budget.span, "budget")));
     found.extend(pipeline.edges.iter().map(|edges| (edges.span, "edges")));
 }
 
 fn step_parts<'s>(step: &'s Step, found: &mut Vec<(Span, &'s str)>) {
     let whole = step.name.span;
     match &step.body {
-        Some(Body::Call { pipeline, .. }) => found.push((pipeline.span, "call")),
         Some(Body::Swarm { swarm, .. }) => found.push((swarm.span, "swarm")),
-        Some(Body::Gate(_)) => found.push((whole, "gate")),
-        Some(Body::Loop(_)) => found.push((whole, "loop")),
+        Some(Body::Gate(gate)) if !gate.asks.is_empty() => found.push((whole, "ask")),
         _ => {}
-    }
-    match &step.on_failure {
-        OnFailure::Fix(agent) => found.push((agent.span, "on-failure fix")),
-        OnFailure::Escalate(span) => found.push((*span, "on-failure escalate")),
-        OnFailure::Fail | OnFailure::Skip => {}
     }
     found.extend(step.context.iter().map(|context| (context.span, "context")));
     found.extend(step.output.kind.iter().map(|kind| (kind.span, "a typed `output`")));
-    found.extend(step.session.iter().map(|session| (session.span, "session")));
-    found.extend(step.for_each.iter().map(|each| (each.span, "for-each")));
-    found.extend(step.worktree.iter().map(|worktree| (worktree.span, "worktree")));
     found.extend(step.files.iter().map(|files| (files.span, "files")));
-    found.extend(step.budget.iter().map(|budget| (budget.span, "budget")));
 }

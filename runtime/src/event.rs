@@ -21,6 +21,9 @@ pub const LARGEST: usize = 8192;
 /// has to be escaped in them.
 const ROOM: usize = 2304;
 
+/// What a text in a list takes besides, as JSON.
+const QUOTES: usize = 3;
+
 /// What a session's name may take as JSON, in bytes; a longer one is nobody's.
 const SESSION: usize = 512;
 
@@ -173,6 +176,16 @@ pub struct Outcome {
     /// The agent's session, which a later turn could resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The agent that took the turn in place of the step's own, whose provider could not be reached (`fallback`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// The further turns that the agent was given to mend its answer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repairs: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Outcome {
@@ -186,6 +199,15 @@ impl Outcome {
                 shorten(message);
             }
             Some(Failure::Check { line, .. }) => shorten(line),
+            Some(Failure::Invalid { violations }) => {
+                let mut room = ROOM;
+                violations.iter_mut().for_each(shorten);
+                violations.retain(|violation| {
+                    let left = room.checked_sub(escaped(violation) + QUOTES);
+                    room = left.unwrap_or(0);
+                    left.is_some()
+                });
+            }
             Some(Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Cancelled) | None => {}
         }
     }
@@ -235,6 +257,11 @@ pub enum Failure {
         /// In its words.
         message: String,
     },
+    /// Its output is not of the declared type, also after the turns that the agent had to mend it.
+    Invalid {
+        /// What is wrong with it.
+        violations: Vec<String>,
+    },
     /// A text could not be rendered, or a file not be read.
     Render {
         /// What and where.
@@ -255,6 +282,9 @@ impl std::fmt::Display for Failure {
             Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),
             Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
             Failure::Check { line, exit: None } => write!(f, "the check `{line}` could not be run"),
+            Failure::Invalid { violations } => {
+                write!(f, "its output is not of the declared type: {}", violations.join("; "))
+            }
             Failure::Cancelled => f.write_str("it was ended"),
         }
     }
@@ -419,10 +449,20 @@ mod tests {
             let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
             assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
             assert_eq!(outcome.session, None);
-            let step = StepId { name: "n".repeat(100).into(), iteration: u32::MAX, instance: u32::MAX };
-            let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
-            let length = serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len();
-            assert!(length < LARGEST, "{piece:?}: {length}");
+            let length = |outcome: Outcome| {
+                let step = StepId { name: "n".repeat(100).into(), iteration: u32::MAX, instance: u32::MAX };
+                let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
+                serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len()
+            };
+            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
+            let long: String = text.chars().take(300).collect();
+            let mut violations = vec![long; 11];
+            violations.push(text.clone());
+            outcome.failure = Some(Failure::Invalid { violations });
+            outcome.bound();
+            let Some(Failure::Invalid { violations }) = &outcome.failure else { unreachable!() };
+            assert!((1..12).contains(&violations.len()), "{violations:?}");
+            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
         }
         let mut outcome = Outcome { stderr: "short".to_owned(), session: Some("s1".to_owned()), ..Outcome::default() };
         let before = outcome.clone();

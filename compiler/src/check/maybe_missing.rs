@@ -23,7 +23,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
-            let read_before = read_as_previous(pipeline, read) && !read.directive;
+            let read_before = read_as_previous(pipeline, index, read) && !read.directive;
             if read.guarded || (back && !read_before) {
                 continue;
             }

@@ -101,6 +101,13 @@ fn kind(root: Root) -> DirectiveKind {
         Root::Run => DirectiveKind::Run,
         Root::Task => DirectiveKind::Task,
         Root::Stdin => DirectiveKind::Stdin,
+        Root::Item => DirectiveKind::Item,
+        Root::Index => DirectiveKind::Index,
+        Root::Context => DirectiveKind::Context,
+        Root::Inbox => DirectiveKind::Inbox,
+        Root::Shared => DirectiveKind::Shared,
+        Root::Team => DirectiveKind::Team,
+        Root::Plan => DirectiveKind::Plan,
     }
 }
 

@@ -3,16 +3,16 @@
 mod names;
 mod needs;
 mod order;
+mod pipeline;
+mod step;
 pub(crate) mod text;
-
-use std::collections::BTreeSet;
 
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Body, Made, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Uses, Variable};
 use crate::passage::Passage;
 use crate::suggest;
 use names::Names;
@@ -32,6 +32,9 @@ pub(crate) fn resolve<'a>(
         providers: vec![false; tables.providers.len()],
         agents: vec![false; tables.agents.len()],
         prompts: vec![false; tables.prompts.len()],
+        tasks: vec![false; tables.tasks.len()],
+        packs: vec![false; tables.packs.len()],
+        swarms: vec![false; tables.swarms.len()],
         pipeline_params: Vec::new(),
     };
     let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
@@ -39,10 +42,11 @@ pub(crate) fn resolve<'a>(
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
     let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
-    let pipelines = spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
+    let pipelines: Vec<Pipeline<'a>> =
+        spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
     resolver.orphan_prompts();
-    resolver.answers_name_steps();
+    resolver.answers_name_steps(&pipelines);
     Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
 }
 
@@ -53,7 +57,10 @@ struct Tables {
     providers: Names,
     agents: Names,
     prompts: Names,
+    tasks: Names,
+    packs: Names,
     pipelines: Names,
+    swarms: Names,
 }
 
 impl Tables {
@@ -64,6 +71,9 @@ impl Tables {
             providers: Names::new("provider", spec.providers.iter().map(|provider| &provider.name), diagnostics),
             agents: Names::new("agent", spec.agents.iter().map(|agent| &agent.name), diagnostics),
             prompts: Names::new("prompt", spec.prompts.iter().map(|prompt| &prompt.name), diagnostics),
+            tasks: Names::new("task", spec.tasks.iter().map(|task| &task.name), diagnostics),
+            packs: Names::new("context-pack", spec.packs.iter().map(|pack| &pack.name), diagnostics),
+            swarms: Names::new("swarm", spec.swarms.iter().map(|swarm| &swarm.name), diagnostics),
             pipelines: Names::new("pipeline", spec.pipelines.iter().map(|pipeline| &pipeline.name), diagnostics),
         }
     }
@@ -196,193 +206,6 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.lookup("provider", name, |tables| &tables.providers, "{ … }")
     }
 
-    fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
-        let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
-        for param in &pipeline.params {
-            if let Some(outer) = self.tables.params.same(&param.name.value) {
-                self.diagnostics.push(
-                    Diagnostic::new(
-                        Code::DuplicateDefinition,
-                        format!("parameter `{}` is defined by the workflow too", param.name.value),
-                    )
-                    .label(param.name.span, "again here")
-                    .label(self.spec.params[outer].name.span, "first here")
-                    .help("rename one of them, or remove this one and read the workflow's"),
-                );
-            }
-        }
-        self.default_paths(&pipeline.params);
-        self.uses.pipeline_params.push(vec![false; params.len()]);
-        let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
-        if let Some(path) = &pipeline.working_dir {
-            let span = path.span(0..path.as_str().len());
-            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
-        }
-        let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
-        let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
-        let env = self.variables(&pipeline.env);
-        let env_reads = self.outside_reads(&env, &params, "the `env` of a pipeline");
-        let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
-        let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
-        let mut until_reads = Vec::new();
-        for condition in &until {
-            let passage = Passage::string(&condition.text);
-            until_reads.extend(self.reads(&condition.expression.reads, &passage, &within, &[], "an `until`"));
-        }
-        let order = order::order(&mut resolved);
-        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
-        if pipeline.result.is_empty() {
-            result.extend(sole_sink(&resolved));
-        }
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
-    }
-
-    /// Recorded answers name tasks of any pipeline; one that names none is a slip.
-    fn answers_name_steps(&mut self) {
-        let spec = self.spec;
-        let steps = spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-        let known: BTreeSet<&str> = steps.map(|step| step.name.value.as_str()).collect();
-        let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
-        for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
-                continue;
-            }
-            let known: Vec<&str> = known.iter().copied().collect();
-            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
-            let diagnostic =
-                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
-                    .label(name.span, "answers nothing")
-                    .help_maybe(help);
-            self.diagnostics.push(match close {
-                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
-                None => diagnostic,
-            });
-        }
-    }
-
-    fn step(&mut self, step: &'a ast::Step, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
-        self.diagnostics.about(Some(step.name.span));
-        let mut ports: Vec<(String, Option<usize>)> = Vec::new();
-        Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
-        for input in &step.inputs {
-            ports.push((input.name.value.clone(), self.step_named(&input.from, within)));
-        }
-        let agent = match &step.body {
-            Some(ast::Body::Prompt(_)) => self.step_agent(step),
-            _ => None,
-        };
-        let body = self.body(step);
-        let mut proses: Vec<&Prose> = match &body {
-            Body::Prompt(prose) | Body::Value(prose) | Body::Stop(Some(prose)) => vec![prose],
-            Body::Fields(fields) => fields.iter().map(|(_, prose)| prose).collect(),
-            Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
-        };
-        proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
-        let (mut reads, mut made) = (Vec::new(), Vec::new());
-        for prose in proses {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            made.extend(self.file_reads(prose, Some(&within.writes)));
-        }
-        let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
-        let env = self.variables(&step.env);
-        let of_env = env.iter().filter_map(|variable| match variable {
-            Variable::Set(_, prose) => Some(prose),
-            Variable::Pass(_) | Variable::Secret(_) => None,
-        });
-        for prose in stdin.iter().chain(of_env) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            made.extend(self.file_reads(prose, Some(&within.writes)));
-        }
-        let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
-        if let Some(when) = &when {
-            let passage = Passage::string(&when.text);
-            let of_when = self.reads(&when.expression.reads, &passage, within, &ports, "a `when`");
-            reads.extend(of_when.into_iter().map(|read| Read { in_when: true, ..read }));
-        }
-        let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
-        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new(), made };
-        let declared =
-            step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
-        resolved.needs = needs::declared(declared, step, self.diagnostics);
-        self.diagnostics.about(None);
-        resolved
-    }
-
-    fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
-        let agent = match &step.agent {
-            Some(name) => self.lookup("agent", name, |tables| &tables.agents, "provider=…"),
-            None if self.tables.agents.distinct() == 1 => Some(0),
-            None => {
-                let (code, help) = match self.spec.agents.is_empty() {
-                    true => (
-                        Code::UnknownReference,
-                        "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
-                    ),
-                    false => {
-                        let known = suggest::list(self.tables.agents.iter(), "or");
-                        (Code::WrongValue, format!("write `agent=` with {known}"))
-                    }
-                };
-                let message = format!("task `{}` has a prompt and no agent", step.name.value);
-                self.diagnostics
-                    .push(Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?").help(help));
-                None
-            }
-        };
-        if let Some(agent) = agent {
-            self.uses.agents[agent] = true;
-        }
-        agent
-    }
-
-    fn body(&mut self, step: &'a ast::Step) -> Body {
-        match &step.body {
-            None | Some(ast::Body::Call { .. } | ast::Body::Swarm { .. } | ast::Body::Gate(_) | ast::Body::Loop(_)) => {
-                Body::Missing
-            }
-            Some(ast::Body::Prompt(source)) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
-            Some(ast::Body::Run(_)) => Body::Run,
-            Some(ast::Body::Script(path)) => {
-                let span = path.span(0..path.as_str().len());
-                self.loader.named(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
-            }
-            Some(ast::Body::Value(text)) => Body::Value(text::inline(text, self.loader, self.diagnostics)),
-            Some(ast::Body::Fields(fields)) => Body::Fields(
-                fields
-                    .iter()
-                    .map(|(name, text)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics)))
-                    .collect(),
-            ),
-            Some(ast::Body::Stop { message, .. }) => {
-                Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
-            }
-        }
-    }
-
-    /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
-    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<Prose> {
-        let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
-        let prompt = self.passage(source);
-        let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
-        // A part that is not there has been reported; the others are read all the same.
-        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
-        if parts.is_empty() {
-            return None;
-        }
-        let [whole] = parts.as_slice() else {
-            let mut whole = Passage::empty(step.name.span);
-            for (index, part) in parts.iter().enumerate() {
-                if index > 0 {
-                    whole.made("\n\n", step.name.span);
-                }
-                let part = part.trimmed();
-                whole.append(&part, 0..part.text().len());
-            }
-            return Some(text::prose(whole, true, self.diagnostics));
-        };
-        Some(text::prose(whole.clone(), true, self.diagnostics))
-    }
-
     fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
@@ -431,61 +254,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         reads
     }
 
-    fn reads(
-        &mut self,
-        found: &[crate::template::Read],
-        passage: &Passage,
-        within: &Within<'_>,
-        ports: &[(String, Option<usize>)],
-        place: &str,
-    ) -> Vec<Read> {
-        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
-        let steps = Some((within.name, within.steps));
-        let mut scope = Scope { steps, ports, param: &mut param, place };
-        text::reads(found, passage, &mut scope, self.diagnostics)
-    }
-
-    /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
-    fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
-        let mut made = Vec::new();
-        for part in &prose.template.parts {
-            let crate::template::Part::Directive(directive) = part else { continue };
-            let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
-            let span = prose.passage.span(name.range.clone());
-            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
-            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
-            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
-            made.extend(path.map(|path| Made { path, span }));
-        }
-        made
-    }
-
-    fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
-        let step = within.steps.exact(&name.value);
-        if step.is_none() {
-            self.diagnostics.push(text::unknown_step(
-                &name.value,
-                within.name,
-                within.steps,
-                name.span,
-                &str::to_owned,
-            ));
-        }
-        step
-    }
-
     fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, rest: &str) -> Option<usize> {
         lookup(what, name, table(&self.tables), rest, self.diagnostics)
     }
-}
-
-/// The names that a step of a pipeline sees.
-struct Within<'w> {
-    name: &'w str,
-    steps: &'w Names,
-    params: &'w Names,
-    /// The patterns of paths that steps say they write.
-    writes: Vec<&'w str>,
 }
 
 /// Looks a parameter up in the pipeline, then in the workflow, and marks it as used.
@@ -526,17 +297,4 @@ fn lookup(what: &str, name: &Name, table: &Names, rest: &str, diagnostics: &mut 
         });
     }
     found
-}
-
-/// The only step that no other needs; a `stop` is not one.
-fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
-    let mut needed = vec![false; steps.len()];
-    for need in steps.iter().flat_map(|step| &step.needs) {
-        needed[need.step] = true;
-    }
-    let mut sinks = (0..steps.len()).filter(|&step| !needed[step] && !matches!(steps[step].body, Body::Stop(_)));
-    match (sinks.next(), sinks.next()) {
-        (Some(sink), None) => Some(sink),
-        _ => None,
-    }
 }

@@ -7,6 +7,7 @@ use crate::load::Loader;
 use crate::model::{Condition, Prose, Read};
 use crate::passage::Passage;
 use crate::resolve::names::{self, Names};
+use crate::resolve::pipeline::Within;
 use crate::suggest;
 use crate::syntax::Text;
 use crate::template::{self, Root};
@@ -56,8 +57,8 @@ pub(super) type Lookup<'s> = dyn FnMut(&str, bool) -> Result<(), Vec<String>> + 
 
 /// What may be read in a place.
 pub(super) struct Scope<'s> {
-    /// The pipeline's name, and its steps; none where no step can be read.
-    pub(super) steps: Option<(&'s str, &'s Names)>,
+    /// What the steps of the pipeline see; none where no step can be read.
+    pub(super) steps: Option<&'s Within<'s>>,
     /// The ports of the step: what they are called, and the step behind them where it is known.
     pub(super) ports: &'s [(String, Option<usize>)],
     pub(super) param: &'s mut Lookup<'s>,
@@ -96,14 +97,21 @@ fn resolved(
     let name = read.name.as_deref();
     match (read.root, name) {
         (Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error, Some(name)) => {
-            let Some((pipeline, steps)) = scope.steps else {
+            let Some(within) = scope.steps else {
                 diagnostics.push(no_steps(scope.place, read.root, span));
                 return None;
             };
-            match steps.find(name, exact) {
+            let left_out = |task: &&str| if exact { *task == name } else { template::same_name(task, name) };
+            match within.steps.find(name, exact) {
                 Some(index) => step = Some(index),
+                None if within.left_out.iter().any(|task| left_out(&task)) => {
+                    let renders = read.via_directive && read.fields.is_empty();
+                    if !read.guarded && !renders {
+                        diagnostics.push(left_out_value(name, within.name, read.root, span));
+                    }
+                }
                 None => {
-                    diagnostics.push(unknown_step(name, pipeline, steps, span, &spelt));
+                    diagnostics.push(unknown_step(name, within.name, within.steps, span, &spelt));
                     return None;
                 }
             }
@@ -198,6 +206,18 @@ fn fixed(
         }
         None => diagnostic,
     }
+}
+
+/// A value of a task that `use partial=#true` left out, where no placeholder can stand for it.
+fn left_out_value(name: &str, pipeline: &str, root: Root, span: crate::source::Span) -> Diagnostic {
+    let word = template::Kind::Read(root).word();
+    let plain = name.replace('-', "_");
+    Diagnostic::new(
+        Code::OutputMayBeSkipped,
+        format!("`{name}` is left out of pipeline `{pipeline}`, and has no {word} there"),
+    )
+    .label(span, "missing here")
+    .help(format!("ask first: `{word}.{plain} is defined and …`, or write `| default(\"\")`, or `use {name}` as well"))
 }
 
 fn no_steps(place: &str, root: Root, span: crate::source::Span) -> Diagnostic {

@@ -331,7 +331,7 @@ impl<'a> Walk<'a, '_> {
             );
             return;
         }
-        if let (false, Some(surplus)) = (root.has_fields(), path.segments.get(named)) {
+        if let (false, Some(surplus)) = (root.has_fields() || root.is_free(), path.segments.get(named)) {
             self.problems.push(
                 template_error(surplus.range.clone(), format!("`{word}` has no fields"), "surplus")
                     .help("leave it out"),

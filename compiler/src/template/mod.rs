@@ -65,7 +65,7 @@ pub(crate) enum Part {
 pub(crate) struct Directive {
     /// What is read.
     pub(crate) kind: Kind,
-    /// Of which step, port, parameter or path; none for `iteration` and `stdin`.
+    /// Of which step, port, parameter, pack, topic or path; none where nothing is named, as for `iteration`.
     pub(crate) name: Option<Spanned<String>>,
     /// Fields of the value, outermost first.
     pub(crate) fields: Vec<Spanned<String>>,
@@ -113,6 +113,20 @@ pub(crate) enum Root {
     Task,
     /// What was piped into the runner.
     Stdin,
+    /// The item of a for-each.
+    Item,
+    /// The position of the item, from 0.
+    Index,
+    /// A context pack.
+    Context,
+    /// The messages for an agent.
+    Inbox,
+    /// A topic of a swarm's workspace.
+    Shared,
+    /// The roster of a swarm.
+    Team,
+    /// The plan items of a swarm.
+    Plan,
 }
 
 /// One place that reads a value of the run.

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
+use super::Spanned;
 use super::path::Path;
-use super::{Root, Spanned};
 
 /// An expression.
 #[derive(Clone, Debug)]
@@ -200,23 +200,5 @@ impl Const {
             Const::Float(number) => *number != 0.0,
             Const::Text(text) => !text.is_empty(),
         }
-    }
-}
-
-impl Target {
-    /// The names that it binds, in order.
-    pub(crate) fn names<'a>(&'a self, each: &mut dyn FnMut(&'a Spanned<String>)) {
-        match self {
-            Target::Name(name) => each(name),
-            Target::Items(targets) => targets.iter().for_each(|target| target.names(each)),
-            Target::Field(_) => {}
-        }
-    }
-}
-
-impl Root {
-    /// Whether a text may use the word for a name of its own.
-    pub(crate) fn is_free(self) -> bool {
-        false
     }
 }

@@ -15,6 +15,7 @@ use super::environment::Surroundings;
 use super::prepare::Prepared;
 use super::values::View;
 use super::{Ended, First, Input, Outcome, content};
+use crate::answer::Shapes;
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
@@ -34,6 +35,7 @@ pub(super) struct Loop<'a> {
     pub stdin: Option<Content>,
     pub surroundings: Surroundings,
     pub renderer: Renderer,
+    pub shapes: Shapes,
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
     pub inputs: Receiver<Input>,
