@@ -140,10 +140,7 @@ impl Node {
     }
 
     /// What one that is written so is called in messages: a field, an edge or a tier has a name of its own.
-    pub(crate) fn called<'n>(&self, written: &'n str) -> &'n str
-    where
-        'static: 'n,
-    {
+    pub(crate) fn called<'n>(&self, written: &'n str) -> &'n str {
         if self.name.starts_with(|first: char| first.is_ascii_uppercase()) { written } else { self.name }
     }
 
