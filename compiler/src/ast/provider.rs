@@ -101,7 +101,7 @@ pub(crate) struct Agent {
 }
 
 /// An allow-list of tools: names of tools, of tool servers, or patterns such as `"*"`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub names: Vec<Name>,
     pub span: Span,
