@@ -55,7 +55,7 @@ pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diag
             "pipeline" => spec.pipelines.extend(pipeline::pipeline(&element, text, diagnostics)),
             "swarm" => spec.swarms.extend(swarm::swarm(&element, diagnostics)),
             "budget" => spec.budget = Some(policy::budget(&element, diagnostics)),
-            "policy" => spec.policy = Some(policy::policy(&element)),
+            "policy" => spec.policy = Some(policy::policy(&element, diagnostics)),
             "hook" => spec.hooks.extend(policy::hook(&element, diagnostics)),
             _ => {}
         }
