@@ -26,6 +26,7 @@ mod suppress;
 pub mod syntax;
 mod template;
 mod trust;
+mod types;
 mod unsupported;
 
 pub use code::{Code, Severity};

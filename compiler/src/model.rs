@@ -12,6 +12,7 @@ use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
+use crate::types::{Type, Typing};
 
 /// A resolved spec.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Model<'a> {
     pub agents: Vec<Agent<'a>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
+    /// Of which type everything is.
+    pub typing: Typing,
 }
 
 /// What is used, by index.
@@ -36,6 +39,7 @@ pub(crate) struct Uses {
     pub tasks: Vec<bool>,
     pub packs: Vec<bool>,
     pub swarms: Vec<bool>,
+    pub types: Vec<bool>,
     /// By pipeline.
     pub pipeline_params: Vec<Vec<bool>>,
 }
@@ -158,6 +162,10 @@ pub(crate) struct Step<'a> {
     pub written: usize,
     /// The files it reads that are not there before a step makes them.
     pub made: Vec<Made>,
+    /// The type that its `output` declares; of a for-each, that of one item.
+    pub declared: Option<Type>,
+    /// Of which type its value is.
+    pub output: Type,
 }
 
 /// A file that is read and that steps say they write.

@@ -1,7 +1,7 @@
 //! What the language has and this build cannot run yet: reported (SW005), so that nothing of a spec is silently left out.
 //! A construct leaves this list when it is resolved and emitted.
 
-use crate::ast::{Agent, Body, Pipeline, Provider, Spec, Step, TypeKind};
+use crate::ast::{Agent, Body, Pipeline, Provider, Spec, Step};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
@@ -10,7 +10,6 @@ use crate::source::Span;
 pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
     let mut found: Vec<(Span, &str)> = Vec::new();
     found.extend(spec.imports.iter().map(|import| (import.span, "import")));
-    found.extend(spec.types.iter().map(|declared| (declared.name.span, "type")));
     found.extend(spec.tiers.iter().map(|tier| (tier.name.span, "tiers")));
     found.extend(spec.tool_servers.iter().map(|server| (server.name.span, "tool-server")));
     found.extend(spec.packs.iter().map(|pack| (pack.name.span, "context-pack")));
@@ -23,13 +22,6 @@ pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
     }
     spec.providers.iter().for_each(|provider| provider_parts(provider, &mut found));
     spec.agents.iter().for_each(|agent| agent_parts(agent, &mut found));
-    let params = spec.params.iter().chain(spec.pipelines.iter().flat_map(|pipeline| &pipeline.params));
-    found.extend(params.filter_map(|param| match param.kind.kind {
-        TypeKind::List(_) | TypeKind::Map(_) | TypeKind::Enum(_) | TypeKind::Named(_) => {
-            Some((param.kind.span, "this type"))
-        }
-        _ => None,
-    }));
     for pipeline in &spec.pipelines {
         pipeline_parts(pipeline, &mut found);
         let mut open: Vec<&Step> = pipeline.steps.iter().chain(&spec.tasks).collect();
@@ -83,6 +75,5 @@ fn step_parts<'s>(step: &'s Step, found: &mut Vec<(Span, &'s str)>) {
         _ => {}
     }
     found.extend(step.context.iter().map(|context| (context.span, "context")));
-    found.extend(step.output.kind.iter().map(|kind| (kind.span, "a typed `output`")));
     found.extend(step.files.iter().map(|files| (files.span, "files")));
 }

@@ -3,11 +3,11 @@
 mod answers;
 mod command;
 mod cycle;
-mod fields;
 mod made;
 mod maybe_missing;
 mod never_runs;
 mod secrets;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
@@ -22,10 +22,10 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
+    types::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             maybe_missing::check(model, pipeline, diagnostics);

@@ -12,7 +12,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         return;
     }
     let (spec, uses) = (model.spec, &model.uses);
-    let lists: [(&str, Vec<&Name>, &[bool], &str); 5] = [
+    let lists: [(&str, Vec<&Name>, &[bool], &str); 6] = [
         (
             "parameter",
             spec.params.iter().map(|param| &param.name).collect(),
@@ -32,6 +32,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             spec.prompts.iter().map(|prompt| &prompt.name).collect(),
             &uses.prompts,
             "say `prompt ref=NAME` in a task",
+        ),
+        (
+            "type",
+            spec.types.iter().map(|declared| &declared.name).collect(),
+            &uses.types,
+            "say `output NAME` in a task",
         ),
     ];
     for (what, names, used, how) in lists {

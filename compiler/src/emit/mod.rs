@@ -5,6 +5,8 @@ mod command;
 mod pipeline;
 mod text;
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
 use swarmc_plan::{Connection, EnvValue, Origin, Plan};
@@ -13,6 +15,7 @@ use crate::ast::{self, TypeKind};
 use crate::load::Loader;
 use crate::model::{self, Model, Variable};
 use crate::source::Span;
+use crate::types::{Lack, Type};
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -29,7 +32,8 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         workflow: workflow.map_or_else(|| stem.to_owned(), |workflow| workflow.name.value.clone()),
         description: workflow.and_then(|workflow| workflow.description.clone()),
         default: model.pipelines.get(model.default?)?.ast.name.value.clone(),
-        params: spec.params.iter().map(|param| emitter.param(param)).collect(),
+        params: emitter.params(&spec.params, &model.typing.params),
+        types: emitter.types(),
         secrets: spec
             .secrets
             .iter()
@@ -37,7 +41,12 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
-        pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
+        pipelines: model
+            .pipelines
+            .iter()
+            .zip(&model.typing.pipelines)
+            .map(|(pipeline, known)| emitter.pipeline(pipeline, &known.own_params))
+            .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()
@@ -79,7 +88,17 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn param(&self, param: &ast::Param) -> plan::Param {
+    /// The declared types as schemas, by name.
+    fn types(&self) -> BTreeMap<String, plan::Schema> {
+        let definitions = self.model.typing.types.definitions().into_iter();
+        definitions.map(|(name, schema)| (name, plan::Schema(schema))).collect()
+    }
+
+    fn params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
+        params.iter().zip(types).map(|(param, kind)| self.param(param, kind)).collect()
+    }
+
+    fn param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
             kind: match param.kind.kind {
@@ -88,7 +107,11 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::Bool => plan::ParamType::Bool,
                 TypeKind::File => plan::ParamType::File,
                 TypeKind::Dir => plan::ParamType::Dir,
-                _ => plan::ParamType::String,
+                TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
+                // Whether it may be left out is not part of the schema.
+                _ => plan::ParamType::Json(plan::Schema(
+                    self.model.typing.types.schema(&kind.clone().lacking(Lack::Never)),
+                )),
             },
             optional: param.kind.optional,
             default: param.default.as_ref().map(|default| match param.kind.kind {
@@ -96,6 +119,7 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
+                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
             description: param.description.clone(),

@@ -15,6 +15,7 @@ use crate::load::Loader;
 use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Uses, Variable};
 use crate::passage::Passage;
 use crate::suggest;
+use crate::types::{self, Typing};
 use names::Names;
 use text::Scope;
 
@@ -35,6 +36,7 @@ pub(crate) fn resolve<'a>(
         tasks: vec![false; tables.tasks.len()],
         packs: vec![false; tables.packs.len()],
         swarms: vec![false; tables.swarms.len()],
+        types: vec![false; tables.types.len()],
         pipeline_params: Vec::new(),
     };
     let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
@@ -47,7 +49,25 @@ pub(crate) fn resolve<'a>(
     let default = resolver.default();
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
-    Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
+    let Resolver { tables, uses, diagnostics, .. } = resolver;
+    let mut model = Model { spec, default, providers, agents, pipelines, uses, typing: Typing::default() };
+    let mut used = std::mem::take(&mut model.uses.types);
+    let mut find = |name: &Name| {
+        let index = lookup("type", name, &tables.types, "{ … }", diagnostics)?;
+        used[index] = true;
+        Some(index)
+    };
+    let typing = types::typing(&model, &mut find);
+    for (pipeline, known) in model.pipelines.iter_mut().zip(&typing.pipelines) {
+        for (index, step) in pipeline.steps.iter_mut().enumerate() {
+            step.declared = known.declared[index].clone();
+            step.output = known.steps.output(index).clone();
+        }
+    }
+    model.typing = typing;
+    model.uses.types = used;
+    model.typing.types.check_founded(diagnostics);
+    model
 }
 
 /// The names of the top level.
@@ -61,6 +81,7 @@ struct Tables {
     packs: Names,
     pipelines: Names,
     swarms: Names,
+    types: Names,
 }
 
 impl Tables {
@@ -74,6 +95,7 @@ impl Tables {
             tasks: Names::new("task", spec.tasks.iter().map(|task| &task.name), diagnostics),
             packs: Names::new("context-pack", spec.packs.iter().map(|pack| &pack.name), diagnostics),
             swarms: Names::new("swarm", spec.swarms.iter().map(|swarm| &swarm.name), diagnostics),
+            types: Names::new("type", spec.types.iter().map(|declared| &declared.name), diagnostics),
             pipelines: Names::new("pipeline", spec.pipelines.iter().map(|pipeline| &pipeline.name), diagnostics),
         }
     }
