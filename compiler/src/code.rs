@@ -99,6 +99,10 @@ codes! {
     OutputMayBeSkipped = "SW202" "output-may-be-skipped" Error;
     /// A field that the value does not have.
     UnknownField = "SW203" "unknown-field" Error;
+    /// An optional field without a default or a guard.
+    OptionalFieldUnguarded = "SW204" "optional-field-unguarded" Error;
+    /// A value of the wrong type.
+    TypeMismatch = "SW205" "type-mismatch" Error;
     /// A field of a value without fields.
     UntypedFieldAccess = "SW206" "untyped-field-access" Error;
     /// A directive that does not fit the notation.

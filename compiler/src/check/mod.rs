@@ -4,13 +4,13 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
-mod fields;
 mod injection;
 mod made;
 mod maybe_missing;
 mod never_runs;
 mod privileged;
 mod secrets;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
@@ -28,10 +28,10 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
     let sure = flow::sure(model);
+    types::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
