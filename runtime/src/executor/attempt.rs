@@ -137,6 +137,7 @@ fn agent_ended(job: &Job, reads: Format, end: Result<End, String>, capture: &mut
         usage: report.usage,
         session: report.session,
         output: None,
+        errors: None,
         failure,
     };
     Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome, logs: false }

@@ -9,10 +9,11 @@ use swarmc_plan::{Body, Connection, PromptBody, PromptDelivery, Provider, Record
 
 use super::environment::Trouble;
 use super::run_loop::Loop;
+use super::scene::{failed, render, unknown};
 use super::values::View;
 use crate::event::{Failure, StepId};
 use crate::executor::{Cancel, Job, Work};
-use crate::render::RenderError;
+use crate::graph::Key;
 
 /// What an attempt turned out to need.
 pub(super) enum Prepared {
@@ -25,9 +26,11 @@ pub(super) enum Prepared {
 impl Loop<'_> {
     /// Renders what an attempt of `id` needs.
     pub(super) fn prepare(&self, id: &StepId, attempt: u32) -> Result<Prepared, Failure> {
-        let step = *self.steps.get(&*id.name).ok_or_else(|| render(format!("no step `{}`", id.name)))?;
-        let view = View { run: self, step: Some(step), instance: id.instance, iteration: id.iteration };
-        let text = |template| self.renderer.text(template, &view).map_err(failed);
+        let key = self.state.find(id).ok_or_else(|| unknown(id))?;
+        let step = self.scene.step(&self.state, key);
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let renderer = &self.scene.renderer;
+        let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
         let mut provider = None;
         let work = match &step.body {
@@ -37,11 +40,14 @@ impl Loop<'_> {
                 provider = Some(found);
                 self.agent(body, found, id, attempt, &view, stdin()?)?
             }
+            Body::Value(template) if step.output.schema.is_some() => {
+                Work::Text(renderer.value(template, &view).map_err(failed)?.to_string())
+            }
             Body::Value(template) => Work::Text(text(template)?),
             Body::Fields(fields) => {
                 let record: serde_json::Map<String, serde_json::Value> = fields
                     .iter()
-                    .map(|(name, template)| Ok((name.clone(), self.renderer.value(template, &view).map_err(failed)?)))
+                    .map(|(name, template)| Ok((name.clone(), renderer.value(template, &view).map_err(failed)?)))
                     .collect::<Result<_, Failure>>()?;
                 Work::Text(serde_json::Value::Object(record).to_string())
             }
@@ -55,10 +61,11 @@ impl Loop<'_> {
             work => work,
         };
         let none = Vec::new();
-        let layers = [&self.pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
+        let pipeline = self.scene.pipeline(&self.state, key.frame);
+        let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
         let environment = self
             .surroundings
-            .of_attempt(&self.folder.id, id, attempt, &layers, &self.renderer, &view)
+            .of_attempt(&self.folder.id, id, attempt, &layers, renderer, &view)
             .map_err(|trouble| match trouble {
                 Trouble::Render(error) => failed(error),
                 Trouble::Missing(message) => Failure::Spawn { message },
@@ -66,11 +73,11 @@ impl Loop<'_> {
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
-            after: self.after(id, attempt, step),
+            after: self.after(key, id, attempt, step),
             work,
             checks: step.checks.clone(),
             environment: Arc::new(environment),
-            directory: Arc::clone(&self.surroundings.directory),
+            directory: self.surroundings.directory(&pipeline.name),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
@@ -80,18 +87,22 @@ impl Loop<'_> {
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.
-    fn after(&self, id: &StepId, attempt: u32, step: &Step) -> u64 {
-        let depends_on_more = id.iteration > 1 || attempt > 1 || step.when.is_some();
-        if depends_on_more {
+    fn after(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
+        let frame = self.state.frame(key.frame);
+        if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() {
             return self.seq;
         }
-        let ended = |need: &swarmc_plan::Need| self.ended.get(&(need.step.as_str(), id.instance)).copied();
-        step.needs.iter().filter_map(ended).max().unwrap_or(0).max(self.floor)
+        let ended = |name: &str| self.ended.get(&(id.instance, id.within.clone(), Arc::from(name))).copied();
+        let needs = match frame.item {
+            Some(_) => None,
+            None => step.needs.iter().filter_map(|need| ended(&need.step)).max(),
+        };
+        needs.unwrap_or(0).max(self.floor).max(frame.opened)
     }
 
     fn provider(&self, body: &PromptBody) -> Result<&Provider, Failure> {
-        let agent = self.plan.agent(&body.agent);
-        let provider = agent.and_then(|agent| self.plan.provider(&agent.provider));
+        let agent = self.scene.plan.agent(&body.agent);
+        let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         provider.ok_or_else(|| render(format!("the plan has no provider for agent `{}`", body.agent)))
     }
 
@@ -104,10 +115,11 @@ impl Loop<'_> {
         view: &View<'_>,
         step_stdin: Option<String>,
     ) -> Result<Work, Failure> {
-        let agent = self.plan.agent(&body.agent);
-        let mut prompt = self.renderer.text(&body.prompt, view).map_err(failed)?;
+        let agent = self.scene.plan.agent(&body.agent);
+        let renderer = &self.scene.renderer;
+        let mut prompt = renderer.text(&body.prompt, view).map_err(failed)?;
         let system = agent.and_then(|agent| agent.system.as_ref());
-        let mut system = system.map(|system| self.renderer.text(system, view)).transpose().map_err(failed)?;
+        let mut system = system.map(|system| renderer.text(system, view)).transpose().map_err(failed)?;
         let has_flag = matches!(&provider.connection, Connection::Exec { system_flag: Some(_), .. });
         if !has_flag && let Some(system) = system.take() {
             prompt = format!("{system}\n\n{prompt}");
@@ -182,12 +194,4 @@ fn recorded(answers: &[Recorded], id: &StepId, attempt: u32, files: Vec<(PathBuf
 fn argument(text: String) -> OsString {
     let text = text.replace('\0', "\u{fffd}");
     OsString::from(if text.starts_with('-') { format!("\n{text}") } else { text })
-}
-
-fn failed(error: RenderError) -> Failure {
-    render(error.message)
-}
-
-fn render(message: String) -> Failure {
-    Failure::Render { message }
 }
