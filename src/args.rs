@@ -48,6 +48,9 @@ pub(crate) struct Check {
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// How much is shown.
+    #[arg(long, value_enum, default_value_t = Profile::Default)]
+    pub(crate) profile: Profile,
     /// Treats a problem as an error: a code, a name, or `warnings` for all of them. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) deny: Vec<String>,
@@ -57,6 +60,16 @@ pub(crate) struct Check {
     /// Leaves a problem out. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) allow: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// What is wrong, or very probably so.
+    Default,
+    /// Also what a careful team avoids.
+    Strict,
+    /// Also what somebody who signs a workflow off should have seen.
+    Audit,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,51 +5,57 @@ use std::path::{Path, PathBuf};
 
 use miette::miette;
 use serde_json::json;
-use swarmc_compiler::{Code, Severity};
+use swarmc_compiler::{Code, Levels, Profile, Settings, Severity};
 
-use crate::args::{Check, Format};
+use crate::args::{self, Check, Format};
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::load::did_you_mean;
-use crate::render::{Levels, Problems, count_line};
+use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
-    let levels = levels(args)?;
+    let settings = settings(args)?;
     let specs = if args.specs.is_empty() { find()? } else { args.specs.clone() };
     let mut seen = HashSet::new();
     let mut documents = Vec::new();
-    let (mut errors, mut warnings) = (0, 0);
+    let mut counts = Counts::default();
     for spec in &specs {
         let (workspace, name) = Workspace::of(spec)?;
-        let compilation = swarmc_compiler::compile(&name, &workspace);
-        let mut problems = Problems::new(&compilation, &workspace, &levels);
+        let compilation = swarmc_compiler::compile_with(&name, &workspace, &settings);
+        let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
-        errors += problems.count(Severity::Error);
-        warnings += problems.count(Severity::Warning);
+        counts += problems.counts();
         match args.format {
             Format::Text => terminal::print(problems.text(Stream::Out))?,
             Format::Short => terminal::print(problems.short())?,
             Format::Json => documents.extend(problems.json()),
         }
     }
-    let counts = |stream: Stream| {
+    let line = |stream: Stream| {
         let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-        format!("{} in {specs}\n", count_line(errors, warnings, stream.paint()))
+        format!("{} in {specs}\n", count_line(counts, stream.paint()))
     };
     match args.format {
-        Format::Text => terminal::print(counts(Stream::Out))?,
+        Format::Text => terminal::print(line(Stream::Out))?,
         // Standard output holds one line for each problem and nothing else.
-        Format::Short => terminal::eprint(counts(Stream::Err)),
+        Format::Short => terminal::eprint(line(Stream::Err)),
         Format::Json => {
-            let document = json!({ "version": 1, "diagnostics": documents, "errors": errors, "warnings": warnings });
+            let Counts { errors, warnings, hints } = counts;
+            let document = json!({
+                "version": 1,
+                "diagnostics": documents,
+                "errors": errors,
+                "warnings": warnings,
+                "hints": hints,
+            });
             terminal::print(format!("{document}\n"))?;
         }
     }
-    Ok(if errors > 0 { Exit::Spec } else { Exit::Done })
+    Ok(if counts.errors > 0 { Exit::Spec } else { Exit::Done })
 }
 
-fn levels(args: &Check) -> miette::Result<Levels> {
+fn settings(args: &Check) -> miette::Result<Settings> {
     let mut levels = Levels::default();
     let flags = [(&args.allow, None), (&args.warn, Some(Severity::Warning)), (&args.deny, Some(Severity::Error))];
     for (names, severity) in flags {
@@ -60,7 +66,12 @@ fn levels(args: &Check) -> miette::Result<Levels> {
             }
         }
     }
-    Ok(levels)
+    let profile = match args.profile {
+        args::Profile::Default => Profile::Default,
+        args::Profile::Strict => Profile::Strict,
+        args::Profile::Audit => Profile::Audit,
+    };
+    Ok(Settings { profile, levels })
 }
 
 /// The code with this id or name.

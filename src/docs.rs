@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
-use swarmc_compiler::Code;
+use swarmc_compiler::{Code, Profile};
 
 use crate::args::CommandLine;
 
@@ -28,11 +28,15 @@ fn the_pages_of_the_checks_are_current() {
     for code in Code::ALL {
         let _ = writeln!(
             page,
-            "- [{0} {1}](#{2}-{1}): {3}",
+            "- [{0} {1}](#{2}-{1}): {3}{4}",
             code.id(),
             code.name(),
             code.id().to_lowercase(),
-            code.severity().word()
+            code.severity().word(),
+            match code.profile() {
+                Profile::Default => String::new(),
+                profile => format!(", from the profile `{}`", profile.word()),
+            }
         );
     }
     for code in Code::ALL {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use swarmc_compiler::Code;
+use swarmc_compiler::{Code, Profile};
 
 use crate::args::Explain;
 use crate::check::code;
@@ -22,7 +22,12 @@ pub(crate) fn exec(args: &Explain) -> miette::Result<Exit> {
 fn list(paint: Paint) -> String {
     let mut out = String::new();
     for code in Code::ALL {
-        let _ = writeln!(out, "{}  {:<24}{}", paint.bold(code.id()), code.name(), code.severity().word());
+        let profile = match code.profile() {
+            Profile::Default => String::new(),
+            profile => format!(" (--profile {})", profile.word()),
+        };
+        let severity = code.severity().word();
+        let _ = writeln!(out, "{}  {:<24}{severity}{profile}", paint.bold(code.id()), code.name());
     }
     out.push_str("\n`swarmc explain CODE` explains one\n");
     out

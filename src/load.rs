@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use miette::{WrapErr, miette};
-use swarmc_compiler::Severity;
+use swarmc_compiler::Levels;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::files::Workspace;
-use crate::render::{Levels, Problems, count_line};
+use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
 
 /// A plan with the folder that its tasks run in.
@@ -26,10 +26,10 @@ pub(crate) fn load(path: &Path) -> miette::Result<Option<Loaded>> {
     }
     let compilation = swarmc_compiler::compile(&name, &workspace);
     let problems = Problems::new(&compilation, &workspace, &Levels::default());
-    let (errors, warnings) = (problems.count(Severity::Error), problems.count(Severity::Warning));
-    if errors + warnings > 0 {
+    let counts = problems.counts();
+    if counts != Counts::default() {
         terminal::eprint(problems.text(Stream::Err));
-        terminal::eprint(format!("{}\n", count_line(errors, warnings, Stream::Err.paint())));
+        terminal::eprint(format!("{}\n", count_line(counts, Stream::Err.paint())));
     }
     Ok(compilation.plan.map(|plan| Loaded { plan, workspace: workspace.root }))
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
-use swarmc_compiler::{Code, Compilation, Diagnostic, Label, Report, Severity, Sources, Span};
+use swarmc_compiler::{Compilation, Diagnostic, Label, Levels, Report, Severity, Sources, Span};
 
 use crate::files::Workspace;
 use crate::terminal::{Paint, Stream, printable, same_length};
@@ -17,32 +17,6 @@ const LONG_LINE: usize = 400;
 
 /// The characters shown of a long line before and after a place in it.
 const AROUND: usize = 60;
-
-/// The severity of each code after the flags had their say; none leaves a problem out.
-#[derive(Debug, Default)]
-pub(crate) struct Levels {
-    changes: Vec<(Option<Code>, Option<Severity>)>,
-}
-
-impl Levels {
-    /// Sets the level of one code, or of all warnings. Later changes win.
-    pub(crate) fn set(&mut self, code: Option<Code>, severity: Option<Severity>) {
-        self.changes.push((code, severity));
-    }
-
-    pub(crate) fn of(&self, code: Code) -> Option<Severity> {
-        let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
-            Some(changed) => changed == code,
-            None => code.severity() == Severity::Warning,
-        };
-        // A code that is named outdoes `warnings`, wherever both stand.
-        let named = self.changes.iter().rev().find(|change| change.0.is_some() && fits(change));
-        match named.or_else(|| self.changes.iter().rev().find(fits)) {
-            Some((_, severity)) => *severity,
-            None => Some(code.severity()),
-        }
-    }
-}
 
 /// The problems of a compilation, ready to be shown.
 pub(crate) struct Problems {
@@ -55,7 +29,7 @@ impl Problems {
         let list: Vec<_> = compilation
             .diagnostics
             .iter()
-            .filter_map(|diagnostic| Some((levels.of(diagnostic.code)?, clean(diagnostic))))
+            .filter_map(|diagnostic| Some((levels.of(diagnostic)?, clean(diagnostic))))
             .collect();
         let mut sources = Sources::new();
         if !list.is_empty() {
@@ -67,8 +41,9 @@ impl Problems {
         Problems { sources, list }
     }
 
-    pub(crate) fn count(&self, severity: Severity) -> usize {
-        self.list.iter().filter(|(found, _)| *found == severity).count()
+    pub(crate) fn counts(&self) -> Counts {
+        let count = |severity| self.list.iter().filter(|(found, _)| *found == severity).count();
+        Counts { errors: count(Severity::Error), warnings: count(Severity::Warning), hints: count(Severity::Hint) }
     }
 
     /// Leaves out what `seen` holds already, as two specs may share a prompt.
@@ -103,7 +78,7 @@ impl Problems {
 
     /// Whether every place is on a line that fits a screen: drawing shows whole lines.
     fn is_drawable(&self, diagnostic: &Diagnostic) -> bool {
-        diagnostic.labels.iter().all(|label| {
+        diagnostic.labels.iter().chain(&diagnostic.trace).all(|label| {
             let file = self.sources.file(label.span.file);
             let first = file.position(label.span.start as usize).line;
             let last = file.position(label.span.end as usize).line;
@@ -129,12 +104,30 @@ impl Problems {
     }
 }
 
+/// How many problems there are of each severity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
+    pub(crate) hints: usize,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.hints += other.hints;
+    }
+}
+
 /// `2 errors, 1 warning`.
-pub(crate) fn count_line(errors: usize, warnings: usize, paint: Paint) -> String {
+pub(crate) fn count_line(counts: Counts, paint: Paint) -> String {
+    let Counts { errors, warnings, hints } = counts;
     let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let parts: Vec<String> = [
         (errors > 0).then(|| paint.red(&plural(errors, "error"))),
         (warnings > 0).then(|| paint.yellow(&plural(warnings, "warning"))),
+        (hints > 0).then(|| paint.cyan(&plural(hints, "hint"))),
     ]
     .into_iter()
     .flatten()
@@ -162,9 +155,10 @@ fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: 
     let mut out = match severity {
         Severity::Error => paint.red(&head),
         Severity::Warning => paint.yellow(&head),
+        Severity::Hint => paint.cyan(&head),
     };
     out.push('\n');
-    for (index, label) in diagnostic.labels.iter().enumerate() {
+    for (index, label) in diagnostic.places().iter().enumerate() {
         let elsewhere = label.span.file != diagnostic.labels[0].span.file;
         snippet(&mut out, sources, label, if index == 0 { "^" } else { "-" }, elsewhere);
     }
@@ -202,11 +196,9 @@ fn snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsew
 }
 
 fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
-    let labels: Vec<Value> = diagnostic
-        .labels
-        .iter()
-        .map(|label| json!({ "at": json_span(sources, label.span), "text": label.text }))
-        .collect();
+    let label = |label: &Label| json!({ "at": json_span(sources, label.span), "text": label.text });
+    let labels: Vec<Value> = diagnostic.labels.iter().map(label).collect();
+    let flow: Vec<Value> = diagnostic.trace.iter().map(label).collect();
     let fix = diagnostic.fix.as_ref().map(|fix| {
         let edit = |edit: &swarmc_compiler::Edit| json!({ "at": json_span(sources, edit.span), "text": edit.text });
         json!({ "title": fix.title, "certain": fix.certain, "edits": fix.edits.iter().map(edit).collect::<Vec<_>>() })
@@ -217,6 +209,7 @@ fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value
         "severity": severity.word(),
         "message": diagnostic.message,
         "labels": labels,
+        "flow": flow,
         "help": diagnostic.help,
         "fix": fix,
     })
@@ -237,7 +230,7 @@ fn clean(diagnostic: &Diagnostic) -> Diagnostic {
     let mut diagnostic = diagnostic.clone();
     diagnostic.message = clean(&diagnostic.message);
     diagnostic.help = diagnostic.help.as_deref().map(clean);
-    for label in &mut diagnostic.labels {
+    for label in diagnostic.labels.iter_mut().chain(&mut diagnostic.trace) {
         label.text = clean(&label.text);
     }
     diagnostic
@@ -258,6 +251,8 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swarmc_compiler::Code;
+
     use super::*;
 
     fn sources(text: &str) -> Sources {
@@ -279,9 +274,11 @@ mod tests {
                 .iter()
                 .map(|(needle, text)| Label { span: span(needle), text: (*text).to_owned() })
                 .collect(),
+            trace: Vec::new(),
             help: Some("did you mean `draft`?".to_owned()),
             home: None,
             fix: None,
+            severity: None,
         }
     }
 
@@ -333,18 +330,6 @@ mod tests {
     }
 
     #[test]
-    fn the_flag_that_names_a_code_wins() {
-        let mut levels = Levels::default();
-        levels.set(None, Some(Severity::Error));
-        levels.set(Some(Code::UnusedDefinition), None);
-        levels.set(Some(Code::Cycle), Some(Severity::Warning));
-        assert_eq!(levels.of(Code::NeverRuns), Some(Severity::Error));
-        assert_eq!(levels.of(Code::UnusedDefinition), None);
-        assert_eq!(levels.of(Code::Cycle), Some(Severity::Warning));
-        assert_eq!(levels.of(Code::Syntax), Some(Severity::Error));
-    }
-
-    #[test]
     fn endless_words_are_cut() {
         assert_eq!(cut("there is no `name`"), "there is no `name`");
         let long = format!("there is no `{}` in it", "é".repeat(5000));
@@ -353,8 +338,8 @@ mod tests {
 
     #[test]
     fn the_count_line_is_english() {
-        assert_eq!(count_line(2, 1, PAINT), "2 errors, 1 warning");
-        assert_eq!(count_line(0, 2, PAINT), "2 warnings");
-        assert_eq!(count_line(0, 0, PAINT), "no problems");
+        assert_eq!(count_line(Counts { errors: 2, warnings: 1, hints: 3 }, PAINT), "2 errors, 1 warning, 3 hints");
+        assert_eq!(count_line(Counts { warnings: 2, ..Counts::default() }, PAINT), "2 warnings");
+        assert_eq!(count_line(Counts::default(), PAINT), "no problems");
     }
 }

@@ -9,15 +9,16 @@
 //! ```
 //!
 //! Carets mark the place exactly, `^…` one that goes on in further lines, `|` an empty one, `@1-4` one whose columns lie
-//! under the slashes. A `note` is another label of the diagnostic with that code. A message that ends in `…` stands for
+//! under the slashes. A `note` is another label of the diagnostic with that code, or a numbered place of its trace. A message that ends in `…` stands for
 //! all that begin so, with any notes and help. Every diagnostic has an annotation and every annotation its diagnostic.
-//! Several files stand in one fixture, each after a line `//- its/path`. With `BLESS=1` the annotations are written anew.
+//! Several files stand in one fixture, each after a line `//- its/path`. A first line `// profile: strict` asks for
+//! what that profile shows. With `BLESS=1` the annotations are written anew.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use swarmc_compiler::{Diagnostic, Sources, Span, compile};
+use swarmc_compiler::{Compilation, Diagnostic, Profile, Settings, Sources, Span, compile_with};
 
 /// The name that the first file of a fixture is compiled under.
 const SPEC: &str = "spec.kdl";
@@ -121,8 +122,18 @@ impl Fixture {
         self.files.iter().map(|file| (file.name.clone(), text(file))).collect()
     }
 
+    /// Compiles these texts in the profile that the fixture asks for.
+    fn check(&self, texts: &BTreeMap<String, String>) -> Compilation {
+        let first = self.files[0].lines.first().map_or("", String::as_str);
+        let profile = first.strip_prefix("// profile: ").map_or(Profile::Default, |word| {
+            let known = Profile::ALL.iter().find(|profile| profile.word() == word.trim());
+            *known.unwrap_or_else(|| panic!("there is no profile `{word}`"))
+        });
+        compile_with(SPEC, texts, &Settings::new(profile))
+    }
+
     fn compile(&self) -> Vec<Annotation> {
-        let compilation = compile(SPEC, &self.texts());
+        let compilation = self.check(&self.texts());
         let sources = &compilation.sources;
         let all = compilation.diagnostics.iter().enumerate();
         all.flat_map(|(owner, diagnostic)| annotations(diagnostic, sources, owner)).collect()
@@ -211,7 +222,8 @@ fn help(line: &str) -> Option<String> {
 fn annotations(diagnostic: &Diagnostic, sources: &Sources, owner: usize) -> Vec<Annotation> {
     let code = diagnostic.code.id();
     let one_line = |text: &str| text.replace('\n', " ⏎ ");
-    let notes = diagnostic.labels.iter().enumerate().map(|(index, label)| {
+    let places = diagnostic.places();
+    let notes = places.iter().enumerate().map(|(index, label)| {
         let (text, help) = match index {
             0 => {
                 let severity = diagnostic.severity().word();
@@ -270,7 +282,7 @@ fn fixes_mend_what_they_belong_to() {
     for path in fixtures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")) {
         let fixture = Fixture::read(&std::fs::read_to_string(&path).expect("a fixture is UTF-8 text"));
         let files = fixture.texts();
-        let before = compile(SPEC, &files);
+        let before = fixture.check(&files);
         for diagnostic in &before.diagnostics {
             let Some(fix) = &diagnostic.fix else { continue };
             let mut mended = files.clone();
@@ -281,7 +293,7 @@ fn fixes_mend_what_they_belong_to() {
                     mended.get_mut(before.sources.name(edit.span.file)).expect("a fix edits a file of the fixture");
                 text.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.text);
             }
-            let after = compile(SPEC, &mended);
+            let after = fixture.check(&mended);
             let count = |all: &[Diagnostic], wanted: &Diagnostic| {
                 all.iter().filter(|one| (one.code, &one.message) == (wanted.code, &wanted.message)).count()
             };

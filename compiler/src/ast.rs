@@ -1,9 +1,29 @@
 //! The typed tree: what was written, with spans, and with holes where something could not be read.
 
+mod pack;
+mod provider;
+mod step;
+mod swarm;
+mod types;
+
 use swarmc_plan as plan;
 
 use crate::source::Span;
 use crate::syntax::Text;
+
+pub(crate) use pack::{ContextPack, Literal, PackRule};
+pub(crate) use provider::{Agent, Answer, Llm, Price, Provider, Script, Tier, ToolServer, Tools};
+pub(crate) use step::{
+    Body, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
+};
+pub(crate) use swarm::{
+    Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
+    NameList, Spawn, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
+};
+pub(crate) use types::{Field, TypeDef, TypeExpr, TypeKind};
+
+/// How many items must succeed.
+pub(crate) type ForEachJoin = plan::EachJoin;
 
 /// Something with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,12 +39,23 @@ pub(crate) type Name = Spanned<String>;
 #[derive(Debug, Default)]
 pub(crate) struct Spec {
     pub workflow: Option<Workflow>,
+    pub imports: Vec<Import>,
     pub params: Vec<Param>,
     pub secrets: Vec<Secret>,
+    pub types: Vec<TypeDef>,
     pub providers: Vec<Provider>,
+    pub tiers: Vec<Tier>,
     pub agents: Vec<Agent>,
+    pub tool_servers: Vec<ToolServer>,
     pub prompts: Vec<Prompt>,
+    pub packs: Vec<ContextPack>,
+    /// Tasks that pipelines share through `use`.
+    pub tasks: Vec<Step>,
     pub pipelines: Vec<Pipeline>,
+    pub swarms: Vec<Swarm>,
+    pub budget: Option<Budget>,
+    pub policy: Option<Policy>,
+    pub hooks: Vec<Hook>,
     pub allows: Vec<Allow>,
 }
 
@@ -32,14 +63,26 @@ pub(crate) struct Spec {
 pub(crate) struct Workflow {
     pub name: Name,
     pub description: Option<String>,
+    /// A pipeline or a swarm.
     pub default: Option<Name>,
+    pub edition: Option<Name>,
+    pub docs_root: Option<Text>,
+    pub mode: Option<Spanned<plan::Mode>>,
+}
+
+/// Another spec, or a part of the library (`std:NAME`).
+#[derive(Debug)]
+pub(crate) struct Import {
+    pub path: Text,
+    /// Qualifies its names; without one they stand as they are.
+    pub alias: Option<Name>,
+    pub span: Span,
 }
 
 #[derive(Debug)]
 pub(crate) struct Param {
     pub name: Name,
-    pub kind: plan::ParamType,
-    pub optional: bool,
+    pub kind: TypeExpr,
     pub default: Option<Name>,
     pub description: Option<String>,
 }
@@ -48,37 +91,6 @@ pub(crate) struct Param {
 pub(crate) struct Secret {
     pub name: Name,
     pub env: String,
-}
-
-#[derive(Debug)]
-pub(crate) struct Provider {
-    pub name: Name,
-    pub preset: Option<Name>,
-    pub exec: Option<Line>,
-    pub script: Option<Script>,
-    pub args: Vec<Text>,
-    pub delivery: Option<Spanned<plan::PromptDelivery>>,
-    pub reads: Option<Spanned<plan::Format>>,
-    pub model_flag: Option<String>,
-    pub system_flag: Option<String>,
-    pub env: Vec<Variable>,
-    pub install: Option<String>,
-}
-
-/// Recorded answers.
-#[derive(Debug)]
-pub(crate) struct Script {
-    pub answers: Vec<Answer>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub text: Option<Source>,
-    pub task: Option<Name>,
-    pub iteration: Option<u32>,
-    pub attempt: Option<u32>,
-    pub exit: i32,
-    pub delay_ms: u64,
 }
 
 /// A variable of an environment.
@@ -91,22 +103,13 @@ pub(crate) enum Variable {
 }
 
 #[derive(Debug)]
-pub(crate) struct Agent {
-    pub name: Name,
-    pub provider: Option<Name>,
-    pub model: Option<String>,
-    pub description: Option<String>,
-    pub system: Option<Source>,
-}
-
-#[derive(Debug)]
 pub(crate) struct Prompt {
     pub name: Name,
     pub text: Option<Source>,
 }
 
 /// Where a text comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Source {
     Inline(Text),
     File(Text),
@@ -124,38 +127,24 @@ pub(crate) struct Pipeline {
     pub until: Vec<Text>,
     pub parallelism: u32,
     pub concurrency: Option<u32>,
+    pub uses: Vec<Use>,
     pub result: Vec<Name>,
     pub fail_fast: bool,
+    pub worktree: Option<Worktree>,
     pub env: Vec<Variable>,
     pub working_dir: Option<Text>,
+    pub budget: Option<Budget>,
+    pub edges: Option<Edges>,
     pub steps: Vec<Step>,
 }
 
+/// Shared tasks that a pipeline takes in.
 #[derive(Debug)]
-pub(crate) struct Step {
-    pub name: Name,
-    pub description: Option<String>,
-    pub needs: Vec<Dependency>,
-    pub join: Spanned<plan::Join>,
-    pub when: Option<Text>,
-    pub on_failure: plan::OnFailure,
-    pub body: Option<Body>,
-    pub agent: Option<Name>,
-    pub prefix: Option<Source>,
-    pub suffix: Option<Source>,
-    pub output_max: u64,
-    pub output_default: Option<String>,
-    pub inputs: Vec<Input>,
-    pub retry: plan::Retry,
-    pub timeout_ms: Option<u64>,
-    pub idle_ms: Option<u64>,
-    pub grace_ms: u64,
-    pub checks: Vec<Line>,
-    pub concurrency: Option<u32>,
-    pub reads: Vec<Text>,
-    pub writes: Vec<Text>,
-    pub env: Vec<Variable>,
-    pub stdin: Option<Text>,
+pub(crate) struct Use {
+    pub tasks: Vec<Name>,
+    /// Whether tasks that these refer to may be left out.
+    pub partial: bool,
+    pub span: Span,
 }
 
 /// A `depends-on` of one step.
@@ -171,20 +160,44 @@ pub(crate) struct Input {
     pub from: Name,
 }
 
-#[derive(Debug)]
-pub(crate) enum Body {
-    Prompt(Source),
-    Run(Line),
-    Script(Text),
-    Value(Text),
-    Fields(Vec<(Name, Text)>),
-    Stop { status: plan::StopStatus, message: Option<Text> },
-}
-
 /// The words of a command, as written.
 #[derive(Debug)]
 pub(crate) struct Line {
     pub words: Vec<Text>,
+}
+
+/// What may be spent; each at most.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    pub tokens: Option<Spanned<u64>>,
+    /// In micro-dollars.
+    pub cost: Option<Spanned<u64>>,
+    /// In milliseconds.
+    pub time_ms: Option<Spanned<u64>>,
+    /// Turns of agents.
+    pub calls: Option<Spanned<u32>>,
+    /// The share in per cent from which on a warning is given.
+    pub warn: u32,
+    pub span: Span,
+}
+
+/// Who approves what.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub spawn: Option<Spanned<plan::Approval>>,
+    pub tools: Vec<(Name, Spanned<plan::Approval>)>,
+    pub plan_update: Option<Spanned<plan::Approval>>,
+    pub unattended: Spanned<plan::Unattended>,
+    pub span: Span,
+}
+
+/// A command that runs when something happened.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    pub event: Spanned<plan::HookEvent>,
+    /// [`Body::Run`] or [`Body::Script`].
+    pub body: Option<Body>,
+    pub span: Span,
 }
 
 /// A suppression.

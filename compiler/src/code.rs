@@ -1,4 +1,6 @@
-//! The table of codes: the one place where a check's code, name and severity stand, each with its page.
+//! The table of codes: the one place where a check's code, name, severity and profile stand, each with its page.
+
+use crate::settings::Profile;
 
 /// How bad a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,20 +9,25 @@ pub enum Severity {
     Error,
     /// The spec is probably wrong.
     Warning,
+    /// Somebody should have seen it.
+    Hint,
 }
 
 impl Severity {
-    /// `error` or `warning`.
+    /// `error`, `warning` or `hint`.
     pub fn word(self) -> &'static str {
         match self {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Hint => "hint",
         }
     }
 }
 
 macro_rules! codes {
-    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal $severity:ident;)*) => {
+    (@profile) => { Profile::Default };
+    (@profile $profile:ident) => { Profile::$profile };
+    ($($(#[doc = $doc:literal])* $variant:ident = $code:literal $name:literal $severity:ident $($profile:ident)?;)*) => {
         /// What a diagnostic is about. Codes are never reused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Code {
@@ -44,6 +51,11 @@ macro_rules! codes {
             /// How bad it is, unless a flag says otherwise.
             pub fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity,)* }
+            }
+
+            /// The first profile that shows it.
+            pub fn profile(self) -> Profile {
+                match self { $(Code::$variant => codes!(@profile $($profile)?),)* }
             }
 
             /// The page that explains it, in Markdown.
@@ -79,6 +91,8 @@ codes! {
     UnusedDefinition = "SW103" "unused-definition" Warning;
     /// A file that is not there.
     MissingFile = "SW104" "missing-file" Error;
+    /// Imports in a circle, or a name that hides an imported one.
+    ImportCycle = "SW105" "import-cycle" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -99,6 +113,10 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// Private data, text of strangers and a way out in one flow.
+    LethalTrifecta = "SW501" "lethal-trifecta" Error;
+    /// Text of strangers in the prompt of an agent that acts.
+    UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -115,6 +133,8 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::LethalTrifecta
+                | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

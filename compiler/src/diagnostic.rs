@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::code::{Code, Severity};
+use crate::settings::{Profile, Settings};
 use crate::source::{FileId, SourceFile, Sources, Span};
 use crate::syntax::{Problem, ProblemKind};
 
@@ -18,12 +19,16 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, the place itself first. Empty only when there is no text at all, as for a missing spec.
     pub labels: Vec<Label>,
+    /// How one thing leads to another: the places in order, the first cause first.
+    pub trace: Vec<Label>,
     /// What to type.
     pub help: Option<String>,
     /// Edits that would mend it.
     pub fix: Option<Fix>,
     /// The step that it is about, where that stands elsewhere: a suppression there holds for its prompt files too.
     pub home: Option<Span>,
+    /// How bad it is, where that is not what its code says.
+    pub severity: Option<Severity>,
 }
 
 /// A place with what it is.
@@ -57,12 +62,34 @@ pub struct Edit {
 
 impl Diagnostic {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, message: message.into(), labels: Vec::new(), help: None, fix: None, home: None }
+        Diagnostic {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            trace: Vec::new(),
+            help: None,
+            fix: None,
+            home: None,
+            severity: None,
+        }
     }
 
     pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
+    }
+
+    /// Shows how one place leads to the next.
+    pub(crate) fn trace(mut self, trace: Vec<(Span, String)>) -> Diagnostic {
+        self.trace = trace.into_iter().map(|(span, text)| Label { span, text }).collect();
+        self
+    }
+
+    /// The labels, and after them the trace, numbered.
+    pub fn places(&self) -> Vec<Label> {
+        let numbered =
+            |(index, label): (usize, &Label)| Label { text: format!("{}. {}", index + 1, label.text), ..*label };
+        self.labels.iter().cloned().chain(self.trace.iter().enumerate().map(numbered)).collect()
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
@@ -92,9 +119,9 @@ impl Diagnostic {
         self
     }
 
-    /// The severity of its code.
+    /// Its own severity, else that of its code.
     pub fn severity(&self) -> Severity {
-        self.code.severity()
+        self.severity.unwrap_or_else(|| self.code.severity())
     }
 
     /// The place itself.
@@ -114,20 +141,36 @@ pub(crate) struct Diagnostics {
     starts: BTreeSet<(FileId, u32)>,
     errors: usize,
     home: Option<Span>,
+    settings: Settings,
 }
 
 impl Diagnostics {
+    pub(crate) fn new(settings: Settings) -> Diagnostics {
+        Diagnostics { settings, ..Diagnostics::default() }
+    }
+
+    /// Whether problems with this code are kept: a check may save itself the work otherwise.
+    pub(crate) fn shows(&self, code: Code) -> bool {
+        self.settings.shows(code)
+    }
+
     /// Says which step the next problems are about.
     pub(crate) fn about(&mut self, home: Option<Span>) {
         self.home = home;
     }
 
     pub(crate) fn push(&mut self, mut diagnostic: Diagnostic) {
+        if !self.shows(diagnostic.code) {
+            return;
+        }
         diagnostic.home = self.home;
         if diagnostic.severity() == Severity::Error {
             self.errors += 1;
         }
-        if let Some(span) = diagnostic.span() {
+        // What only some profiles show must not hide what all of them show.
+        if let Some(span) = diagnostic.span()
+            && diagnostic.code.profile() == Profile::Default
+        {
             self.starts.insert((span.file, span.start));
         }
         if self.list.len() < MOST {
@@ -187,13 +230,15 @@ pub struct Report<'a> {
     diagnostic: &'a Diagnostic,
     severity: Severity,
     source: Option<&'a SourceFile>,
+    /// Labels in the file of the first.
+    here: Vec<Label>,
     /// Labels in other files, a report each.
     elsewhere: Vec<Elsewhere<'a>>,
 }
 
 #[derive(Debug)]
 struct Elsewhere<'a> {
-    label: &'a Label,
+    label: Label,
     source: &'a SourceFile,
 }
 
@@ -201,15 +246,16 @@ impl<'a> Report<'a> {
     /// Joins a diagnostic with its sources.
     pub fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Report<'a> {
         let home = diagnostic.span().map(|span| span.file);
+        let (here, elsewhere): (Vec<Label>, Vec<Label>) =
+            diagnostic.places().into_iter().partition(|label| Some(label.span.file) == home);
         Report {
             diagnostic,
             severity: diagnostic.severity(),
             source: home.map(|file| sources.file(file)),
-            elsewhere: diagnostic
-                .labels
-                .iter()
-                .filter(|label| Some(label.span.file) != home)
-                .map(|label| Elsewhere { label, source: sources.file(label.span.file) })
+            here,
+            elsewhere: elsewhere
+                .into_iter()
+                .map(|label| Elsewhere { source: sources.file(label.span.file), label })
                 .collect(),
         }
     }
@@ -237,6 +283,7 @@ impl miette::Diagnostic for Report<'_> {
         Some(match self.severity {
             Severity::Error => miette::Severity::Error,
             Severity::Warning => miette::Severity::Warning,
+            Severity::Hint => miette::Severity::Advice,
         })
     }
 
@@ -249,9 +296,8 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        let home = self.diagnostic.span()?.file;
-        let here = self.diagnostic.labels.iter().filter(move |label| label.span.file == home);
-        Some(Box::new(here.enumerate().map(|(index, label)| match index {
+        self.diagnostic.span()?;
+        Some(Box::new(self.here.iter().enumerate().map(|(index, label)| match index {
             0 => miette::LabeledSpan::new_primary_with_span(Some(label.text.clone()), range(label.span)),
             _ => miette::LabeledSpan::new_with_span(Some(label.text.clone()), range(label.span)),
         })))

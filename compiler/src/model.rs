@@ -3,12 +3,14 @@
 //! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
 //! not hold, there is none, and a diagnostic says why.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name};
 use crate::passage::Passage;
+use crate::resolve::tables::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
@@ -23,6 +25,11 @@ pub(crate) struct Model<'a> {
     pub agents: Vec<Agent<'a>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
+    /// The names of the top level, by module.
+    pub tables: Tables,
+    /// Parameters that have another name in the plan than in a text: by the spec that the text belongs to and the place
+    /// of the whole reference, with the name and how many fields belong to it.
+    pub renames: BTreeMap<(FileId, Span), (String, usize)>,
 }
 
 /// What is used, by index.
@@ -31,8 +38,14 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    /// Those that take a turn.
     pub agents: Vec<bool>,
+    /// Those that others start from.
+    pub templates: Vec<bool>,
     pub prompts: Vec<bool>,
+    pub tasks: Vec<bool>,
+    pub packs: Vec<bool>,
+    pub swarms: Vec<bool>,
     /// By pipeline.
     pub pipeline_params: Vec<Vec<bool>>,
 }
@@ -102,9 +115,10 @@ pub(crate) struct Pipeline<'a> {
 }
 
 impl Pipeline<'_> {
-    /// Whether there is ever a round before this one.
-    pub(crate) fn iterates(&self) -> bool {
-        self.ast.iterations > 1
+    /// Whether there is ever a round before this one that `reader` and `target` are both part of.
+    pub(crate) fn repeats(&self, reader: usize, target: usize) -> bool {
+        let holders = |step| std::iter::successors(Some(step), |&step: &usize| self.steps[step].within).skip(1);
+        self.ast.iterations > 1 || holders(reader).any(|holder| holders(target).any(|other| other == holder))
     }
 }
 
@@ -131,17 +145,27 @@ pub(crate) struct Back {
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     pub ast: &'a ast::Step,
+    /// The loop that it stands in.
+    pub within: Option<usize>,
     pub agent: Option<usize>,
+    /// The agent of its `on-failure fix`.
+    pub fixer: Option<usize>,
+    /// The context packs of its prompt.
+    pub context: Vec<usize>,
     pub body: Body,
     pub when: Option<Condition>,
+    /// The list of its `for-each`.
+    pub list: Option<Condition>,
     pub stdin: Option<Prose>,
     pub env: Vec<Variable>,
     /// The ports: what they are called here, and the step behind them.
     pub inputs: Vec<(String, usize)>,
     /// Everything that its texts and its `when` read.
     pub reads: Vec<Read>,
-    /// What it waits for; at most one for each step.
+    /// What it waits for: steps of the same list, each at most once.
     pub needs: Vec<Need>,
+    /// How many of the needs stand in a `depends-on`, its own or that of a step in it; they come first.
+    pub written: usize,
     /// The files it reads that are not there before a step makes them.
     pub made: Vec<Made>,
 }
@@ -163,20 +187,61 @@ pub(crate) enum Body {
     Value(Prose),
     Fields(Vec<(String, Prose)>),
     Stop(Option<Prose>),
+    /// Another pipeline, with texts for its parameters.
+    Call {
+        pipeline: Option<usize>,
+        args: Vec<(String, Prose)>,
+    },
+    /// A swarm, with the text of its goal.
+    Swarm {
+        swarm: Option<usize>,
+        goal: Option<Prose>,
+    },
+    /// A question to a person.
+    Gate(Option<Prose>),
+    /// The steps `within` it, until one of these holds.
+    Loop {
+        until: Vec<Condition>,
+        until_reads: Vec<Read>,
+    },
     /// It could not be read.
     Missing,
+}
+
+impl Body {
+    /// Its texts.
+    pub(crate) fn proses(&self) -> Vec<&Prose> {
+        match self {
+            Body::Prompt(prose) | Body::Value(prose) => vec![prose],
+            Body::Stop(prose) | Body::Gate(prose) | Body::Swarm { goal: prose, .. } => prose.iter().collect(),
+            Body::Fields(fields) | Body::Call { args: fields, .. } => fields.iter().map(|(_, prose)| prose).collect(),
+            Body::Run | Body::Script(_) | Body::Loop { .. } | Body::Missing => Vec::new(),
+        }
+    }
+}
+
+/// The steps of one list that are `one` and `other`, or hold them; none where one is or holds the other.
+pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(usize, usize)> {
+    if steps[one].within == steps[other].within {
+        return (one != other).then_some((one, other));
+    }
+    let line = |step| std::iter::successors(Some(step), |&step: &usize| steps[step].within).collect::<Vec<_>>();
+    let (one, other) = (line(one), line(other));
+    let shared = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
+    // The first that differ, from the outside.
+    Some((*one.get(one.len().checked_sub(shared + 1)?)?, *other.get(other.len().checked_sub(shared + 1)?)?))
 }
 
 impl Step<'_> {
     /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
     /// failed agent has none.
     pub(crate) fn keeps_output(&self) -> bool {
-        !matches!(self.body, Body::Prompt(_))
+        !matches!(self.body, Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_))
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.
     pub(crate) fn has_exit(&self) -> bool {
-        !matches!(self.body, Body::Value(_) | Body::Fields(_) | Body::Stop(_))
+        matches!(self.body, Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing) && self.list.is_none()
     }
 
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
@@ -191,12 +256,23 @@ impl Step<'_> {
     }
 }
 
+/// A parameter, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamRef {
+    /// Of the pipeline.
+    Pipeline(usize),
+    /// Of the whole spec.
+    Spec(usize),
+}
+
 /// A place that reads a value of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub root: Root,
     /// The step read, also where a port leads to it.
     pub step: Option<usize>,
+    /// The parameter read.
+    pub param: Option<ParamRef>,
     /// The step, port or parameter as written; `_` may stand for `-`.
     pub name: Option<String>,
     /// Fields of the value, outermost first, each with its place.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Code, compile};
+use crate::{Code, Settings, compile_with};
 
 /// A fenced block of Markdown.
 struct Fence<'a> {
@@ -61,7 +61,7 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
             fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
         let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
         files.insert("spec.kdl".to_owned(), spec);
-        let found = compile("spec.kdl", &files).diagnostics;
+        let found = compile_with("spec.kdl", &files, &Settings::new(code.profile())).diagnostics;
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();

@@ -68,7 +68,7 @@ pub(crate) fn did_you_mean<'a>(
 
 /// "`a`, `b` and `c`"; long lists are cut, and say so.
 pub(crate) fn list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> String {
-    const SHOWN: usize = 24;
+    const SHOWN: usize = 32;
     let all: Vec<&str> = items.collect();
     let mut items: Vec<String> = all.iter().take(SHOWN).map(|item| format!("`{item}`")).collect();
     if all.len() > SHOWN {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use swarmc_plan::{
-    Body, Command as Line, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, Retry, RoundFailure,
-    Step, When,
+    Body, Command as Line, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When,
 };
 use swarmc_runtime::{Command, Content, Event, Graph, Outcome, Record, State, decide};
 

@@ -3,10 +3,15 @@
 //! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
+mod room;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use room::{escaped, kept};
+pub(crate) use room::{fits, shorten};
 
 /// The version of the events that this build writes, and the newest it reads.
 pub const VERSION: u32 = 2;
@@ -23,6 +28,9 @@ const ROOM: usize = 2176;
 
 /// What the path of a step's frame may take in bytes; a longer one is named by its digest.
 pub(crate) const LONGEST_PATH: usize = 400;
+
+/// What a text in a list takes besides, as JSON.
+const QUOTES: usize = 3;
 
 /// What a session's name may take as JSON, in bytes; a longer one is nobody's.
 const SESSION: usize = 512;
@@ -265,6 +273,16 @@ pub struct Outcome {
     /// The items of a for-each that failed: a JSON list of `{"index":…,"item":…,"message":…}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Content>,
+    /// The agent that took the turn in place of the step's own, whose provider could not be reached (`fallback`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+    /// The further turns that the agent was given to mend its answer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repairs: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Outcome {
@@ -284,6 +302,15 @@ impl Outcome {
                 shorten(message);
             }
             Some(Failure::Check { line, .. }) => shorten(line),
+            Some(Failure::Invalid { violations }) => {
+                let mut room = ROOM;
+                violations.iter_mut().for_each(shorten);
+                violations.retain(|violation| {
+                    let left = room.checked_sub(escaped(violation) + QUOTES);
+                    room = left.unwrap_or(0);
+                    left.is_some()
+                });
+            }
             Some(
                 Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Refused | Failure::Cancelled,
             )
@@ -336,6 +363,11 @@ pub enum Failure {
         /// In its words.
         message: String,
     },
+    /// Its output is not of the declared type, also after the turns that the agent had to mend it.
+    Invalid {
+        /// What is wrong with it.
+        violations: Vec<String>,
+    },
     /// A text could not be rendered, or a file not be read.
     Render {
         /// What and where.
@@ -371,6 +403,9 @@ impl std::fmt::Display for Failure {
             Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),
             Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
             Failure::Check { line, exit: None } => write!(f, "the check `{line}` could not be run"),
+            Failure::Invalid { violations } => {
+                write!(f, "its output is not of the declared type: {}", violations.join("; "))
+            }
             Failure::Cancelled => f.write_str("it was ended"),
         }
     }
@@ -398,43 +433,6 @@ pub enum Content {
         /// Its length.
         bytes: u64,
     },
-}
-
-/// Whether `text` may stand in an event itself.
-pub(crate) fn fits(text: &str) -> bool {
-    text.len() <= INLINE && escaped(text) <= ROOM
-}
-
-/// Cuts words that are too long for an event at their end.
-pub(crate) fn shorten(words: &mut String) {
-    if escaped(words) > ROOM {
-        words.truncate(kept(words.chars()));
-        words.push('…');
-    }
-}
-
-/// How many bytes of text there is room for, beginning with the first character given.
-fn kept(characters: impl Iterator<Item = char>) -> usize {
-    let mut room = ROOM;
-    let fitting = characters.take_while(|&character| {
-        let left = room.checked_sub(escaped_character(character));
-        room = left.unwrap_or(0);
-        left.is_some()
-    });
-    fitting.map(char::len_utf8).sum()
-}
-
-/// The length of `text` as JSON, without its quotes.
-fn escaped(text: &str) -> usize {
-    text.chars().map(escaped_character).sum()
-}
-
-fn escaped_character(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..' ' => 6,
-        _ => character.len_utf8(),
-    }
 }
 
 /// Tokens of one turn, as the provider counts them.
@@ -543,11 +541,21 @@ mod tests {
             let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
             assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
             assert_eq!(outcome.session, None);
-            let within = Some("w".repeat(LONGEST_PATH).into());
-            let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
-            let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
-            let length = serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len();
-            assert!(length < LARGEST, "{piece:?}: {length}");
+            let length = |outcome: Outcome| {
+                let within = Some("w".repeat(LONGEST_PATH).into());
+                let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
+                let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
+                serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len()
+            };
+            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
+            let long: String = text.chars().take(300).collect();
+            let mut violations = vec![long; 11];
+            violations.push(text.clone());
+            outcome.failure = Some(Failure::Invalid { violations });
+            outcome.bound();
+            let Some(Failure::Invalid { violations }) = &outcome.failure else { unreachable!() };
+            assert!((1..12).contains(&violations.len()), "{violations:?}");
+            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
         }
         let mut outcome = Outcome { stderr: "short".to_owned(), session: Some("s1".to_owned()), ..Outcome::default() };
         let before = outcome.clone();

@@ -4,6 +4,7 @@
 //! is the only loop, `journal` the run's truth on disk, `executor` what starts processes, `render` what fills prompts,
 //! and `home` the folder that all of it lies in.
 
+mod answer;
 mod control;
 mod decide;
 mod error;

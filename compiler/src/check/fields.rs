@@ -80,7 +80,7 @@ fn check_fields(pipeline: &Pipeline<'_>, read: &Read, fields: &[Name], depth: us
                 }
             }
         }
-        Body::Missing => {}
+        Body::Missing | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => {}
         Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Value(_) | Body::Stop(_) => diagnostics.push(
             Diagnostic::new(
                 Code::UntypedFieldAccess,

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, OnFailure, When};
+use swarmc_plan::{Join, When};
+
+use crate::ast::OnFailure;
 
 use crate::check::upstream::read_as_previous;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Model, Need, Pipeline, Read, Step};
+use crate::model::{Model, Need, ParamRef, Pipeline, Read, Step};
 use crate::template::{Fact, Kind, Root, Status, same_name};
 
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
@@ -21,7 +23,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
         for (position, read) in step.reads.iter().enumerate() {
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
-            let read_before = read_as_previous(pipeline, read) && !read.directive;
+            let read_before = read_as_previous(pipeline, index, read) && !read.directive;
             if read.guarded || (back && !read_before) {
                 continue;
             }
@@ -43,7 +45,7 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mu
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
-                    let there = producer.ast.output_default.is_some()
+                    let there = producer.ast.output.default.is_some()
                         || assumed(read, producer)
                         || proofs.present(index, target, read);
                     if !there {
@@ -357,9 +359,11 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         );
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
-    let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
-    let param = params.find(|param| same_name(&param.name.value, name))?;
-    if !param.optional || param.default.is_some() {
+    let param = match read.param? {
+        ParamRef::Pipeline(index) => &pipeline?.ast.params[index],
+        ParamRef::Spec(index) => &model.spec.params[index],
+    };
+    if !param.kind.optional || param.default.is_some() {
         return None;
     }
     let plain = name.replace('-', "_");

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Join, OnFailure, When};
+use swarmc_plan::{Join, When};
+
+use crate::ast::OnFailure;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -172,7 +174,7 @@ impl Clash {
             OnFailure::Skip => {
                 diagnostic.help(format!("`{name}` says `on-failure skip`, so it never counts as failed"))
             }
-            OnFailure::Fail | OnFailure::Fix(_) | OnFailure::Escalate => {
+            OnFailure::Fail | OnFailure::Fix(_) | OnFailure::Escalate(_) => {
                 diagnostic.help("no end satisfies both: take one of the conditions out")
             }
         }

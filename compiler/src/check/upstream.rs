@@ -5,7 +5,7 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Pipeline, Read, Step};
+use crate::model::{Body, Pipeline, Read, Step, siblings};
 use crate::template::{Kind, Root};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
@@ -14,7 +14,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         let read = &step.reads[back.read];
         let Some(target) = read.step else { continue };
         diagnostics.about(Some(step.ast.name.span));
-        diagnostics.push(if read_as_previous(pipeline, read) {
+        diagnostics.push(if read_as_previous(pipeline, back.step, read) {
             previous_round(step, read, &pipeline.steps[target])
         } else {
             not_upstream(pipeline, back.step, read, target)
@@ -24,8 +24,10 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
 }
 
 /// Whether a back reference is read as the value of the round before.
-pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, read: &Read) -> bool {
-    pipeline.iterates() && read.root == Root::Output
+pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, reader: usize, read: &Read) -> bool {
+    let repeats = |target| siblings(&pipeline.steps, reader, target).is_some() && pipeline.repeats(reader, target);
+    read.root == Root::Output
+        && (read.step == Some(reader) && pipeline.repeats(reader, reader) || read.step.is_some_and(repeats))
 }
 
 fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
@@ -66,6 +68,9 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
             _ => diagnostic.help(format!("with `iterations`, `<<previous:{name}>>` is its value of the round before")),
         };
     }
+    if siblings(&pipeline.steps, index, target).is_none() {
+        return around(step, read, &pipeline.steps[target]);
+    }
     let diagnostic = Diagnostic::new(
         Code::OutputNotUpstream,
         format!("`{}` reads `{word}` of `{name}`, which runs after it", step.name()),
@@ -85,6 +90,25 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
             "take one of the two references out, or move `{name}` and what it needs before `{}`",
             step.name()
         )),
+    }
+}
+
+/// A loop and a step in it: neither has ended where the other reads it.
+fn around(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
+    let (name, other, word) = (step.name(), target.name(), Kind::Read(read.root).word());
+    let diagnostic = Diagnostic::new(
+        Code::OutputNotUpstream,
+        format!("`{name}` reads `{word}` of `{other}`, which has not ended there"),
+    );
+    match target.body {
+        Body::Loop { .. } => diagnostic
+            .label(read.span, format!("`{name}` is part of this loop"))
+            .label(target.ast.name.span, "ends after its steps")
+            .help("read a step of the loop instead"),
+        _ => diagnostic
+            .label(read.span, format!("`{other}` starts after `{name}`"))
+            .label(target.ast.name.span, "stands in the loop")
+            .help("ask after a round, in an `until` of the loop"),
     }
 }
 

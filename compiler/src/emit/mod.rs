@@ -2,23 +2,25 @@
 //! emitted, so what a hole would have been is not there.
 
 mod command;
+mod pipeline;
 mod text;
 
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
 use swarmc_plan::{Connection, EnvValue, Origin, Plan};
 
-use crate::ast;
+use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{self, Body, Model, Need, Pipeline, Step, Variable};
+use crate::model::{self, Model, Variable};
 use crate::source::Span;
-use crate::template::Root;
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
     let spec = model.spec;
     let emitter = Emitter { model, loader };
     let workflow = spec.workflow.as_ref();
+    // Of what imports declare, what is used: nobody has to give a parameter that nothing reads.
+    let wanted = |span: Span, used: bool| used || model.tables.modules.is_own(span);
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
     let providers: Vec<usize> = (0..model.providers.len())
@@ -29,15 +31,25 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         workflow: workflow.map_or_else(|| stem.to_owned(), |workflow| workflow.name.value.clone()),
         description: workflow.and_then(|workflow| workflow.description.clone()),
         default: model.pipelines.get(model.default?)?.ast.name.value.clone(),
-        params: spec.params.iter().map(|param| emitter.param(param)).collect(),
+        params: spec
+            .params
+            .iter()
+            .zip(&model.uses.params)
+            .filter(|(param, used)| wanted(param.name.span, **used))
+            .map(|(param, _)| emitter.param(param))
+            .collect(),
         secrets: spec
             .secrets
             .iter()
+            .zip(&model.uses.secrets)
+            .filter(|(secret, used)| wanted(secret.name.span, **used))
+            .map(|(secret, _)| secret)
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
+        budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()
     })
@@ -81,10 +93,17 @@ impl Emitter<'_, '_, '_> {
     fn param(&self, param: &ast::Param) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
-            kind: param.kind.clone(),
-            optional: param.optional,
-            default: param.default.as_ref().map(|default| match param.kind {
-                plan::ParamType::File | plan::ParamType::Dir => {
+            kind: match param.kind.kind {
+                TypeKind::Int => plan::ParamType::Int,
+                TypeKind::Float => plan::ParamType::Float,
+                TypeKind::Bool => plan::ParamType::Bool,
+                TypeKind::File => plan::ParamType::File,
+                TypeKind::Dir => plan::ParamType::Dir,
+                _ => plan::ParamType::String,
+            },
+            optional: param.kind.optional,
+            default: param.default.as_ref().map(|default| match param.kind.kind {
+                TypeKind::File | TypeKind::Dir => {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
@@ -155,132 +174,6 @@ impl Emitter<'_, '_, '_> {
         env.iter().map(value).collect()
     }
 
-    fn pipeline(&self, pipeline: &Pipeline<'_>) -> plan::Pipeline {
-        let ast = pipeline.ast;
-        let name = |step: usize| pipeline.steps[step].name().to_owned();
-        let mut handles: Vec<usize> = pipeline
-            .until_reads
-            .iter()
-            .filter(|read| matches!(read.root, Root::Status | Root::Exit | Root::Error))
-            .filter_map(|read| read.step)
-            .collect();
-        handles.sort_unstable();
-        handles.dedup();
-        let until = pipeline.until.iter().map(|until| self.condition(until, &|_| false)).collect();
-        plan::Pipeline {
-            name: ast.name.value.clone(),
-            description: ast.description.clone(),
-            params: ast.params.iter().map(|param| self.param(param)).collect(),
-            iteration: plan::Iteration {
-                max: ast.iterations,
-                until,
-                handles: handles.into_iter().map(name).collect(),
-                on_failure: ast.on_failure,
-                exhausted: ast.exhausted,
-            },
-            parallelism: ast.parallelism,
-            concurrency: ast.concurrency,
-            fail_fast: ast.fail_fast,
-            working_dir: ast
-                .working_dir
-                .as_ref()
-                .and_then(|path| self.workspace_path(path))
-                .filter(|path| !path.is_empty()),
-            env: self.env(&pipeline.env),
-            steps: pipeline.steps.iter().enumerate().map(|(index, step)| self.step(pipeline, index, step)).collect(),
-            result: pipeline.result.iter().map(|&step| name(step)).collect(),
-            origin: self.origin(ast.name.span),
-            ..plan::Pipeline::default()
-        }
-    }
-
-    fn step(&self, pipeline: &Pipeline<'_>, index: usize, step: &Step<'_>) -> plan::Step {
-        let ast = step.ast;
-        // Reads of this step that mean the round before.
-        let back: Vec<&str> = pipeline
-            .order
-            .back
-            .iter()
-            .filter(|back| back.step == index)
-            .filter_map(|back| step.reads[back.read].step)
-            .map(|target| pipeline.steps[target].name())
-            .collect();
-        let is_back = |name: &str| back.iter().any(|other| crate::template::same_name(other, name));
-        let is_back: &dyn Fn(&str) -> bool = &is_back;
-        let name = |step: usize| pipeline.steps[step].name().to_owned();
-        plan::Step {
-            name: ast.name.value.clone(),
-            description: ast.description.clone(),
-            needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
-            join: ast.join.value,
-            when: step.when.as_ref().map(|when| self.condition(when, is_back)),
-            on_failure: ast.on_failure.clone(),
-            body: self.body(pipeline, step, is_back),
-            inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
-            output: plan::Output {
-                max_bytes: ast.output_max,
-                default: ast.output_default.clone(),
-                ..plan::Output::default()
-            },
-            retry: ast.retry.clone(),
-            timeout_ms: ast.timeout_ms,
-            idle_ms: ast.idle_ms,
-            grace_ms: ast.grace_ms,
-            checks: ast.checks.iter().map(command::command).collect(),
-            concurrency: ast.concurrency,
-            reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
-            writes: ast.writes.iter().map(|path| path.as_str().to_owned()).collect(),
-            env: self.env_of(&step.env, is_back),
-            stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
-            origin: self.origin(ast.name.span),
-            ..plan::Step::default()
-        }
-    }
-
-    fn need(&self, pipeline: &Pipeline<'_>, need: &Need) -> plan::Need {
-        plan::Need {
-            step: pipeline.steps[need.step].name().to_owned(),
-            when: need.when,
-            declared: need.declared,
-            effect: if need.handles { plan::Effect::Handles } else { plan::Effect::None },
-            origin: self.origin(need.span),
-        }
-    }
-
-    fn body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
-        match (&step.body, &step.ast.body) {
-            (Body::Prompt(prose), _) => {
-                let agent = step.agent.expect("a model without errors has an agent for each prompt");
-                plan::Body::Prompt(plan::PromptBody {
-                    agent: self.model.agents[agent].ast.name.value.clone(),
-                    prompt: self.prose(prose, back),
-                    context: Vec::new(),
-                })
-            }
-            (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::command(line)),
-            (Body::Script(file), _) => {
-                let folder =
-                    pipeline.ast.working_dir.as_ref().and_then(|path| self.workspace_path(path)).unwrap_or_default();
-                let sources = &self.loader.sources;
-                plan::Body::Run(command::script(sources.name(*file), sources.text(*file), &folder))
-            }
-            (Body::Value(prose), _) => plan::Body::Value(self.prose(prose, back)),
-            (Body::Fields(fields), _) => {
-                plan::Body::Fields(fields.iter().map(|(name, prose)| (name.clone(), self.prose(prose, back))).collect())
-            }
-            (Body::Stop(message), Some(ast::Body::Stop { status, .. })) => plan::Body::Stop {
-                status: *status,
-                message: match message {
-                    Some(message) => self.prose(message, back),
-                    None => text::template(Vec::new()),
-                },
-            },
-            (Body::Run | Body::Stop(_) | Body::Missing, _) => {
-                unreachable!("a model without errors has a body for each step")
-            }
-        }
-    }
-
     /// A path of the spec as the workspace sees it.
     fn workspace_path(&self, path: &crate::syntax::Text) -> Option<String> {
         self.path_at(path.as_str(), path.span(0..0))
@@ -298,6 +191,7 @@ fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
         task: answer.ast.task.as_ref().map(|task| task.value.clone()),
         iteration: answer.ast.iteration,
         attempt: answer.ast.attempt,
+        turn: None,
         text: answer.text.clone(),
         exit: answer.ast.exit,
         delay_ms: answer.ast.delay_ms,

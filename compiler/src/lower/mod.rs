@@ -1,36 +1,62 @@
 //! Syntax tree to typed tree: the table decides what fits, and what does not fit is a report and a hole.
 
+mod agent;
+mod body;
+mod control;
+mod datum;
+mod edges;
 mod element;
+mod files;
+mod pack;
 mod pipeline;
+mod policy;
 mod provider;
+mod section;
+mod step;
+mod swarm;
+#[cfg(test)]
+mod tests;
+mod type_text;
+mod types;
+mod unknown;
 pub(crate) mod value;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan as plan;
-
-use crate::ast::{self, Name, Scope, Source, Spanned};
+use crate::ast::{self, Name, Scope, Source, Spanned, TypeExpr, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::schema::{self, Node};
+use crate::schema;
 use crate::source::Span;
-use crate::syntax;
-use crate::syntax::Text;
-use element::{Datum, Element};
+use crate::suggest;
+use crate::syntax::{self, Text};
+use datum::{Datum, Form};
+use element::Element;
+use section::Section;
 
-/// Lowers the nodes of a spec.
-pub(crate) fn lower(nodes: Vec<syntax::Node>, diagnostics: &mut Diagnostics) -> ast::Spec {
+/// Lowers the nodes of a spec; `text` is what they were read from.
+pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {
     let mut spec = ast::Spec::default();
     for element in element::block(nodes, &schema::SPEC, diagnostics) {
         allows(&element, None, &mut spec.allows);
         match element.schema.name {
             "workflow" => spec.workflow = workflow(&element),
+            "import" => spec.imports.extend(import(&element)),
             "param" => spec.params.extend(param(&element, diagnostics)),
             "secret" => spec.secrets.extend(secret(&element)),
+            "type" => spec.types.extend(types::type_def(&element, text, diagnostics)),
             "provider" => spec.providers.extend(provider::provider(&element, diagnostics)),
-            "agent" => spec.agents.extend(agent(&element, diagnostics)),
+            "tiers" => spec.tiers = agent::tiers(&element, diagnostics),
+            "agent" => spec.agents.extend(agent::agent(&element, diagnostics)),
+            "tool-server" => spec.tool_servers.extend(agent::tool_server(&element, diagnostics)),
             "prompt" => spec.prompts.extend(prompt(&element, diagnostics)),
-            "pipeline" => spec.pipelines.extend(pipeline::pipeline(element, diagnostics)),
+            "context-pack" => spec.packs.extend(pack::pack(&element, diagnostics)),
+            "task" => spec.tasks.extend(step::step(&element, text, diagnostics)),
+            "pipeline" => spec.pipelines.extend(pipeline::pipeline(&element, text, diagnostics)),
+            "swarm" => spec.swarms.extend(swarm::swarm(&element, diagnostics)),
+            "budget" => spec.budget = Some(policy::budget(&element, diagnostics)),
+            "policy" => spec.policy = Some(policy::policy(&element)),
+            "hook" => spec.hooks.extend(policy::hook(&element, diagnostics)),
             _ => {}
         }
     }
@@ -38,13 +64,27 @@ pub(crate) fn lower(nodes: Vec<syntax::Node>, diagnostics: &mut Diagnostics) -> 
 }
 
 fn workflow(element: &Element) -> Option<ast::Workflow> {
-    let default = element.child("default").and_then(|default| name(default, 0));
-    Some(ast::Workflow { name: name(element, 0)?, description: description(element), default })
+    Some(ast::Workflow {
+        name: name(element, 0)?,
+        description: description(element),
+        default: element.child("default").and_then(|default| name(default, 0)),
+        edition: element.child("edition").and_then(|edition| name(edition, 0)),
+        docs_root: argument(element, "docs-root"),
+        mode: element.child("mode").and_then(|node| Some(choice(node.argument(0)?, agent::mode))),
+    })
+}
+
+fn import(element: &Element) -> Option<ast::Import> {
+    let alias = element.property("as").map(spanned);
+    Some(ast::Import { path: element.argument(0)?.text.clone(), alias, span: element.span })
 }
 
 fn param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Param> {
-    let written = text(element, "type");
-    let (kind, optional) = value::param_type(&written)?;
+    let kind = match element.property("type") {
+        Some(written) => type_text::type_expr(written, &[], true, diagnostics),
+        // The default of the table: any text.
+        None => TypeExpr { kind: TypeKind::String, optional: false, span: element.name.span },
+    };
     let default = element.property("default").map(|datum| Spanned { value: literal(&kind, datum), span: datum.span });
     if let Some(default) = &default
         && let Some(expected) = misfit(&kind, &default.value)
@@ -54,42 +94,39 @@ fn param(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Param>
             .help("mend the default, or the type");
         diagnostics.push(diagnostic);
     }
-    Some(ast::Param { name: name(element, 0)?, kind, optional, default, description: description(element) })
+    Some(ast::Param { name: name(element, 0)?, kind, default, description: description(element) })
 }
 
 /// A default as the command line would take it: numbers in KDL may have `_` and other bases.
-fn literal(kind: &plan::ParamType, datum: &Datum) -> String {
-    let written = datum.text.as_str();
-    match kind {
-        plan::ParamType::Int if datum.number != 0 => datum.number.to_string(),
-        plan::ParamType::Int | plan::ParamType::Float => written.replace('_', ""),
-        _ => written.to_owned(),
+fn literal(kind: &TypeExpr, datum: &Datum) -> String {
+    match (&kind.kind, &datum.form) {
+        (TypeKind::String | TypeKind::File | TypeKind::Dir | TypeKind::Enum(_), _) => datum.text.as_str().to_owned(),
+        (_, Form::Number(number)) => number.to_string(),
+        _ => datum.text.as_str().to_owned(),
     }
 }
 
-/// What a parameter's value should have been.
-fn misfit(kind: &plan::ParamType, text: &str) -> Option<&'static str> {
-    let (fits, expected) = match kind {
-        plan::ParamType::Int => (text.parse::<i64>().is_ok(), "a whole number"),
-        plan::ParamType::Float => (text.parse::<f64>().is_ok_and(f64::is_finite), "a number"),
-        plan::ParamType::Bool => (matches!(text, "true" | "false"), "`#true` or `#false`"),
-        plan::ParamType::String | plan::ParamType::File | plan::ParamType::Dir | plan::ParamType::Json(_) => (true, ""),
+/// What a value of this type, in its textual form, should have been.
+fn misfit(kind: &TypeExpr, text: &str) -> Option<String> {
+    let json = || serde_json::from_str::<serde_json::Value>(text);
+    let (fits, expected) = match &kind.kind {
+        TypeKind::Int => (text.parse::<i64>().is_ok(), "a whole number"),
+        TypeKind::Float => (text.parse::<f64>().is_ok_and(f64::is_finite), "a number"),
+        TypeKind::Bool => (matches!(text, "true" | "false"), "`#true` or `#false`"),
+        TypeKind::List(_) => (json().is_ok_and(|value| value.is_array()), "a JSON array"),
+        TypeKind::Map(_) | TypeKind::Record(_) => (json().is_ok_and(|value| value.is_object()), "a JSON object"),
+        TypeKind::Enum(words) => {
+            let fits = words.iter().any(|word| word.value == text);
+            return (!fits).then(|| suggest::list(words.iter().map(|word| word.value.as_str()), "or"));
+        }
+        // What a declared type is, is known later.
+        TypeKind::String | TypeKind::File | TypeKind::Dir | TypeKind::Named(_) | TypeKind::Unknown => (true, ""),
     };
-    (!fits).then_some(expected)
+    (!fits).then(|| expected.to_owned())
 }
 
 fn secret(element: &Element) -> Option<ast::Secret> {
     Some(ast::Secret { name: name(element, 0)?, env: element.property("env")?.text.as_str().to_owned() })
-}
-
-fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Agent> {
-    Some(ast::Agent {
-        name: name(element, 0)?,
-        provider: element.property("provider").map(spanned),
-        model: element.property("model").map(|model| model.text.as_str().to_owned()),
-        description: description(element),
-        system: element.child("system").and_then(|system| source(system, 0, diagnostics)),
-    })
 }
 
 fn prompt(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Prompt> {
@@ -147,7 +184,7 @@ fn allows(element: &Element, parent: Option<&Element>, allows: &mut Vec<ast::All
         }
         return;
     }
-    // Blocks nest as deep as the table does.
+    // Blocks nest as deep as the parser lets them.
     element.children.iter().for_each(|child| self::allows(child, Some(element), allows));
 }
 
@@ -163,33 +200,22 @@ fn name(element: &Element, position: usize) -> Option<Name> {
     element.argument(position).map(spanned)
 }
 
-/// The text of a property, or its default.
-fn text(element: &Element, property: &str) -> String {
-    match element.property(property) {
-        Some(datum) => datum.text.as_str().to_owned(),
-        None => default(element.schema, property).to_owned(),
-    }
-}
-
-/// The default of a property as it would be written.
-fn default(schema: &Node, property: &str) -> &'static str {
-    schema.property(property).and_then(|property| property.default).expect("the table has a default for it")
-}
-
-/// What a node says when it is left out, as it would be written.
-fn absent(parent: &Node, child: &str) -> &'static str {
-    let child = parent.child(child).expect("the table has this node");
-    child.arguments.first().and_then(|argument| argument.default).expect("the table has a default for it")
-}
-
-/// The word of a child with one argument, or its default.
-fn word(element: &Element, child: &str) -> String {
-    let given = element.child(child).and_then(|child| child.argument(0));
-    given.map_or_else(|| absent(element.schema, child).to_owned(), |datum| datum.text.as_str().to_owned())
-}
-
 fn count(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn choice<T>(datum: &Datum, read: fn(&str) -> T) -> Spanned<T> {
+    Spanned { value: read(datum.text.as_str()), span: datum.span }
+}
+
+/// The names that are the arguments of a node.
+fn names(element: &Element) -> Vec<Name> {
+    element.arguments.iter().map(|(_, datum)| spanned(datum)).collect()
+}
+
+/// The text that is the argument of a child.
+fn argument(element: &Element, child: &str) -> Option<Text> {
+    Some(element.child(child)?.argument(0)?.text.clone())
 }
 
 fn texts(element: &Element) -> Vec<Text> {
@@ -239,7 +265,7 @@ fn variables(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Varia
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     let mut once = |name: &str, span: Span| match known.get(name) {
         Some(first) => {
-            diagnostics.push(element::twice(&format!("the variable {name}"), span, *first));
+            diagnostics.push(unknown::twice(&format!("the variable {name}"), span, *first));
             false
         }
         None => known.insert(name.to_owned(), span).is_none(),

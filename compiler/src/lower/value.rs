@@ -1,6 +1,6 @@
-//! Values with units: durations, sizes, types. The same functions read what is written and the table's defaults.
+//! Values with units, and names. The same functions read what is written and the table's defaults.
 
-use swarmc_plan::ParamType;
+use crate::schema::TYPES;
 
 /// A duration in milliseconds.
 ///
@@ -35,22 +35,64 @@ fn quantity(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     whole.checked_add(fraction)
 }
 
-/// A parameter's type, and whether it may be left out.
-pub(crate) fn param_type(text: &str) -> Option<(ParamType, bool)> {
-    let (name, optional) = match text.strip_suffix('?') {
-        Some(name) => (name, true),
-        None => (text, false),
+/// An amount of money in micro-dollars.
+///
+/// # Errors
+/// Says what to write.
+pub(crate) fn money(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[("", 1_000_000)];
+    let help = || "an amount is `$` and a number, to a millionth of a dollar: `\"$5\"` or `\"$0.25\"`".to_owned();
+    let number = text.strip_prefix('$').ok_or_else(help)?;
+    // Without a unit behind it a quantity has no end.
+    quantity(&format!("{number} "), UNITS).ok_or_else(help)
+}
+
+/// The first and the last line of `1-40`, or of `7`.
+pub(crate) fn lines(text: &str) -> Option<(u32, u32)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(first) || !digits(last) {
+        return None;
+    }
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first >= 1 && first <= last).then_some((first, last))
+}
+
+/// Whether a type may be declared with this name: `[A-Z][A-Za-z0-9]*`, and not a built-in type with a capital.
+///
+/// # Errors
+/// Gives the name that was probably meant, where there is one.
+pub(crate) fn type_name(text: &str) -> Result<(), Option<String>> {
+    let built_in = |name: &str| TYPES.iter().take(BUILT_IN).any(|word| word.word.eq_ignore_ascii_case(name));
+    let fits = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && name.len() <= swarmc_plan::LONGEST_NAME
+            && !built_in(name)
     };
-    let kind = match name {
-        "string" => ParamType::String,
-        "int" => ParamType::Int,
-        "float" => ParamType::Float,
-        "bool" => ParamType::Bool,
-        "file" => ParamType::File,
-        "dir" => ParamType::Dir,
-        _ => return None,
+    match fits(text) {
+        true => Ok(()),
+        false => Err(Some(capitals(text)).filter(|other| fits(other))),
+    }
+}
+
+/// How many of the built-in types a declared type must not be taken for: all but `file` and `dir`.
+const BUILT_IN: usize = 7;
+
+/// The parts of a name, each with a capital: `review-result` is `ReviewResult`.
+fn capitals(text: &str) -> String {
+    let parts = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let capital = |part: &str| {
+        let mut chars = part.chars();
+        chars.next().map(|first| first.to_ascii_uppercase().to_string() + chars.as_str())
     };
-    Some((kind, optional))
+    parts.filter_map(capital).collect()
+}
+
+/// Whether a field may have this name: `[A-Za-z_][A-Za-z0-9_-]*`.
+pub(crate) fn is_field(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 /// Whether a name may be declared: `[a-z][a-z0-9_-]*`.
@@ -80,6 +122,36 @@ mod tests {
         {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn money_has_a_sign_and_millionths() {
+        assert_eq!(money("$5"), Ok(5_000_000));
+        assert_eq!(money("$0.25"), Ok(250_000));
+        assert_eq!(money("$1.000001"), Ok(1_000_001));
+        for wrong in ["", "5", "$", "$-1", "5 USD", "$5.", "$1.0000001", "$99999999999999999999", "$ ", "$5m"] {
+            assert!(money(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lines_go_upwards_from_one() {
+        assert_eq!(lines("1-40"), Some((1, 40)));
+        assert_eq!(lines("7"), Some((7, 7)));
+        for wrong in ["", "-", "0-3", "4-3", "a-b", "1-", "1-2-3", "+1-2"] {
+            assert_eq!(lines(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn types_have_capitals() {
+        assert_eq!(type_name("Verdict2"), Ok(()));
+        assert_eq!(type_name("review-result"), Err(Some("ReviewResult".into())));
+        assert_eq!(type_name("verdict"), Err(Some("Verdict".into())));
+        for wrong in ["", "2x", "String", "list", "é"] {
+            assert_eq!(type_name(wrong), Err(None), "{wrong}");
+        }
+        assert_eq!(type_name("File"), Ok(()));
     }
 
     #[test]

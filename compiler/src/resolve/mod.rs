@@ -3,72 +3,66 @@
 mod names;
 mod needs;
 mod order;
+mod params;
+mod pipeline;
+mod step;
+pub(crate) mod tables;
+pub(crate) mod templates;
 pub(crate) mod text;
 
-use std::collections::BTreeSet;
-
-use swarmc_plan as plan;
+use std::collections::BTreeMap;
 
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Body, Made, Model, Pipeline, Prose, Provider, Read, Step, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Uses, Variable};
 use crate::passage::Passage;
+use crate::source::{FileId, Span};
 use crate::suggest;
 use names::Names;
+use params::Params;
+use tables::{Tables, What};
 use text::Scope;
 
-/// Resolves a spec. `presets` are the providers of the library that it may start from.
+/// Resolves a spec. `presets` are the providers of the library that it may start from, `templates` says which agents
+/// others start from.
 pub(crate) fn resolve<'a>(
     spec: &'a ast::Spec,
     presets: &'a ast::Spec,
+    tables: Tables,
+    templates: Vec<bool>,
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Model<'a> {
-    let tables = Tables::new(spec, diagnostics);
+    let unused = |what: What| vec![false; tables.len(what)];
     let uses = Uses {
-        params: vec![false; tables.params.len()],
-        secrets: vec![false; tables.secrets.len()],
-        providers: vec![false; tables.providers.len()],
-        agents: vec![false; tables.agents.len()],
-        prompts: vec![false; tables.prompts.len()],
+        params: unused(What::Param),
+        secrets: unused(What::Secret),
+        providers: unused(What::Provider),
+        agents: unused(What::Agent),
+        templates,
+        prompts: unused(What::Prompt),
+        tasks: unused(What::Task),
+        packs: unused(What::Pack),
+        swarms: unused(What::Swarm),
         pipeline_params: Vec::new(),
     };
-    let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
+    let (shared, renames) = (Vec::new(), BTreeMap::new());
+    let mut resolver = Resolver { spec, presets, tables, uses, renames, loader, diagnostics, shared };
     resolver.default_paths(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
-    let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
-    let pipelines = spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
+    let agents: Vec<Agent<'a>> =
+        spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
+    let pipelines: Vec<Pipeline<'a>> =
+        spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
     resolver.orphan_prompts();
-    resolver.answers_name_steps();
-    Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
-}
-
-/// The names of the top level.
-struct Tables {
-    params: Names,
-    secrets: Names,
-    providers: Names,
-    agents: Names,
-    prompts: Names,
-    pipelines: Names,
-}
-
-impl Tables {
-    fn new(spec: &ast::Spec, diagnostics: &mut Diagnostics) -> Tables {
-        Tables {
-            params: Names::new("parameter", spec.params.iter().map(|param| &param.name), diagnostics),
-            secrets: Names::new("secret", spec.secrets.iter().map(|secret| &secret.name), diagnostics),
-            providers: Names::new("provider", spec.providers.iter().map(|provider| &provider.name), diagnostics),
-            agents: Names::new("agent", spec.agents.iter().map(|agent| &agent.name), diagnostics),
-            prompts: Names::new("prompt", spec.prompts.iter().map(|prompt| &prompt.name), diagnostics),
-            pipelines: Names::new("pipeline", spec.pipelines.iter().map(|pipeline| &pipeline.name), diagnostics),
-        }
-    }
+    resolver.answers_name_steps(&pipelines);
+    let Resolver { tables, uses, renames, .. } = resolver;
+    Model { spec, default, providers, agents, pipelines, uses, tables, renames }
 }
 
 struct Resolver<'r, 'a, 'l, 'd> {
@@ -76,6 +70,7 @@ struct Resolver<'r, 'a, 'l, 'd> {
     presets: &'a ast::Spec,
     tables: Tables,
     uses: Uses,
+    renames: BTreeMap<(FileId, Span), (String, usize)>,
     loader: &'r mut Loader<'l>,
     diagnostics: &'d mut Diagnostics,
     /// The texts of the shared prompts, by index.
@@ -102,17 +97,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn default(&mut self) -> Option<usize> {
         let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
         match written {
-            Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "{ … }"),
-            None => (!self.spec.pipelines.is_empty()).then_some(0),
+            Some(name) => self.tables.lookup(What::Pipeline, name, self.diagnostics),
+            // The items of the spec itself come first.
+            None => (self.tables.own_len(What::Pipeline) > 0).then_some(0),
         }
     }
 
     /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
     fn default_paths(&mut self, params: &[ast::Param]) {
         for param in params {
-            let wanted = match param.kind {
-                plan::ParamType::File => Entry::File,
-                plan::ParamType::Dir => Entry::Folder,
+            let wanted = match param.kind.kind {
+                ast::TypeKind::File => Entry::File,
+                ast::TypeKind::Dir => Entry::Folder,
                 _ => continue,
             };
             if let Some(default) = &param.default {
@@ -125,7 +121,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
         let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
         env.extend(self.variables(&provider.env));
-        let env_reads = self.outside_reads(&env, &Names::default(), "the `env` of a provider");
+        let env_reads = self.outside_reads(&env, None, "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
         Provider { ast: provider, preset, env, env_reads, answers }
@@ -159,8 +155,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
-        let provider = self.provider_of(agent);
+    fn agent(&mut self, index: usize, agent: &'a ast::Agent) -> Agent<'a> {
+        let provider = self.provider_of(index, agent);
         if let Some(provider) = provider {
             self.uses.providers[provider] = true;
         }
@@ -169,16 +165,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         Agent { ast: agent, provider, system }
     }
 
-    fn provider_of(&mut self, agent: &ast::Agent) -> Option<usize> {
+    fn provider_of(&mut self, index: usize, agent: &ast::Agent) -> Option<usize> {
         let Some(name) = &agent.provider else {
-            if self.tables.providers.distinct() == 1 {
-                return Some(0);
+            let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
+            let sole = self.tables.sole(What::Provider, home).or_else(|| self.tables.sole(What::Provider, spec));
+            if sole.is_some() || self.is_template(index) {
+                return sole;
             }
-            let known = self.tables.providers.iter();
-            let help = match self.spec.providers.is_empty() {
-                true => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
-                false => format!("write `provider=` with {}", suggest::list(known, "or")),
-            };
+            let help = self.name_one(What::Provider, home);
             let message = format!("agent `{}` has no provider", agent.name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongValue, message).label(agent.name.span, "`provider=` is missing").help(help),
@@ -186,7 +180,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return None;
         };
         let is_preset = || crate::library::presets().contains(&name.value);
-        if self.tables.providers.exact(&name.value).is_none() && is_preset() {
+        if self.tables.find(What::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
             let message = format!("there is no provider `{}`", name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::UnknownReference, message)
@@ -195,198 +189,31 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         }
-        self.lookup("provider", name, |tables| &tables.providers, "{ … }")
+        self.tables.lookup(What::Provider, name, self.diagnostics)
     }
 
-    fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
-        let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
-        for param in &pipeline.params {
-            if let Some(outer) = self.tables.params.same(&param.name.value) {
-                self.diagnostics.push(
-                    Diagnostic::new(
-                        Code::DuplicateDefinition,
-                        format!("parameter `{}` is defined by the workflow too", param.name.value),
-                    )
-                    .label(param.name.span, "again here")
-                    .label(self.spec.params[outer].name.span, "first here")
-                    .help("rename one of them, or remove this one and read the workflow's"),
-                );
-            }
-        }
-        self.default_paths(&pipeline.params);
-        self.uses.pipeline_params.push(vec![false; params.len()]);
-        let steps = Names::new("step", pipeline.steps.iter().map(|step| &step.name), self.diagnostics);
-        if let Some(path) = &pipeline.working_dir {
-            let span = path.span(0..path.as_str().len());
-            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
-        }
-        let writes = pipeline.steps.iter().flat_map(|step| &step.writes).map(|pattern| pattern.as_str()).collect();
-        let within = Within { name: &pipeline.name.value, steps: &steps, params: &params, writes };
-        let env = self.variables(&pipeline.env);
-        let env_reads = self.outside_reads(&env, &params, "the `env` of a pipeline");
-        let mut resolved: Vec<Step<'a>> = pipeline.steps.iter().map(|step| self.step(step, &within, agents)).collect();
-        let until: Vec<_> = pipeline.until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
-        let mut until_reads = Vec::new();
-        for condition in &until {
-            let passage = Passage::string(&condition.text);
-            until_reads.extend(self.reads(&condition.expression.reads, &passage, &within, &[], "an `until`"));
-        }
-        let order = order::order(&mut resolved);
-        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
-        if pipeline.result.is_empty() {
-            result.extend(sole_sink(&resolved));
-        }
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
+    /// Whether an agent need not be able to take turns itself: others start from it, or it is there for those that
+    /// import it.
+    fn is_template(&self, agent: usize) -> bool {
+        self.uses.templates[agent] || !self.tables.modules.is_own(self.spec.agents[agent].name.span)
     }
 
-    /// Recorded answers name tasks of any pipeline; one that names none is a slip.
-    fn answers_name_steps(&mut self) {
-        let spec = self.spec;
-        let steps = spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-        let known: BTreeSet<&str> = steps.map(|step| step.name.value.as_str()).collect();
-        let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
-        for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
-                continue;
-            }
-            let known: Vec<&str> = known.iter().copied().collect();
-            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
-            let diagnostic =
-                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
-                    .label(name.span, "answers nothing")
-                    .help_maybe(help);
-            self.diagnostics.push(match close {
-                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
-                None => diagnostic,
-            });
-        }
-    }
-
-    fn step(&mut self, step: &'a ast::Step, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
-        self.diagnostics.about(Some(step.name.span));
-        let mut ports: Vec<(String, Option<usize>)> = Vec::new();
-        Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
-        for input in &step.inputs {
-            ports.push((input.name.value.clone(), self.step_named(&input.from, within)));
-        }
-        let agent = match &step.body {
-            Some(ast::Body::Prompt(_)) => self.step_agent(step),
-            _ => None,
-        };
-        let body = self.body(step);
-        let mut proses: Vec<&Prose> = match &body {
-            Body::Prompt(prose) | Body::Value(prose) | Body::Stop(Some(prose)) => vec![prose],
-            Body::Fields(fields) => fields.iter().map(|(_, prose)| prose).collect(),
-            Body::Run | Body::Script(_) | Body::Stop(None) | Body::Missing => Vec::new(),
-        };
-        proses.extend(agent.and_then(|agent| agents[agent].system.as_ref()));
-        let (mut reads, mut made) = (Vec::new(), Vec::new());
-        for prose in proses {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            made.extend(self.file_reads(prose, Some(&within.writes)));
-        }
-        let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
-        let env = self.variables(&step.env);
-        let of_env = env.iter().filter_map(|variable| match variable {
-            Variable::Set(_, prose) => Some(prose),
-            Variable::Pass(_) | Variable::Secret(_) => None,
-        });
-        for prose in stdin.iter().chain(of_env) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
-            made.extend(self.file_reads(prose, Some(&within.writes)));
-        }
-        let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
-        if let Some(when) = &when {
-            let passage = Passage::string(&when.text);
-            let of_when = self.reads(&when.expression.reads, &passage, within, &ports, "a `when`");
-            reads.extend(of_when.into_iter().map(|read| Read { in_when: true, ..read }));
-        }
-        let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
-        let mut resolved = Step { ast: step, agent, body, when, stdin, env, inputs, reads, needs: Vec::new(), made };
-        let declared =
-            step.needs.iter().filter_map(|need| Some((self.step_named(&need.step, within)?, need))).collect();
-        resolved.needs = needs::declared(declared, step, self.diagnostics);
-        self.diagnostics.about(None);
-        resolved
-    }
-
-    fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
-        let agent = match &step.agent {
-            Some(name) => self.lookup("agent", name, |tables| &tables.agents, "provider=…"),
-            None if self.tables.agents.distinct() == 1 => Some(0),
-            None => {
-                let (code, help) = match self.spec.agents.is_empty() {
-                    true => (
-                        Code::UnknownReference,
-                        "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
-                    ),
-                    false => {
-                        let known = suggest::list(self.tables.agents.iter(), "or");
-                        (Code::WrongValue, format!("write `agent=` with {known}"))
-                    }
-                };
-                let message = format!("task `{}` has a prompt and no agent", step.name.value);
-                self.diagnostics
-                    .push(Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?").help(help));
-                None
-            }
-        };
-        if let Some(agent) = agent {
-            self.uses.agents[agent] = true;
-        }
-        agent
-    }
-
-    fn body(&mut self, step: &'a ast::Step) -> Body {
-        match &step.body {
-            None => Body::Missing,
-            Some(ast::Body::Prompt(source)) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
-            Some(ast::Body::Run(_)) => Body::Run,
-            Some(ast::Body::Script(path)) => {
-                let span = path.span(0..path.as_str().len());
-                self.loader.named(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
-            }
-            Some(ast::Body::Value(text)) => Body::Value(text::inline(text, self.loader, self.diagnostics)),
-            Some(ast::Body::Fields(fields)) => Body::Fields(
-                fields
-                    .iter()
-                    .map(|(name, text)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics)))
-                    .collect(),
-            ),
-            Some(ast::Body::Stop { message, .. }) => {
-                Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
+    /// What to type where one of several has to be named.
+    fn name_one(&self, what: What, from: FileId) -> String {
+        let seen = self.tables.seen(what, from);
+        match (what, seen.is_empty()) {
+            (What::Agent, true) => "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
+            (_, true) => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
+            (_, false) => {
+                format!("write `{}=` with {}", what.noun(), suggest::list(seen.iter().map(String::as_str), "or"))
             }
         }
-    }
-
-    /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
-    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<Prose> {
-        let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
-        let prompt = self.passage(source);
-        let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
-        // A part that is not there has been reported; the others are read all the same.
-        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
-        if parts.is_empty() {
-            return None;
-        }
-        let [whole] = parts.as_slice() else {
-            let mut whole = Passage::empty(step.name.span);
-            for (index, part) in parts.iter().enumerate() {
-                if index > 0 {
-                    whole.made("\n\n", step.name.span);
-                }
-                let part = part.trimmed();
-                whole.append(&part, 0..part.text().len());
-            }
-            return Some(text::prose(whole, true, self.diagnostics));
-        };
-        Some(text::prose(whole.clone(), true, self.diagnostics))
     }
 
     fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
-            let index = lookup("prompt", name, &tables.prompts, "file=…", diagnostics)?;
+            let index = tables.lookup(What::Prompt, name, diagnostics)?;
             uses.prompts[index] = true;
             shared[index].clone()
         };
@@ -397,7 +224,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut resolved = Vec::new();
         for variable in variables {
             resolved.push(match variable {
-                ast::Variable::Named(name) => match self.secret(&name.value) {
+                ast::Variable::Named(name) => match self.secret(name) {
                     Some(secret) => {
                         self.uses.secrets[secret] = true;
                         Variable::Secret(self.spec.secrets[secret].env.clone())
@@ -413,130 +240,26 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The secret of this name, or the one that this variable holds.
-    fn secret(&self, name: &str) -> Option<usize> {
-        self.tables.secrets.exact(name).or_else(|| self.spec.secrets.iter().position(|secret| secret.env == name))
+    fn secret(&self, name: &Name) -> Option<usize> {
+        let (name, home) = (&name.value, name.span.file);
+        self.tables.find(What::Secret, name, true, home).or_else(|| {
+            let holds = |secret: &ast::Secret| secret.env == *name;
+            let seen = |index: &usize| self.tables.sees(What::Secret, *index, home);
+            (0..self.spec.secrets.len()).filter(|index| holds(&self.spec.secrets[*index])).find(seen)
+        })
     }
 
     /// What variables read that are the same for every step.
-    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) -> Vec<Read> {
+    fn outside_reads(&mut self, env: &[Variable], params: Option<(&Names, FileId)>, place: &str) -> Vec<Read> {
         let mut reads = Vec::new();
         for variable in env {
             let Variable::Set(_, prose) = variable else { continue };
             // The first step to start reads it already.
             self.file_reads(prose, None);
-            let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
-            let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
+            let params = Params { tables: &self.tables, inner: params, outer: &self.spec.params, uses: &mut self.uses };
+            let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, place };
             reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
         }
         reads
-    }
-
-    fn reads(
-        &mut self,
-        found: &[crate::template::Read],
-        passage: &Passage,
-        within: &Within<'_>,
-        ports: &[(String, Option<usize>)],
-        place: &str,
-    ) -> Vec<Read> {
-        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
-        let steps = Some((within.name, within.steps));
-        let mut scope = Scope { steps, ports, param: &mut param, place };
-        text::reads(found, passage, &mut scope, self.diagnostics)
-    }
-
-    /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
-    fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
-        let mut made = Vec::new();
-        for part in &prose.template.parts {
-            let crate::template::Part::Directive(directive) = part else { continue };
-            let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
-            let span = prose.passage.span(name.range.clone());
-            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
-            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
-            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
-            made.extend(path.map(|path| Made { path, span }));
-        }
-        made
-    }
-
-    fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
-        let step = within.steps.exact(&name.value);
-        if step.is_none() {
-            self.diagnostics.push(text::unknown_step(
-                &name.value,
-                within.name,
-                within.steps,
-                name.span,
-                &str::to_owned,
-            ));
-        }
-        step
-    }
-
-    fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, rest: &str) -> Option<usize> {
-        lookup(what, name, table(&self.tables), rest, self.diagnostics)
-    }
-}
-
-/// The names that a step of a pipeline sees.
-struct Within<'w> {
-    name: &'w str,
-    steps: &'w Names,
-    params: &'w Names,
-    /// The patterns of paths that steps say they write.
-    writes: Vec<&'w str>,
-}
-
-/// Looks a parameter up in the pipeline, then in the workflow, and marks it as used.
-fn param_lookup<'p>(
-    outer: &'p Names,
-    inner: &'p Names,
-    uses: &'p mut Uses,
-) -> impl FnMut(&str, bool) -> Result<(), Vec<String>> + 'p {
-    move |name, exact| {
-        if let Some(index) = inner.find(name, exact) {
-            let own = uses.pipeline_params.last_mut().expect("the pipeline's own are being resolved");
-            own[index] = true;
-            return Ok(());
-        }
-        match outer.find(name, exact) {
-            Some(index) => {
-                uses.params[index] = true;
-                Ok(())
-            }
-            None => Err(inner.iter().chain(outer.iter()).map(str::to_owned).collect()),
-        }
-    }
-}
-
-/// The thing that a name names, or a report; `rest` is what follows the name where such a thing is declared.
-fn lookup(what: &str, name: &Name, table: &Names, rest: &str, diagnostics: &mut Diagnostics) -> Option<usize> {
-    let found = table.exact(&name.value);
-    if found.is_none() {
-        let known: Vec<&str> = table.iter().collect();
-        let (close, help) = suggest::did_you_mean(&name.value, &known, &format!("the {what}s are "));
-        let help = help.unwrap_or_else(|| format!("declare it: `{what} {} {rest}`", name.value));
-        let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`", name.value))
-            .label(name.span, "not defined")
-            .help(help);
-        diagnostics.push(match close {
-            Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
-            None => diagnostic,
-        });
-    }
-    found
-}
-
-/// The only step that no other needs; a `stop` is not one.
-fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
-    let mut needed = vec![false; steps.len()];
-    for need in steps.iter().flat_map(|step| &step.needs) {
-        needed[need.step] = true;
-    }
-    let mut sinks = (0..steps.len()).filter(|&step| !needed[step] && !matches!(steps[step].body, Body::Stop(_)));
-    match (sinks.next(), sinks.next()) {
-        (Some(sink), None) => Some(sink),
-        _ => None,
     }
 }

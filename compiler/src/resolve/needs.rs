@@ -1,59 +1,141 @@
 //! What a step waits for: what it says, and what its reads imply.
+//!
+//! Needs are between steps of one list. A reference from outside to a step in a loop waits for the loop, and what a step
+//! in a loop needs from outside is a need of the loop.
 
-use swarmc_plan::When;
+use swarmc_plan::{Join, When};
 
-use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Need, Read, Step};
+use crate::model::{Need, Read, Step, siblings};
+use crate::source::Span;
 use crate::template::Root;
 
-/// The needs that are written.
-pub(super) fn declared(
-    written: Vec<(usize, &ast::Dependency)>,
-    step: &ast::Step,
-    diagnostics: &mut Diagnostics,
-) -> Vec<Need> {
-    let mut needs: Vec<Need> = Vec::new();
-    for (target, dependency) in written {
-        let span = dependency.step.span;
-        if let Some(first) = needs.iter().find(|need| need.step == target) {
-            let message = format!("`{}` depends on `{}` twice", step.name.value, dependency.step.value);
-            let diagnostic = Diagnostic::new(Code::Duplicate, message)
-                .label(span, "again here")
-                .label(first.span, "first here")
-                .help("remove one of them; `when=any` covers success and failure");
-            diagnostics.push(diagnostic);
-            continue;
-        }
-        let handles = matches!(dependency.when, When::Failure | When::Any);
-        needs.push(Need { step: target, when: dependency.when, declared: true, handles, span });
-    }
-    needs
+/// A `depends-on`, looked up.
+pub(super) struct Declared {
+    pub(super) step: usize,
+    pub(super) target: usize,
+    pub(super) when: When,
+    pub(super) span: Span,
 }
 
-/// Adds the needs that a step's reads imply; `back` says which reads mean the round before.
-pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
-    let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output_default.is_some()).collect();
-    for (index, step) in steps.iter_mut().enumerate() {
-        step.needs.retain(|need| need.declared);
-        let declared = step.needs.len();
-        for (position, read) in step.reads.iter().enumerate() {
-            let Some(target) = read.step else { continue };
-            let Some((when, handles)) = implied(read, defaults[target]) else { continue };
-            if back(index, position) || target == index {
+/// Writes down the needs that are written.
+pub(super) fn declare(steps: &mut [Step<'_>], declared: Vec<Declared>, diagnostics: &mut Diagnostics) {
+    let mut seen: Vec<(usize, Span)> = Vec::new();
+    let mut reader = usize::MAX;
+    for Declared { step, target, when, span } in declared {
+        if reader != step {
+            seen.clear();
+            reader = step;
+        }
+        let twice = seen.iter().find(|(known, _)| *known == target).map(|(_, first)| *first);
+        if let Some(first) = twice {
+            diagnostics.push(depends_twice(steps, step, target, span, first));
+            continue;
+        }
+        seen.push((target, span));
+        let Some((holder, needed)) = siblings(steps, step, target) else {
+            if step != target {
+                diagnostics.push(inside(steps, step, target, span));
                 continue;
             }
-            match step.needs.iter().position(|need| need.step == target) {
-                // What is written overrides what is implied.
-                Some(known) if known < declared => {}
+            steps[step].needs.push(Need { step: target, when, declared: true, handles: false, span });
+            continue;
+        };
+        let handles = matches!(when, When::Failure | When::Any);
+        if holder == step {
+            // Two steps of one loop are one need from outside it: the weaker.
+            match steps[step].needs.iter_mut().find(|need| need.step == needed && need.declared) {
                 Some(known) => {
-                    step.needs[known].when = step.needs[known].when.max(when);
-                    step.needs[known].handles |= handles;
+                    known.when = known.when.max(when);
+                    known.handles |= handles;
                 }
-                None => step.needs.push(Need { step: target, when, declared: false, handles, span: read.span }),
+                None => steps[step].needs.push(Need { step: needed, when, declared: true, handles, span }),
             }
+            continue;
         }
+        if steps[step].ast.join.value != Join::All {
+            diagnostics.push(join_across(steps, step, holder, target, span));
+            continue;
+        }
+        // Other steps of the loop may need the same: the weaker is the loop's.
+        lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
+    }
+    for step in steps {
+        // What is written stands first.
+        step.needs.sort_by_key(|need| !need.declared);
+        step.written = step.needs.len();
+    }
+}
+
+fn depends_twice(steps: &[Step<'_>], step: usize, target: usize, span: Span, first: Span) -> Diagnostic {
+    let message = format!("`{}` depends on `{}` twice", steps[step].name(), steps[target].name());
+    Diagnostic::new(Code::Duplicate, message)
+        .label(span, "again here")
+        .label(first, "first here")
+        .help("remove one of them; `when=any` covers success and failure")
+}
+
+fn inside(steps: &[Step<'_>], step: usize, target: usize, span: Span) -> Diagnostic {
+    let (one, other) = (steps[step].name(), steps[target].name());
+    let holds = matches!(steps[step].body, crate::model::Body::Loop { .. }) && holds(steps, step, target);
+    let message = match holds {
+        true => format!("loop `{one}` waits for `{other}`, which stands in it"),
+        false => format!("`{one}` waits for loop `{other}`, in which it stands"),
+    };
+    Diagnostic::new(Code::Cycle, message)
+        .label(span, "ends only after this began")
+        .label(steps[target].ast.name.span, "declared here")
+        .help("take this `depends-on` out; the steps of a loop start when the loop does")
+}
+
+fn holds(steps: &[Step<'_>], outer: usize, inner: usize) -> bool {
+    std::iter::successors(Some(inner), |&step| steps[step].within).any(|step| step == outer)
+}
+
+fn join_across(steps: &[Step<'_>], step: usize, holder: usize, target: usize, span: Span) -> Diagnostic {
+    let (name, holder) = (steps[step].name(), steps[holder].name());
+    let message = format!("`{name}` cannot combine `{}`, which is outside loop `{holder}`", steps[target].name());
+    Diagnostic::new(Code::WrongValue, message)
+        .label(span, "has settled before the loop begins")
+        .label(steps[step].ast.join.span, "combines steps of one round")
+        .help(format!(
+            "write this `depends-on` in `{holder}`, or ask in the `when`: `status.{}`",
+            steps[target].name().replace('-', "_")
+        ))
+}
+
+/// Adds the needs that steps' reads imply; `back` says which reads mean the round before.
+pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool) {
+    let defaults: Vec<bool> = steps.iter().map(|step| step.ast.output.default.is_some()).collect();
+    for step in steps.iter_mut() {
+        step.needs.truncate(step.written);
+    }
+    for index in 0..steps.len() {
+        for position in 0..steps[index].reads.len() {
+            let read = &steps[index].reads[position];
+            let Some(target) = read.step else { continue };
+            let Some((when, handles)) = implied(read, defaults[target]) else { continue };
+            let span = read.span;
+            if back(index, position) {
+                continue;
+            }
+            let Some((holder, needed)) = siblings(steps, index, target) else { continue };
+            lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles, span });
+        }
+    }
+}
+
+/// Adds a need that is not the step's own word: what is written overrides it, several become the weakest.
+fn lifted(holder: &mut Step<'_>, need: Need) {
+    match holder.needs.iter().position(|known| known.step == need.step) {
+        Some(known) if known < holder.written || holder.needs[known].declared => {}
+        Some(known) => {
+            let known = &mut holder.needs[known];
+            known.when = known.when.max(need.when);
+            known.handles |= need.handles;
+        }
+        None => holder.needs.push(need),
     }
 }
 
@@ -64,6 +146,6 @@ fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
         Root::Exit | Root::Error => Some((When::Any, true)),
-        Root::Previous | Root::Param | Root::Iteration | Root::Run | Root::Task | Root::Stdin => None,
+        _ => None,
     }
 }

@@ -4,7 +4,7 @@ use petgraph::algo::{kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::needs;
-use crate::model::{Back, Order, Step};
+use crate::model::{Back, Order, Step, siblings};
 use crate::template::Root;
 
 /// Spells the implied needs out and orders the steps.
@@ -21,9 +21,15 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
     for (index, step) in steps.iter().enumerate() {
         for (position, read) in step.reads.iter().enumerate() {
             let Some(target) = read.step else { continue };
-            let same_cycle = component[index] != usize::MAX && component[index] == component[target];
-            let closes = same_cycle && target > index && waits(step, read.root, target);
-            if closes || (target == index && own(step, read.root)) {
+            let is_back = match siblings(steps, index, target) {
+                Some((holder, needed)) => {
+                    let same_cycle = component[holder] != usize::MAX && component[holder] == component[needed];
+                    same_cycle && needed > holder && waits(&steps[holder], read.root, needed)
+                }
+                // The step itself, or one of which one holds the other: neither has ended where it is read.
+                None => own(step, read.root, target == index),
+            };
+            if is_back {
                 back.push(Back { step: index, read: position });
             }
         }
@@ -36,15 +42,15 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
     }
     let graph = graph(steps, |_| true);
     match toposort(&graph, None) {
-        Ok(sorted) => Order { sorted: sorted.into_iter().map(NodeIndex::index).collect(), back, cycles: Vec::new() },
+        Ok(sorted) => Order { sorted: nested(steps, sorted), back, cycles: Vec::new() },
         Err(_) => {
             let sccs = kosaraju_scc(&graph);
             let looped = |scc: &Vec<NodeIndex>| scc.len() > 1 || graph.contains_edge(scc[0], scc[0]);
             let mut cycles: Vec<Vec<usize>> =
                 sccs.iter().filter(|scc| looped(scc)).map(|scc| shortest(&graph, scc)).collect();
             cycles.sort();
-            let sorted = sccs.iter().filter(|scc| !looped(scc)).map(|scc| scc[0].index()).collect();
-            Order { sorted, back, cycles }
+            let sorted = sccs.iter().filter(|scc| !looped(scc)).map(|scc| scc[0]).collect();
+            Order { sorted: nested(steps, sorted), back, cycles }
         }
     }
 }
@@ -55,13 +61,34 @@ fn waits(reader: &Step<'_>, root: Root, target: usize) -> bool {
     reads && reader.needs.iter().any(|need| need.step == target && !need.declared)
 }
 
-/// Whether a step that reads this of itself reads something that is not there.
-fn own(step: &Step<'_>, root: Root) -> bool {
+/// The order with the steps of a loop behind it, and before what waits for the loop.
+fn nested(steps: &[Step<'_>], sorted: Vec<NodeIndex>) -> Vec<usize> {
+    if steps.iter().all(|step| step.within.is_none()) {
+        return sorted.into_iter().map(NodeIndex::index).collect();
+    }
+    let mut inside: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
+    let mut open = Vec::new();
+    for node in sorted.into_iter().rev() {
+        match steps[node.index()].within {
+            Some(holder) => inside[holder].push(node.index()),
+            None => open.push(node.index()),
+        }
+    }
+    let mut order = Vec::with_capacity(steps.len());
+    while let Some(step) = open.pop() {
+        order.push(step);
+        open.append(&mut inside[step]);
+    }
+    order
+}
+
+/// Whether a step that reads this of itself, or of what holds it, reads something that is not there.
+fn own(step: &Step<'_>, root: Root, itself: bool) -> bool {
     match root {
         Root::Output | Root::Input | Root::Status => true,
         // A repeated attempt may read how the one before it failed.
-        Root::Exit | Root::Error => step.ast.retry.times == 0,
-        Root::Previous | Root::Param | Root::Iteration | Root::Run | Root::Task | Root::Stdin => false,
+        Root::Exit | Root::Error => !itself || step.ast.retry.times == 0,
+        _ => false,
     }
 }
 

@@ -3,13 +3,24 @@
 //! The one declaration of the language. Lowering, "did you mean", completion and the docs read it; a default stands here
 //! and nowhere else.
 
+mod agents;
+mod kind;
+mod pack;
 mod page;
+mod pipeline;
+mod swarm;
 mod table;
+mod task;
 mod words;
 
+pub(crate) use kind::Kind;
 pub(crate) use page::page;
-pub(crate) use table::{ALLOW, PIPELINE, SPEC, TASK};
-pub(crate) use words::{PARAM_TYPES, Word};
+pub(crate) use table::{ALLOW, SPEC};
+pub(crate) use task::TASK;
+pub(crate) use words::{TYPES, Word};
+
+/// The edition of the language that this table describes.
+pub(crate) const EDITION: &str = "2026";
 
 /// A node of the language.
 #[derive(Debug)]
@@ -24,14 +35,16 @@ pub(crate) struct Node {
     pub rest: Option<Argument>,
     /// The properties.
     pub properties: &'static [Property],
-    /// What properties of any other name are.
-    pub open_properties: Option<Kind>,
+    /// What properties of any other name are, and what such a name is: a variable or a name.
+    pub open_properties: Option<(Kind, Kind)>,
     /// The nodes that may stand in its block.
     pub children: &'static [&'static Node],
-    /// Whether nodes of any other name may stand in its block, each with one text.
-    pub open_children: bool,
+    /// What nodes of any other name in its block are.
+    pub open_children: Option<&'static Node>,
     /// Whether it may stand more than once.
     pub many: bool,
+    /// The edition that brought it.
+    pub since: &'static str,
 }
 
 /// A positional value.
@@ -60,65 +73,8 @@ pub(crate) struct Property {
     pub required: bool,
     /// What it says.
     pub doc: &'static str,
-}
-
-/// What a value may be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    /// A name that this node declares: `[a-z][a-z0-9_-]*`.
-    Name,
-    /// The name of something declared elsewhere.
-    Reference,
-    /// Text without directives.
-    Text,
-    /// Text with directives and expressions.
-    Template,
-    /// A minijinja expression.
-    Expression,
-    /// A whole number in this range.
-    Count(u64, u64),
-    /// `#true` or `#false`.
-    Bool,
-    /// A time with its unit: `"10m"`.
-    Duration,
-    /// A number of bytes with its unit: `"100KB"`.
-    Size,
-    /// One of these words.
-    Choice(&'static [Word]),
-    /// A string or a number, as it is written.
-    Scalar,
-    /// Any scalar, `#true` and `#false` as `true` and `false`.
-    Literal,
-    /// A path relative to this file.
-    Path,
-    /// A pattern of paths relative to the workspace.
-    Glob,
-    /// The name of an environment variable.
-    Variable,
-    /// A type: `string`, `int?`.
-    Type,
-}
-
-impl Kind {
-    /// What it is called in a message: "a name".
-    pub(crate) fn noun(self) -> String {
-        match self {
-            Kind::Name | Kind::Reference => "a name".into(),
-            Kind::Text | Kind::Template => "a text".into(),
-            Kind::Expression => "an expression in quotes".into(),
-            Kind::Count(min, u64::MAX) => format!("a whole number from {min}"),
-            Kind::Count(min, max) => format!("a whole number from {min} to {max}"),
-            Kind::Bool => "`#true` or `#false`".into(),
-            Kind::Duration => "a duration such as `\"10m\"`".into(),
-            Kind::Size => "a size such as `\"100KB\"`".into(),
-            Kind::Choice(words) => crate::suggest::list(words.iter().map(|word| word.word), "or"),
-            Kind::Scalar | Kind::Literal => "a value".into(),
-            Kind::Path => "a path".into(),
-            Kind::Glob => "a pattern of paths".into(),
-            Kind::Variable => "the name of an environment variable".into(),
-            Kind::Type => "a type such as `string` or `int?`".into(),
-        }
-    }
+    /// The edition that brought it.
+    pub since: &'static str,
 }
 
 impl Node {
@@ -131,8 +87,9 @@ impl Node {
             properties: &[],
             open_properties: None,
             children: &[],
-            open_children: false,
+            open_children: None,
             many: false,
+            since: EDITION,
         }
     }
 
@@ -151,8 +108,8 @@ impl Node {
         self
     }
 
-    const fn open_properties(mut self, kind: Kind) -> Node {
-        self.open_properties = Some(kind);
+    const fn open_properties(mut self, key: Kind, kind: Kind) -> Node {
+        self.open_properties = Some((key, kind));
         self
     }
 
@@ -161,8 +118,8 @@ impl Node {
         self
     }
 
-    const fn open_children(mut self) -> Node {
-        self.open_children = true;
+    const fn open_children(mut self, node: &'static Node) -> Node {
+        self.open_children = Some(node);
         self
     }
 
@@ -205,7 +162,7 @@ impl Node {
 
 impl Property {
     const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Property {
-        Property { name, kind, default: None, required: false, doc }
+        Property { name, kind, default: None, required: false, doc, since: EDITION }
     }
 
     const fn default(mut self, default: &'static str) -> Property {
@@ -234,12 +191,66 @@ const fn optional(name: &'static str, kind: Kind) -> Argument {
 /// The names of the nodes in whose block a node of this name may stand; the empty name is the top level.
 pub(crate) fn parents(name: &str) -> Vec<&'static str> {
     let mut parents = Vec::new();
-    let mut open = vec![&SPEC];
-    while let Some(node) = open.pop() {
+    for node in nodes() {
         if node.children.iter().any(|child| child.name == name) && !parents.contains(&node.name) {
             parents.push(node.name);
         }
-        open.extend(node.children.iter().copied());
     }
     parents
+}
+
+/// Every node of the table once, the top level first.
+fn nodes() -> Vec<&'static Node> {
+    let mut nodes: Vec<&'static Node> = vec![&SPEC];
+    let mut next = 0;
+    while let Some(node) = nodes.get(next).copied() {
+        next += 1;
+        for child in node.children.iter().copied().chain(node.open_children) {
+            // Loops hold loops.
+            if !nodes.iter().any(|known| std::ptr::eq(*known, child)) {
+                nodes.push(child);
+            }
+        }
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_of_the_table_is_a_value_of_its_kind() {
+        for node in nodes() {
+            assert_eq!(node.since, EDITION, "{}", node.name);
+            for (kind, default) in node.properties.iter().map(|property| (property.kind, property.default)) {
+                default.into_iter().for_each(|default| fits(kind, default, node.name));
+            }
+            for argument in node.arguments {
+                argument.default.into_iter().for_each(|default| fits(argument.kind, default, node.name));
+            }
+        }
+    }
+
+    fn fits(kind: Kind, default: &str, node: &str) {
+        use crate::lower::value;
+        let fits = match kind {
+            Kind::Count(min, max) => default.parse().is_ok_and(|count: u64| (min..=max).contains(&count)),
+            Kind::Duration => value::duration(default).is_ok(),
+            Kind::Size => value::size(default).is_ok(),
+            Kind::Money => value::money(default).is_ok(),
+            Kind::Choice(words) => words.iter().any(|word| word.word == default),
+            Kind::Bool => matches!(default, "#true" | "#false"),
+            _ => true,
+        };
+        assert!(fits, "the default `{default}` in `{node}`");
+    }
+
+    #[test]
+    fn every_node_and_property_says_what_it_is() {
+        for node in nodes() {
+            assert!(node.doc.ends_with('.'), "{}", node.name);
+            assert!(node.properties.iter().all(|property| property.doc.ends_with('.')), "{}", node.name);
+        }
+    }
 }

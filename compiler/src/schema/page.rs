@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Kind, Node, SPEC};
+use super::{EDITION, Kind, Node, SPEC};
 
 /// Every node, in the order in which a reader meets it.
 pub(crate) fn page() -> String {
@@ -22,7 +22,7 @@ pub(crate) fn page() -> String {
 /// A node and what may stand in its block; nodes nest as deep as the table does.
 fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const Node>, page: &mut String) {
     let known = seen.contains(&std::ptr::from_ref(node));
-    let _ = writeln!(page, "\n{} `{path}`\n\n{}", "#".repeat(level), node.doc);
+    let _ = writeln!(page, "\n{} `{path}`\n\n{}{}", "#".repeat(level), node.doc, since(node.since));
     if known && !node.children.is_empty() {
         return;
     }
@@ -31,7 +31,8 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
     let mut rows: Vec<String> = arguments(node).map(|argument| format!("- {argument}")).collect();
     for property in node.properties {
         let default = property.default.map_or(String::new(), |default| format!(" Default: `{default}`."));
-        rows.push(format!("- `{}=`: {} {}.{default}", property.name, property.doc, capital(&meaning(property.kind))));
+        let (name, doc, since) = (property.name, property.doc, since(property.since));
+        rows.push(format!("- `{name}=`: {doc} {}.{default}{since}", capital(&meaning(property.kind))));
     }
     if !rows.is_empty() {
         let _ = writeln!(page, "\n{}", rows.join("\n"));
@@ -57,7 +58,12 @@ fn arguments(node: &'static Node) -> impl Iterator<Item = String> {
         let default = argument.default.map_or(String::new(), |default| format!(" Without the node: `{default}`."));
         format!("`{}`: {}.{default}", argument.name, meaning(argument.kind))
     });
-    positional.chain(node.open_properties.map(|kind| format!("`KEY=`: {}.", meaning(kind))))
+    positional.chain(node.open_properties.map(|(_, kind)| format!("`KEY=`: {}.", meaning(kind))))
+}
+
+/// What came later than the first edition says so.
+fn since(edition: &str) -> String {
+    if edition == EDITION { String::new() } else { format!(" Since edition {edition}.") }
 }
 
 fn meaning(kind: Kind) -> String {

@@ -26,8 +26,12 @@ pub(crate) const JOIN: &[Word] = &[
     word("none-failed", "all have settled, none failed and at least one succeeded"),
 ];
 
-pub(crate) const ON_FAILURE: &[Word] =
-    &[word("fail", "the step has failed"), word("skip", "the step counts as skipped, and its failure as handled")];
+pub(crate) const ON_FAILURE: &[Word] = &[
+    word("fail", "the step has failed"),
+    word("skip", "the step counts as skipped, and its failure as handled"),
+    word("fix", "the agent of `agent=` gets one turn, then the step runs once more"),
+    word("escalate", "a person decides"),
+];
 
 pub(crate) const ROUND_FAILURE: &[Word] =
     &[word("stop", "no further round starts"), word("continue", "the next round starts, and the last round decides")];
@@ -54,11 +58,101 @@ pub(crate) const FORMAT: &[Word] = &[
     word("pi-json", "events of `pi --mode json`"),
 ];
 
-pub(crate) const PARAM_TYPES: &[Word] = &[
+/// The built-in types; `file` and `dir` are for parameters.
+pub(crate) const TYPES: &[Word] = &[
     word("string", "any text"),
     word("int", "a whole number of 64 bits"),
     word("float", "a finite number"),
     word("bool", "`true` or `false`"),
+    word("enum", "one of the words that follow"),
+    word("list", "`list<T>`: values of one type, in order"),
+    word("map", "`map<T>`: texts to values of one type"),
     word("file", "a file that exists when the run starts"),
     word("dir", "a folder that exists when the run starts"),
+];
+
+pub(crate) const EDITIONS: &[Word] = &[word("2026", "the first one")];
+
+pub(crate) const MODE: &[Word] =
+    &[word("planning", "agents plan, and change nothing"), word("implementation", "agents do the work")];
+
+pub(crate) const LLM: &[Word] = &[
+    word("openai", "chat completions, as OpenAI and most others serve them"),
+    word("openai-responses", "responses, as OpenAI serves them"),
+    word("anthropic", "messages, as Anthropic serves them"),
+    word("gemini", "as Google serves its Gemini models"),
+];
+
+pub(crate) const ABILITIES: &[Word] = &[
+    word("schema", "answers that follow a JSON Schema"),
+    word("tools", "tools, and servers of tools"),
+    word("resume", "going on with a conversation"),
+    word("images", "pictures in prompts"),
+];
+
+pub(crate) const CAPABILITIES: &[Word] = &[
+    word("write-files", "it changes files"),
+    word("run-commands", "it starts processes"),
+    word("network", "it sends data out"),
+    word("private-data", "it reads what must not get out"),
+    word("untrusted-input", "it reads what strangers wrote"),
+    word("spawn", "it starts further agents"),
+];
+
+pub(crate) const PERMISSIONS: &[Word] =
+    &[word("gated", "what it is not allowed is refused"), word("skip", "it is told to skip its own permission checks")];
+
+pub(crate) const APPROVAL: &[Word] = &[
+    word("auto", "nobody is asked"),
+    word("human", "a person approves"),
+    word("coordinator", "the coordinator of the swarm approves"),
+];
+
+pub(crate) const UNATTENDED: &[Word] =
+    &[word("deny", "it is refused"), word("approve", "it is granted"), word("fail", "the run fails")];
+
+pub(crate) const EVENTS: &[Word] = &[
+    word("start", "the run starts"),
+    word("complete", "the run is done"),
+    word("failure", "the run has failed"),
+    word("gate", "a gate waits for a person"),
+    word("stop", "the run was stopped"),
+];
+
+pub(crate) const EACH_JOIN: &[Word] = &[
+    word("all", "every item must succeed"),
+    word("any", "at least one item must succeed"),
+    word("settled", "no item must"),
+];
+
+pub(crate) const EDGE_KIND: &[Word] =
+    &[word("handoff", "work is handed over"), word("signal", "something is made known")];
+
+pub(crate) const RESPONSE: &[Word] = &[
+    word("none", "no answer is expected"),
+    word("optional", "the receiver may answer"),
+    word("required", "the sender waits for an answer"),
+];
+
+pub(crate) const NAMES: &[Word] = &[word("stations", "Japanese railway stations: `takao`, `mitaka`")];
+
+pub(crate) const PRIORITY: &[Word] =
+    &[word("low", "after the others"), word("normal", "in order"), word("high", "before the others")];
+
+pub(crate) const OVERFLOW: &[Word] = &[
+    word("drop", "whole rules are left out, the last one first"),
+    word("truncate", "the last rule that fits in part is cut"),
+    word("error", "the turn fails"),
+];
+
+pub(crate) const SCHEMA_FORM: &[Word] =
+    &[word("text", "as a text"), word("file", "as the path of a file that holds it")];
+
+pub(crate) const ARTIFACTS: &[Word] = &[
+    word("diff", "what it changed"),
+    word("log", "what it printed"),
+    word("prompt", "what it was asked"),
+    word("transcript", "its turns"),
+    word("contextpack", "what it was given to know"),
+    word("report", "what it reported"),
 ];

@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use minijinja::machinery::ast::{BinOpKind, Expr, UnaryOpKind};
 use minijinja::machinery::parse_expr;
 
 use super::fact::{Outcomes, Reading, contradictory, outcomes};
 use super::region::{self, template_error};
-use super::{Expression, Problem, logic};
+use super::tree::{Comparison, Const, Expr, ExprKind};
+use super::{Expression, Problem, logic, lower};
 
 /// Reads a condition.
 pub(crate) fn expression(text: &str) -> Expression {
@@ -21,9 +21,11 @@ pub(crate) fn expression(text: &str) -> Expression {
     if let Some(source) = region::standalone(text, &mut expression.problems)
         && let Ok(tree) = parse_expr(&source)
     {
+        let tree = lower::expression(&tree);
         expression.reads = logic::condition(&tree, &mut expression.problems);
         expression.constant = fold(&tree);
         expression.proves = outcomes(&tree, Reading::Outcome).yes;
+        expression.tree = Some(tree);
     }
     expression.problems.sort_by_key(|problem| (problem.range.start, problem.range.end));
     expression.reads.sort_by_key(|read| (read.whole.start, read.whole.end));
@@ -47,7 +49,7 @@ fn wrapped(text: &str) -> Option<Problem> {
 }
 
 /// The truth that the expression has whatever it reads.
-fn fold(expr: &Expr<'_>) -> Option<bool> {
+fn fold(expr: &Expr) -> Option<bool> {
     if let Some(truth) = literal(expr) {
         return Some(truth);
     }
@@ -59,41 +61,53 @@ fn fold(expr: &Expr<'_>) -> Option<bool> {
     }
 }
 
-fn literal(expr: &Expr<'_>) -> Option<bool> {
-    match expr {
-        Expr::Const(constant) => Some(constant.value.is_true()),
-        Expr::List(list) => Some(!list.items.is_empty()),
-        Expr::Tuple(tuple) => Some(!tuple.items.is_empty()),
-        Expr::Map(map) => Some(!map.keys.is_empty()),
-        Expr::UnaryOp(not) if matches!(not.op, UnaryOpKind::Not) => literal(&not.expr).map(|truth| !truth),
-        Expr::BinOp(op) => match op.op {
-            BinOpKind::ScAnd => match (literal(&op.left), literal(&op.right)) {
-                (Some(false), _) | (_, Some(false)) => Some(false),
-                (Some(true), right) => right,
-                (None, _) => None,
-            },
-            BinOpKind::ScOr => match (literal(&op.left), literal(&op.right)) {
-                (Some(true), _) | (_, Some(true)) => Some(true),
-                (Some(false), right) => right,
-                (None, _) => None,
-            },
-            kind => compare(kind, &op.left, &op.right),
-        },
+fn literal(expr: &Expr) -> Option<bool> {
+    match &expr.kind {
+        ExprKind::Const(constant) => Some(constant.is_true()),
+        ExprKind::List(items) => Some(!items.is_empty()),
+        ExprKind::Map(items) => Some(!items.is_empty()),
+        ExprKind::Not(operand) => literal(operand).map(|truth| !truth),
+        ExprKind::And(terms) => joined(terms, false),
+        ExprKind::Or(terms) => joined(terms, true),
+        ExprKind::Compare { left, op, right } => compare(*op, left, right),
         _ => None,
     }
 }
 
+/// The truth of terms of which one that is `decides` decides.
+fn joined(terms: &[Expr], decides: bool) -> Option<bool> {
+    let mut terms = terms.iter().map(literal);
+    let mut all = true;
+    let decided = terms.any(|truth| {
+        all &= truth.is_some();
+        truth == Some(decides)
+    });
+    match (decided, all) {
+        (true, _) => Some(decides),
+        (false, true) => Some(!decides),
+        (false, false) => None,
+    }
+}
+
 /// Compares two literals; nothing else is computed, since arithmetic on literals can be made to take for ever.
-fn compare(kind: BinOpKind, left: &Expr<'_>, right: &Expr<'_>) -> Option<bool> {
-    let (Expr::Const(left), Expr::Const(right)) = (left, right) else { return None };
-    let (left, right) = (&left.value, &right.value);
-    match kind {
-        BinOpKind::Eq => Some(left == right),
-        BinOpKind::Ne => Some(left != right),
-        BinOpKind::Lt => Some(left < right),
-        BinOpKind::Lte => Some(left <= right),
-        BinOpKind::Gt => Some(left > right),
-        BinOpKind::Gte => Some(left >= right),
+fn compare(op: Comparison, left: &Expr, right: &Expr) -> Option<bool> {
+    let (ExprKind::Const(left), ExprKind::Const(right)) = (&left.kind, &right.kind) else { return None };
+    let order = match (left, right) {
+        (Const::Text(left), Const::Text(right)) => Some(left.cmp(right)),
+        (Const::Int(left), Const::Int(right)) => Some(left.cmp(right)),
+        (Const::Bool(left), Const::Bool(right)) => Some(left.cmp(right)),
+        (Const::None, Const::None) => Some(std::cmp::Ordering::Equal),
+        // Numbers of two kinds, and what is rarely compared on purpose.
+        (Const::Text(_), _) | (_, Const::Text(_)) | (Const::None, _) | (_, Const::None) => None,
+        _ => return None,
+    };
+    match (op, order) {
+        (Comparison::Eq, order) => Some(order.is_some_and(std::cmp::Ordering::is_eq)),
+        (Comparison::Ne, order) => Some(!order.is_some_and(std::cmp::Ordering::is_eq)),
+        (Comparison::Lt, Some(order)) => Some(order.is_lt()),
+        (Comparison::Lte, Some(order)) => Some(order.is_le()),
+        (Comparison::Gt, Some(order)) => Some(order.is_gt()),
+        (Comparison::Gte, Some(order)) => Some(order.is_ge()),
         _ => None,
     }
 }

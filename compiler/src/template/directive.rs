@@ -220,6 +220,9 @@ impl Body<'_> {
             if path.is_empty() {
                 return Some((None, Vec::new()));
             }
+            if root.has_fields() {
+                return self.unnamed_fields(path, problems).map(|fields| (None, fields));
+            }
             problems.push(
                 self.problem(path.clone(), format!("`{word}` takes no name"), "surplus")
                     .help(format!("write `<<{word}>>`"))
@@ -234,23 +237,42 @@ impl Body<'_> {
                 return None;
             }
         };
-        let mut segments = split(self.text, path.clone(), b'.').into_iter();
-        let name = segments.next().filter(|name| !name.is_empty());
-        let Some(name) = name else {
+        if split(self.text, path.clone(), b'.').first().is_none_or(Range::is_empty) {
             problems.push(self.unnamed(root, of, path));
             return None;
-        };
-        let mut fields = Vec::new();
-        for segment in std::iter::once(name.clone()).chain(segments) {
+        }
+        let mut fields = self.names(path, problems)?;
+        let name = fields.remove(0);
+        self.suits(root, &name, &fields, problems).then_some((Some(name), fields))
+    }
+
+    /// The fields of a value that has no name: `<<item.title>>`.
+    fn unnamed_fields(&self, path: Range<usize>, problems: &mut Vec<Problem>) -> Option<Vec<Spanned<String>>> {
+        let word = self.kind.word();
+        if self.text[path.clone()].starts_with('.') {
+            return self.names(path.start + 1..path.end, problems);
+        }
+        let field = self.text[path.start + 1..path.end].trim();
+        problems.push(
+            self.problem(path.start..path.start + 1, format!("`{word}` takes no name"), "not here")
+                .help(format!("write `<<{word}.{}>>` for a field of it", clip(field)))
+                .fix("write `.`", path.start..path.start + 1, ".", false),
+        );
+        None
+    }
+
+    /// Names between dots.
+    fn names(&self, path: Range<usize>, problems: &mut Vec<Problem>) -> Option<Vec<Spanned<String>>> {
+        let mut names = Vec::new();
+        for segment in split(self.text, path, b'.') {
             let value = &self.text[segment.clone()];
             if value.is_empty() || !value.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-')) {
                 problems.push(self.odd(segment, value));
                 return None;
             }
-            fields.push(Spanned { value: value.to_owned(), range: segment });
+            names.push(Spanned { value: value.to_owned(), range: segment });
         }
-        let name = fields.remove(0);
-        self.suits(root, &name, &fields, problems).then_some((Some(name), fields))
+        Some(names)
     }
 
     /// The path of `include` and `file`, as written.
@@ -426,12 +448,13 @@ impl Body<'_> {
 fn allowed(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Read(Root::Output | Root::Previous | Root::Input) => &DIRECTIVE_FILTERS,
-        Kind::Read(Root::Error | Root::Param | Root::Stdin) | Kind::File => {
-            &["tail", "head", "lines", "chars", "json", "default"]
-        }
+        Kind::Read(
+            Root::Error | Root::Param | Root::Stdin | Root::Item | Root::Inbox | Root::Shared | Root::Team | Root::Plan,
+        )
+        | Kind::File => &["tail", "head", "lines", "chars", "json", "default"],
         Kind::Read(Root::Exit) => &["json", "default"],
-        Kind::Read(Root::Status | Root::Iteration | Root::Run | Root::Task) => &["json"],
-        Kind::Include => &[],
+        Kind::Read(Root::Status | Root::Iteration | Root::Index | Root::Run | Root::Task) => &["json"],
+        Kind::Read(Root::Context) | Kind::Include => &[],
     }
 }
 

@@ -2,10 +2,9 @@
 //!
 //! Facts are conservative: one that is left out costs a guard that the author must write, a wrong one a failed run.
 
-use minijinja::machinery::ast::{self, BinOpKind, Expr, UnaryOpKind};
-
 use super::Root;
-use super::path::{Path, path};
+use super::path::Path;
+use super::tree::{Comparison, Expr, ExprKind};
 
 /// The facts that are kept of one place; a real condition has a handful.
 pub(super) const MAX_FACTS: usize = 32;
@@ -75,6 +74,7 @@ pub(super) enum Reading {
 }
 
 /// What follows from each outcome of a condition.
+#[derive(Default)]
 pub(super) struct Outcomes {
     /// From its holding.
     pub(super) yes: Vec<Fact>,
@@ -83,36 +83,44 @@ pub(super) struct Outcomes {
 }
 
 /// What follows from each outcome of `expr`.
-pub(super) fn outcomes(expr: &Expr<'_>, reading: Reading) -> Outcomes {
-    match expr {
-        Expr::UnaryOp(not) if matches!(not.op, UnaryOpKind::Not) => {
-            let Outcomes { yes, no } = outcomes(&not.expr, reading);
+pub(super) fn outcomes(expr: &Expr, reading: Reading) -> Outcomes {
+    match &expr.kind {
+        ExprKind::Not(operand) => {
+            let Outcomes { yes, no } = outcomes(operand, reading);
             Outcomes { yes: no, no: yes }
         }
-        Expr::BinOp(op) if matches!(op.op, BinOpKind::ScAnd) => {
-            let (left, right) = (outcomes(&op.left, reading), outcomes(&op.right, reading));
-            // It fails by the left side, or by the right side after the left one held.
-            let no = either(&left.no, &both(&left.yes, right.no));
-            Outcomes { yes: both(&left.yes, right.yes), no }
+        ExprKind::And(terms) => terms.iter().map(|term| outcomes(term, reading)).reduce(and).unwrap_or_default(),
+        ExprKind::Or(terms) => terms.iter().map(|term| outcomes(term, reading)).reduce(or).unwrap_or_default(),
+        ExprKind::Compare { left, op, right } => {
+            let evaluated = evaluated([&**left, &**right], reading);
+            let outcome = |truth| comparison(*op, [left, right], truth, &evaluated);
+            Outcomes { yes: outcome(true), no: outcome(false) }
         }
-        Expr::BinOp(op) if matches!(op.op, BinOpKind::ScOr) => {
-            let (left, right) = (outcomes(&op.left, reading), outcomes(&op.right, reading));
-            let yes = either(&left.yes, &both(&left.no, right.yes));
-            Outcomes { yes, no: both(&left.no, right.no) }
+        ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
+            always(evaluated([&**left, &**right], reading))
         }
-        Expr::BinOp(op) => {
-            let evaluated = evaluated([&op.left, &op.right], reading);
-            Outcomes { yes: comparison(op, true, &evaluated), no: comparison(op, false, &evaluated) }
-        }
-        Expr::Compare(chain) => always(evaluated([&chain.expr], reading)),
-        Expr::Test(test) => match (test.name, path(&test.expr)) {
-            ("defined", Some(path)) => Outcomes { yes: vec![defined(&path)], no: Vec::new() },
-            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined(&path)] },
-            _ => always(evaluated([&test.expr], reading)),
+        ExprKind::Chain { first, .. } => always(evaluated([&**first], reading)),
+        ExprKind::Test { of, name, .. } => match (name.value.as_str(), of.path()) {
+            ("defined", Some(path)) => Outcomes { yes: vec![defined(path)], no: Vec::new() },
+            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined(path)] },
+            _ => always(evaluated([&**of], reading)),
         },
-        Expr::GetAttr(_) | Expr::GetItem(_) => always(evaluated([expr], reading)),
-        _ => always(Vec::new()),
+        ExprKind::Path(path) if !path.segments.is_empty() => always(evaluated([expr], reading)),
+        _ => Outcomes::default(),
     }
+}
+
+/// What follows from `left and right`.
+fn and(left: Outcomes, right: Outcomes) -> Outcomes {
+    // It fails by the left side, or by the right side after the left one held.
+    let no = either(&left.no, &both(&left.yes, right.no));
+    Outcomes { yes: both(&left.yes, right.yes), no }
+}
+
+/// What follows from `left or right`.
+fn or(left: Outcomes, right: Outcomes) -> Outcomes {
+    let yes = either(&left.yes, &both(&left.no, right.yes));
+    Outcomes { yes, no: both(&left.no, right.no) }
 }
 
 fn always(facts: Vec<Fact>) -> Outcomes {
@@ -120,12 +128,12 @@ fn always(facts: Vec<Fact>) -> Outcomes {
 }
 
 /// What the mere evaluation of these says.
-fn evaluated<'a, 'b: 'a>(operands: impl IntoIterator<Item = &'a Expr<'b>>, reading: Reading) -> Vec<Fact> {
+fn evaluated<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: Reading) -> Vec<Fact> {
     match reading {
         Reading::Outcome => Vec::new(),
         Reading::Evaluated => {
-            let paths = operands.into_iter().filter_map(path).filter(|path| path.root != Root::Status);
-            paths.map(|path| defined(&path)).collect()
+            let paths = operands.into_iter().filter_map(Expr::path).filter(|path| path.root != Root::Status);
+            paths.map(defined).collect()
         }
     }
 }
@@ -197,20 +205,20 @@ pub(super) fn prove(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
     })
 }
 
-fn comparison(op: &ast::BinOp<'_>, truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
+fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
     let mut facts = evaluated.to_vec();
-    for (side, other) in [(&op.left, &op.right), (&op.right, &op.left)] {
-        let Some(path) = path(side) else { continue };
+    for (side, other) in [(left, right), (right, left)] {
+        let Some(path) = side.path() else { continue };
         let Some(step) = path.name().map(str::to_owned) else { continue };
         match path.root {
             Root::Status => {
-                let ended = statuses(op.op, other, truth).map(|any_of| Fact::Ended { step, any_of });
+                let ended = statuses(op, other, truth).map(|any_of| Fact::Ended { step, any_of });
                 merge(&mut facts, ended.into_iter().collect());
             }
             // Only a step that ran has an exit code.
             Root::Exit => {
                 let any_of = vec![Status::Succeeded, Status::Failed];
-                merge(&mut facts, vec![Fact::Ended { step, any_of }, defined(&path)]);
+                merge(&mut facts, vec![Fact::Ended { step, any_of }, defined(path)]);
             }
             _ => {}
         }
@@ -219,33 +227,20 @@ fn comparison(op: &ast::BinOp<'_>, truth: bool, evaluated: &[Fact]) -> Vec<Fact>
 }
 
 /// The ways to end that a comparison with `other` leaves.
-fn statuses(op: BinOpKind, other: &Expr<'_>, truth: bool) -> Option<Vec<Status>> {
+fn statuses(op: Comparison, other: &Expr, truth: bool) -> Option<Vec<Status>> {
     let (listed, positive) = match op {
-        BinOpKind::Eq => (vec![status(other)?], truth),
-        BinOpKind::Ne => (vec![status(other)?], !truth),
-        BinOpKind::In => (items(other)?.iter().map(status).collect::<Option<_>>()?, truth),
+        Comparison::Eq => (vec![status(other)?], truth),
+        Comparison::Ne => (vec![status(other)?], !truth),
+        Comparison::In => (other.items()?.iter().map(status).collect::<Option<_>>()?, truth),
         _ => return None,
     };
     Some(Status::ALL.into_iter().filter(|status| listed.contains(status) == positive).collect())
 }
 
-/// The items of a list or tuple that is written out.
-pub(super) fn items<'a, 'b>(expr: &'a Expr<'b>) -> Option<&'a [Expr<'b>]> {
-    match expr {
-        Expr::List(list) => Some(&list.items),
-        Expr::Tuple(tuple) => Some(&tuple.items),
-        _ => None,
-    }
-}
-
-fn status(expr: &Expr<'_>) -> Option<Status> {
-    match expr {
-        Expr::Const(constant) => constant.value.as_str().and_then(Status::find),
-        _ => None,
-    }
+fn status(expr: &Expr) -> Option<Status> {
+    expr.text().and_then(Status::find)
 }
 
 fn defined(path: &Path) -> Fact {
-    let name = path.name().map(str::to_owned);
-    Fact::Defined { root: path.root, name, fields: path.fields().map(str::to_owned).collect() }
+    Fact::Defined { root: path.root, name: path.name().map(str::to_owned), fields: path.field_names() }
 }

@@ -1,36 +1,30 @@
-//! The walk over minijinja's tree: what is read, what is unknown, what holds where.
+//! The walk over the tree of a text or an expression: what is read, what is unknown, what holds where.
 //!
-//! Goes in: the tree of a text or an expression. Comes out: reads and problems; each directive learns what the
-//! conditions around it prove. The tree's depth is bounded before it gets here.
+//! Reads and problems come out; each directive learns what the conditions around it prove.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use minijinja::machinery::ast::{self, BinOpKind, CallArg, CallType, Expr, Stmt};
-
 use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
-use super::path::{Path, path, range};
+use super::path::Path;
 use super::region::template_error;
-use super::{Directive, MAX_PROBLEMS, Problem, Read, Root};
+use super::tree::{Argument, Comparison, Expr, ExprKind, Statement, Target};
+use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
 use crate::suggest::{closest, list};
 
-/// Walks a text's tree.
-pub(super) fn template<'a>(
-    children: &'a [Stmt<'a>],
-    directives: &mut [&mut Directive],
-    problems: &mut Vec<Problem>,
-) -> Vec<Read> {
-    let mut walk = Walk { directives, reads: Vec::new(), problems, scopes: vec![BTreeMap::new()] };
-    walk.statements(children, &Facts::default());
+/// Walks a text's tree; `parts` are those of the text.
+pub(super) fn template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> Vec<Read> {
+    let mut walk = Walk { parts, reads: Vec::new(), problems, scopes: vec![BTreeMap::new()] };
+    walk.statements(tree, &Facts::default());
     walk.reads
 }
 
 /// Walks a condition's tree.
-pub(super) fn condition<'a>(expr: &'a Expr<'a>, problems: &mut Vec<Problem>) -> Vec<Read> {
-    let mut walk = Walk { directives: &mut [], reads: Vec::new(), problems, scopes: Vec::new() };
+pub(super) fn condition(expr: &Expr, problems: &mut Vec<Problem>) -> Vec<Read> {
+    let mut walk = Walk { parts: &mut [], reads: Vec::new(), problems, scopes: Vec::new() };
     walk.expression(expr, &Facts::default());
     walk.reads
 }
@@ -44,97 +38,86 @@ enum Missing {
     Harmless,
 }
 
-struct Walk<'a, 'd, 'p> {
-    directives: &'d mut [&'p mut Directive],
+struct Walk<'a, 'd> {
+    parts: &'d mut [Part],
     reads: Vec<Read>,
     problems: &'d mut Vec<Problem>,
     /// Names that the text binds, innermost scope last; false where only some ways there bind it.
     scopes: Vec<BTreeMap<&'a str, bool>>,
 }
 
-impl<'a> Walk<'a, '_, '_> {
-    fn statements(&mut self, statements: &'a [Stmt<'a>], facts: &Facts) {
+impl<'a> Walk<'a, '_> {
+    fn statements(&mut self, statements: &'a [Statement], facts: &Facts) {
         for statement in statements {
             self.statement(statement, facts);
         }
     }
 
-    fn statement(&mut self, statement: &'a Stmt<'a>, facts: &Facts) {
+    fn scoped(&mut self, statements: &'a [Statement], facts: &Facts) {
+        self.scopes.push(BTreeMap::new());
+        self.statements(statements, facts);
+        self.scopes.pop();
+    }
+
+    fn statement(&mut self, statement: &'a Statement, facts: &Facts) {
         match statement {
-            Stmt::Template(template) => self.statements(&template.children, facts),
-            Stmt::EmitExpr(emit) => self.expression(&emit.expr, facts),
-            Stmt::EmitRaw(raw) => self.text(range(raw.span()), facts),
-            Stmt::ForLoop(each) => self.each(each, facts),
-            Stmt::IfCond(branch) => self.branch(branch, facts),
-            Stmt::WithBlock(with) => {
+            Statement::Emit(expr) | Statement::Do(expr) => self.expression(expr, facts),
+            Statement::Directive(part) => {
+                if let Some(Part::Directive(directive)) = self.parts.get_mut(*part) {
+                    directive.assumes = facts.clone();
+                }
+            }
+            Statement::For { target, list, filter, body, otherwise } => {
+                self.expression(list, facts);
+                self.scopes.push(BTreeMap::from([("loop", true)]));
+                self.bind(target);
+                if let Some(filter) = filter {
+                    self.expression(filter, facts);
+                }
+                self.statements(body, facts);
+                self.scopes.pop();
+                self.scoped(otherwise, facts);
+            }
+            Statement::If { condition, then, otherwise } => self.branch(condition, then, otherwise, facts),
+            Statement::With { assignments, body } => {
                 self.scopes.push(BTreeMap::new());
-                for (target, value) in &with.assignments {
+                for (target, value) in assignments {
                     self.expression(value, facts);
                     self.bind(target);
                 }
-                self.statements(&with.body, facts);
+                self.statements(body, facts);
                 self.scopes.pop();
             }
-            Stmt::Set(set) => {
-                self.expression(&set.expr, facts);
-                self.bind(&set.target);
+            Statement::Set { target, value } => {
+                self.expression(value, facts);
+                self.bind(target);
             }
-            Stmt::SetBlock(set) => {
-                self.scopes.push(BTreeMap::new());
-                self.statements(&set.body, facts);
-                self.scopes.pop();
-                if let Some(filter) = &set.filter {
+            Statement::Capture { target, filter, body } => {
+                self.scoped(body, facts);
+                if let Some(filter) = filter {
                     self.expression(filter, facts);
                 }
-                self.bind(&set.target);
+                self.bind(target);
             }
-            Stmt::AutoEscape(escape) => {
-                self.expression(&escape.enabled, facts);
-                self.statements(&escape.body, facts);
+            Statement::AutoEscape { enabled, body } => {
+                self.expression(enabled, facts);
+                self.statements(body, facts);
             }
-            Stmt::FilterBlock(filter) => {
-                self.expression(&filter.filter, facts);
-                self.scopes.push(BTreeMap::new());
-                self.statements(&filter.body, facts);
-                self.scopes.pop();
+            Statement::Filter { filter, body } => {
+                self.expression(filter, facts);
+                self.scoped(body, facts);
             }
-            Stmt::Do(call) => self.call(&call.call, facts),
         }
     }
 
-    /// Directives in a stretch of text hold what its place holds.
-    fn text(&mut self, range: Range<usize>, facts: &Facts) {
-        let first = self.directives.partition_point(|directive| directive.range.start < range.start);
-        for directive in &mut self.directives[first..] {
-            if directive.range.start >= range.end {
-                break;
-            }
-            directive.assumes = facts.clone();
-        }
-    }
-
-    fn each(&mut self, each: &'a ast::ForLoop<'a>, facts: &Facts) {
-        self.expression(&each.iter, facts);
-        self.scopes.push(BTreeMap::from([("loop", true)]));
-        self.bind(&each.target);
-        if let Some(filter) = &each.filter_expr {
-            self.expression(filter, facts);
-        }
-        self.statements(&each.body, facts);
-        self.scopes.pop();
+    fn branch(&mut self, condition: &'a Expr, then: &'a [Statement], otherwise: &'a [Statement], facts: &Facts) {
+        self.expression(condition, facts);
+        let Outcomes { yes, no } = outcomes(condition, Reading::Evaluated);
         self.scopes.push(BTreeMap::new());
-        self.statements(&each.else_body, facts);
-        self.scopes.pop();
-    }
-
-    fn branch(&mut self, branch: &'a ast::IfCond<'a>, facts: &Facts) {
-        self.expression(&branch.expr, facts);
-        let Outcomes { yes, no } = outcomes(&branch.expr, Reading::Evaluated);
-        self.scopes.push(BTreeMap::new());
-        self.statements(&branch.true_body, &narrowed(facts, yes));
+        self.statements(then, &narrowed(facts, yes));
         let mut names = self.scopes.pop().unwrap_or_default();
         self.scopes.push(BTreeMap::new());
-        self.statements(&branch.false_body, &narrowed(facts, no));
+        self.statements(otherwise, &narrowed(facts, no));
         let others = self.scopes.pop().unwrap_or_default();
         // What only one branch sets may not be there afterwards.
         for (name, sure) in &mut names {
@@ -156,114 +139,127 @@ impl<'a> Walk<'a, '_, '_> {
         self.scopes.iter().rev().find_map(|scope| scope.get(name).copied())
     }
 
-    fn bind(&mut self, target: &'a Expr<'a>) {
+    fn bind(&mut self, target: &'a Target) {
         match target {
-            Expr::Var(var) => {
+            Target::Name(name) => {
                 // `directive` is how the runtime reaches the directives of a text.
-                if Root::find(var.id).is_some() || var.id == "directive" {
+                if Root::find(&name.value).is_some_and(|root| !root.is_free()) || name.value == "directive" {
                     self.problems.push(
-                        template_error(range(var.span()), format!("`{}` is taken", var.id), "a name of the language")
-                            .help("choose another name"),
+                        template_error(
+                            name.range.clone(),
+                            format!("`{}` is taken", name.value),
+                            "a name of the language",
+                        )
+                        .help("choose another name"),
                     );
                 }
                 if let Some(scope) = self.scopes.last_mut() {
-                    scope.insert(var.id, true);
+                    scope.insert(&name.value, true);
                 }
             }
-            Expr::List(list) => list.items.iter().for_each(|item| self.bind(item)),
+            Target::Items(targets) => targets.iter().for_each(|target| self.bind(target)),
             // `namespace.field`: the namespace must be there.
-            Expr::GetAttr(attr) => self.expression(&attr.expr, &Facts::default()),
-            _ => {}
+            Target::Field(Expr { kind: ExprKind::Attribute { of, .. }, .. }) => {
+                self.expression(of, &Facts::default());
+            }
+            Target::Field(_) => {}
         }
     }
 
-    fn expression(&mut self, expr: &'a Expr<'a>, facts: &Facts) {
+    fn expression(&mut self, expr: &'a Expr, facts: &Facts) {
         self.operand(expr, facts, Missing::Harms);
     }
 
-    fn operand(&mut self, expr: &'a Expr<'a>, facts: &Facts, missing: Missing) {
-        if let Some(path) = path(expr) {
-            return self.path(&path, facts, missing);
-        }
-        match expr {
-            Expr::Const(_) => {}
-            Expr::Var(var) => self.variable(var.id, range(var.span()), missing),
-            Expr::GetAttr(attr) => self.attribute(attr, facts, missing),
-            Expr::GetItem(item) => {
-                self.operand(&item.expr, facts, missing);
-                self.expression(&item.subscript_expr, facts);
+    fn operand(&mut self, expr: &'a Expr, facts: &Facts, missing: Missing) {
+        match &expr.kind {
+            ExprKind::Const(_) => {}
+            ExprKind::Path(path) => self.path(path, &expr.range, facts, missing),
+            ExprKind::Variable(name) => self.variable(name, expr.range.clone(), missing),
+            ExprKind::Attribute { of, name } => self.attribute(of, name, facts, missing),
+            ExprKind::Item { of, index } => {
+                self.operand(of, facts, missing);
+                self.expression(index, facts);
             }
-            Expr::Slice(slice) => {
-                self.expression(&slice.expr, facts);
-                for bound in [&slice.start, &slice.stop, &slice.step].into_iter().flatten() {
-                    self.expression(bound, facts);
+            ExprKind::Slice { of, bounds } => {
+                self.expression(of, facts);
+                bounds.iter().flatten().for_each(|bound| self.expression(bound, facts));
+            }
+            ExprKind::Not(of) | ExprKind::Negative(of) => self.expression(of, facts),
+            ExprKind::And(terms) => self.terms(terms, facts, |outcomes| outcomes.yes),
+            ExprKind::Or(terms) => self.terms(terms, facts, |outcomes| outcomes.no),
+            ExprKind::Compare { left, op, right } => {
+                if matches!(op, Comparison::Eq | Comparison::Ne | Comparison::In) {
+                    self.comparison(*op, left, right);
                 }
+                self.expression(left, facts);
+                self.expression(right, facts);
             }
-            Expr::UnaryOp(op) => self.expression(&op.expr, facts),
-            Expr::BinOp(op) => self.operation(op, facts),
-            Expr::Compare(chain) => {
-                self.expression(&chain.expr, facts);
-                chain.ops.iter().for_each(|op| self.expression(&op.expr, facts));
+            ExprKind::Chain { first, rest } => {
+                self.expression(first, facts);
+                rest.iter().for_each(|(_, operand)| self.expression(operand, facts));
             }
-            Expr::IfExpr(choice) => {
-                self.expression(&choice.test_expr, facts);
-                let Outcomes { yes, no } = outcomes(&choice.test_expr, Reading::Evaluated);
-                self.operand(&choice.true_expr, &narrowed(facts, yes), missing);
-                if let Some(otherwise) = &choice.false_expr {
+            ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
+                self.expression(left, facts);
+                self.expression(right, facts);
+            }
+            ExprKind::Choice { condition, then, otherwise } => {
+                self.expression(condition, facts);
+                let Outcomes { yes, no } = outcomes(condition, Reading::Evaluated);
+                self.operand(then, &narrowed(facts, yes), missing);
+                if let Some(otherwise) = otherwise {
                     self.operand(otherwise, &narrowed(facts, no), missing);
                 }
             }
-            Expr::Filter(filter) => self.filter(filter, facts),
-            Expr::Test(test) => self.test(test, facts),
-            Expr::Call(call) => self.call(call, facts),
-            Expr::List(list) => list.items.iter().for_each(|item| self.expression(item, facts)),
-            Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.expression(item, facts)),
-            Expr::Map(map) => map.keys.iter().chain(&map.values).for_each(|item| self.expression(item, facts)),
+            ExprKind::Filter { of, name, arguments } => {
+                if let Some(of) = of {
+                    let default = matches!(name.value.as_str(), "default" | "d");
+                    self.operand(of, facts, if default { Missing::Harmless } else { Missing::Harms });
+                }
+                self.applied("filter", name, arguments.len(), FILTERS, names::filter_needs(&name.value));
+                self.arguments(arguments, facts);
+            }
+            ExprKind::Test { of, name, arguments } => {
+                let presence = matches!(name.value.as_str(), "defined" | "undefined");
+                self.operand(of, facts, if presence { Missing::Harmless } else { Missing::Harms });
+                self.applied("test", name, arguments.len(), TESTS, names::test_needs(&name.value));
+                self.arguments(arguments, facts);
+            }
+            ExprKind::Call { of, arguments } => self.call(expr, of, arguments, facts),
+            ExprKind::List(items) => items.iter().for_each(|item| self.expression(item, facts)),
+            ExprKind::Map(items) => items.iter().for_each(|(key, value)| {
+                self.expression(key, facts);
+                self.expression(value, facts);
+            }),
         }
     }
 
-    fn attribute(&mut self, attr: &'a ast::Spanned<ast::GetAttr<'a>>, facts: &Facts, missing: Missing) {
-        let end = range(attr.span()).end;
-        match &attr.expr {
-            Expr::Var(var) if var.id == "loop" && self.bound("loop").is_some() => {
-                if !LOOP.contains(&attr.name) {
-                    let place = end - attr.name.len()..end;
-                    self.unknown("attribute of `loop`", attr.name, place, &LOOP);
+    fn attribute(&mut self, of: &'a Expr, name: &'a Spanned<String>, facts: &Facts, missing: Missing) {
+        match &of.kind {
+            ExprKind::Variable(variable) if variable == "loop" && self.bound("loop").is_some() => {
+                if !LOOP.contains(&name.value.as_str()) {
+                    self.unknown("attribute of `loop`", &name.value, name.range.clone(), &LOOP);
                 }
             }
-            inner => self.operand(inner, facts, missing),
+            _ => self.operand(of, facts, missing),
         }
     }
 
-    fn operation(&mut self, op: &'a ast::BinOp<'a>, facts: &Facts) {
-        let both = match op.op {
-            BinOpKind::ScAnd => true,
-            BinOpKind::ScOr => false,
-            kind => {
-                if matches!(kind, BinOpKind::Eq | BinOpKind::Ne | BinOpKind::In) {
-                    self.comparison(op);
-                }
-                self.expression(&op.left, facts);
-                return self.expression(&op.right, facts);
-            }
-        };
-        // Of `a and b and c`, `c` is reached when `a` and `b` held; of `a or b or c`, when neither did.
+    /// Of `a and b and c`, `c` is reached when `a` and `b` held; of `a or b or c`, when neither did.
+    fn terms(&mut self, terms: &'a [Expr], facts: &Facts, reached: fn(Outcomes) -> Vec<Fact>) {
         let mut facts = facts.clone();
-        let terms = terms(op);
         for (index, term) in terms.iter().enumerate() {
             self.expression(term, &facts);
             if index + 1 < terms.len() {
-                let Outcomes { yes, no } = outcomes(term, Reading::Evaluated);
-                facts = narrowed(&facts, if both { yes } else { no });
+                facts = narrowed(&facts, reached(outcomes(term, Reading::Evaluated)));
             }
         }
     }
 
     /// Reports comparisons that nothing can fulfil.
-    fn comparison(&mut self, op: &'a ast::BinOp<'a>) {
-        for (side, other) in [(&op.left, &op.right), (&op.right, &op.left)] {
-            let Some(path) = path(side) else { continue };
-            let listed = fact::items(other).filter(|_| matches!(op.op, BinOpKind::In));
+    fn comparison(&mut self, op: Comparison, left: &'a Expr, right: &'a Expr) {
+        for (side, other) in [(left, right), (right, left)] {
+            let Some(path) = side.path() else { continue };
+            let listed = other.items().filter(|_| op == Comparison::In);
             let words = listed.unwrap_or(std::slice::from_ref(other));
             for word in words {
                 match path.root {
@@ -275,10 +271,10 @@ impl<'a> Walk<'a, '_, '_> {
         }
     }
 
-    fn status_word(&mut self, word: &'a Expr<'a>) {
+    fn status_word(&mut self, word: &'a Expr) {
         // A word without quotes is reported as an unknown name.
-        let Expr::Const(constant) = word else { return };
-        let (text, range) = (constant.value.as_str(), range(constant.span()));
+        let ExprKind::Const(_) = &word.kind else { return };
+        let (text, range) = (word.text(), word.range.clone());
         if text.is_some_and(|text| Status::find(text).is_some()) {
             return;
         }
@@ -295,10 +291,9 @@ impl<'a> Walk<'a, '_, '_> {
         });
     }
 
-    fn number(&mut self, root: Root, word: &Expr<'_>) {
-        let Expr::Const(constant) = word else { return };
-        let Some(text) = constant.value.as_str() else { return };
-        let range = range(constant.span());
+    fn number(&mut self, root: Root, word: &Expr) {
+        let Some(text) = word.text() else { return };
+        let range = word.range.clone();
         let message = format!("`{}` is a number, never a text: this never holds", root.word());
         let problem = template_error(range.clone(), message, "a text");
         self.problems.push(match text.parse::<i64>() {
@@ -312,11 +307,11 @@ impl<'a> Walk<'a, '_, '_> {
         });
     }
 
-    fn path(&mut self, path: &Path<'_>, facts: &Facts, missing: Missing) {
+    fn path(&mut self, path: &Path, whole: &Range<usize>, facts: &Facts, missing: Missing) {
         let root = path.root;
         let word = root.word();
         let named = usize::from(root.of().is_some());
-        let bare = path.whole.start..path.whole.start + word.len();
+        let bare = whole.start..whole.start + word.len();
         if let (Some(of), None) = (root.of(), path.segments.first()) {
             let (message, help) = match root.properties() {
                 Some(known) => (format!("`{word}` needs {of}"), format!("write `{word}.{}`", known[0])),
@@ -326,7 +321,7 @@ impl<'a> Walk<'a, '_, '_> {
             return;
         }
         if let (Some(known), Some(segment)) = (root.properties(), path.segments.first())
-            && !known.contains(&&*segment.text)
+            && !known.contains(&segment.text.as_str())
         {
             let message = format!("`{word}` has no `{}`", clip(&segment.text));
             let write = known.iter().map(|known| format!("{word}.{known}")).collect::<Vec<_>>();
@@ -336,7 +331,7 @@ impl<'a> Walk<'a, '_, '_> {
             );
             return;
         }
-        if let (false, Some(surplus)) = (root.has_fields(), path.segments.get(named)) {
+        if let (false, Some(surplus)) = (root.has_fields() || root.is_free(), path.segments.get(named)) {
             self.problems.push(
                 template_error(surplus.range.clone(), format!("`{word}` has no fields"), "surplus")
                     .help("leave it out"),
@@ -345,13 +340,13 @@ impl<'a> Walk<'a, '_, '_> {
         }
         let name = path.name().map(str::to_owned);
         // A field of a missing value is an error, whatever stands around the field.
-        let harmless = missing == Missing::Harmless && path.fields().next().is_none();
+        let harmless = missing == Missing::Harmless && path.fields().is_empty();
         let guarded = harmless || fact::prove(facts, root, name.as_deref());
         self.reads.push(Read {
             root,
-            fields: path.fields().map(str::to_owned).collect(),
+            fields: path.field_names(),
             range: path.segments.first().map_or(bare, |segment| segment.range.clone()),
-            whole: path.whole.clone(),
+            whole: whole.clone(),
             guarded,
             via_directive: false,
             assumes: facts.clone(),
@@ -407,25 +402,13 @@ impl<'a> Walk<'a, '_, '_> {
         });
     }
 
-    fn filter(&mut self, filter: &'a ast::Spanned<ast::Filter<'a>>, facts: &Facts) {
-        if let Some(expr) = &filter.expr {
-            let default = matches!(filter.name, "default" | "d");
-            self.operand(expr, facts, if default { Missing::Harmless } else { Missing::Harms });
+    /// Reports a filter or a test that there is not, or that lacks arguments.
+    fn applied(&mut self, what: &str, name: &Spanned<String>, given: usize, known: &[&str], needs: usize) {
+        if !known.contains(&name.value.as_str()) {
+            self.unknown(what, &name.value, name.range.clone(), known);
+        } else if given < needs {
+            self.too_few(what, &name.value, name.range.clone(), needs);
         }
-        if !FILTERS.contains(&filter.name) {
-            let place = self.filter_place(filter);
-            self.unknown("filter", filter.name, place, FILTERS);
-        } else if filter.args.len() < names::filter_needs(filter.name) {
-            let place = self.filter_place(filter);
-            self.too_few("filter", filter.name, place, names::filter_needs(filter.name));
-        }
-        self.arguments(&filter.args, facts);
-    }
-
-    /// The place of a filter's name, as closely as the tree tells.
-    fn filter_place(&self, filter: &ast::Spanned<ast::Filter<'_>>) -> Range<usize> {
-        let span = range(filter.span());
-        span.start..(span.start + filter.name.len()).min(span.end)
     }
 
     fn too_few(&mut self, what: &str, name: &str, range: Range<usize>, needs: usize) {
@@ -436,83 +419,49 @@ impl<'a> Walk<'a, '_, '_> {
         );
     }
 
-    fn test(&mut self, test: &'a ast::Spanned<ast::Test<'a>>, facts: &Facts) {
-        let presence = matches!(test.name, "defined" | "undefined");
-        self.operand(&test.expr, facts, if presence { Missing::Harmless } else { Missing::Harms });
-        if !TESTS.contains(&test.name) {
-            let span = range(test.span());
-            self.unknown("test", test.name, span.start..(span.start + test.name.len()).min(span.end), TESTS);
-        } else if test.args.len() < names::test_needs(test.name) {
-            self.too_few("test", test.name, range(test.span()), names::test_needs(test.name));
-        }
-        self.arguments(&test.args, facts);
-    }
-
-    fn call(&mut self, call: &'a ast::Spanned<ast::Call<'a>>, facts: &Facts) {
-        match call.identify_call() {
-            CallType::Function(name) => {
-                let known = FUNCTIONS.contains(&name) || self.bound(name).is_some();
+    fn call(&mut self, call: &'a Expr, of: &'a Expr, arguments: &'a [Argument], facts: &Facts) {
+        match &of.kind {
+            ExprKind::Variable(name) => {
+                let known = FUNCTIONS.contains(&name.as_str()) || self.bound(name).is_some();
                 if !known {
-                    let place = range(call.expr.span());
-                    self.unknown("function", name, place, &FUNCTIONS);
+                    self.unknown("function", name, of.range.clone(), &FUNCTIONS);
                 }
             }
-            CallType::Method(Expr::Var(var), "cycle" | "changed")
-                if var.id == "loop" && self.bound("loop").is_some() => {}
-            CallType::Method(object, name) => {
-                let end = range(call.expr.span()).end;
-                let problem = template_error(
-                    end - name.len()..end,
-                    format!("values have no method `{}`", clip(name)),
-                    "a value cannot be called",
-                );
-                self.problems.push(match name {
-                    _ if FILTERS.contains(&name) => problem.help(format!("write `| {name}`")),
-                    "contains" | "includes" => problem.help("write `'TEXT' in VALUE`"),
-                    "startswith" | "startsWith" | "starts_with" => {
-                        problem.help("write `VALUE is startingwith('TEXT')`")
-                    }
-                    "endswith" | "endsWith" | "ends_with" => problem.help("write `VALUE is endingwith('TEXT')`"),
-                    _ => problem.help("use a filter: `VALUE | FILTER`"),
-                });
-                self.expression(object, facts);
-            }
-            CallType::Object(object) => {
+            ExprKind::Attribute { of, name } => self.method(of, name, facts),
+            _ => {
                 self.problems.push(
-                    template_error(range(call.span()), "a value cannot be called", "not a function")
+                    template_error(call.range.clone(), "a value cannot be called", "not a function")
                         .help("use a filter: `VALUE | FILTER`"),
                 );
-                self.expression(object, facts);
+                self.expression(of, facts);
             }
         }
-        self.arguments(&call.args, facts);
+        self.arguments(arguments, facts);
     }
 
-    fn arguments(&mut self, arguments: &'a [CallArg<'a>], facts: &Facts) {
-        for argument in arguments {
-            match argument {
-                CallArg::Pos(value)
-                | CallArg::Kwarg(_, value)
-                | CallArg::PosSplat(value)
-                | CallArg::KwargSplat(value) => self.expression(value, facts),
-            }
+    fn method(&mut self, of: &'a Expr, name: &Spanned<String>, facts: &Facts) {
+        let of_loop = matches!(&of.kind, ExprKind::Variable(variable) if variable == "loop");
+        if of_loop && self.bound("loop").is_some() && matches!(name.value.as_str(), "cycle" | "changed") {
+            return;
         }
+        let problem = template_error(
+            name.range.clone(),
+            format!("values have no method `{}`", clip(&name.value)),
+            "a value cannot be called",
+        );
+        self.problems.push(match name.value.as_str() {
+            name if FILTERS.contains(&name) => problem.help(format!("write `| {name}`")),
+            "contains" | "includes" => problem.help("write `'TEXT' in VALUE`"),
+            "startswith" | "startsWith" | "starts_with" => problem.help("write `VALUE is startingwith('TEXT')`"),
+            "endswith" | "endsWith" | "ends_with" => problem.help("write `VALUE is endingwith('TEXT')`"),
+            _ => problem.help("use a filter: `VALUE | FILTER`"),
+        });
+        self.expression(of, facts);
     }
-}
 
-/// The terms of `a and b and c`, or of `a or b or c`, in order.
-fn terms<'a>(op: &'a ast::BinOp<'a>) -> Vec<&'a Expr<'a>> {
-    let mut terms = vec![&op.right];
-    let mut left = &op.left;
-    while let Expr::BinOp(inner) = left
-        && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
-    {
-        terms.push(&inner.right);
-        left = &inner.left;
+    fn arguments(&mut self, arguments: &'a [Argument], facts: &Facts) {
+        arguments.iter().for_each(|argument| self.expression(&argument.value, facts));
     }
-    terms.push(left);
-    terms.reverse();
-    terms
 }
 
 /// The status that a word means.

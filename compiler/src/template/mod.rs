@@ -9,12 +9,14 @@ mod condition;
 mod directive;
 mod fact;
 mod logic;
+mod lower;
 mod names;
 mod path;
 mod region;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +27,9 @@ use crate::code::Code;
 
 pub(crate) use condition::expression;
 pub(crate) use fact::{Fact, Status, same_name};
+pub(crate) use path::{Path, Segment};
 pub(crate) use scan::scan;
+pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};
 
 /// How many problems of one text are reported.
 const MAX_PROBLEMS: usize = 100;
@@ -39,6 +43,8 @@ pub(crate) struct Template {
     pub(crate) reads: Vec<Read>,
     /// What is wrong with it, by place.
     pub(crate) problems: Vec<Problem>,
+    /// Its logic, directives in place; empty where there is none, or none that could be read.
+    pub(crate) logic: Vec<Statement>,
 }
 
 /// A piece of a [`Template`].
@@ -59,7 +65,7 @@ pub(crate) enum Part {
 pub(crate) struct Directive {
     /// What is read.
     pub(crate) kind: Kind,
-    /// Of which step, port, parameter or path; none for `iteration` and `stdin`.
+    /// Of which step, port, parameter, pack, topic or path; none where nothing is named, as for `iteration`.
     pub(crate) name: Option<Spanned<String>>,
     /// Fields of the value, outermost first.
     pub(crate) fields: Vec<Spanned<String>>,
@@ -107,6 +113,20 @@ pub(crate) enum Root {
     Task,
     /// What was piped into the runner.
     Stdin,
+    /// The item of a for-each.
+    Item,
+    /// The position of the item, from 0.
+    Index,
+    /// A context pack.
+    Context,
+    /// The messages for an agent.
+    Inbox,
+    /// A topic of a swarm's workspace.
+    Shared,
+    /// The roster of a swarm.
+    Team,
+    /// The plan items of a swarm.
+    Plan,
 }
 
 /// One place that reads a value of the run.
@@ -172,6 +192,8 @@ pub(crate) struct Expression {
     pub(crate) constant: Option<bool>,
     /// What its holding implies.
     pub(crate) proves: Vec<Fact>,
+    /// The expression itself; none where it could not be read.
+    pub(crate) tree: Option<Expr>,
 }
 
 /// A value with its place.

@@ -5,7 +5,7 @@
 use super::{Kind, Root};
 
 /// The words of directives.
-pub(super) const KINDS: [(&str, Kind); 13] = [
+pub(super) const KINDS: [(&str, Kind); 20] = [
     ("output", Kind::Read(Root::Output)),
     ("previous", Kind::Read(Root::Previous)),
     ("status", Kind::Read(Root::Status)),
@@ -13,9 +13,16 @@ pub(super) const KINDS: [(&str, Kind); 13] = [
     ("error", Kind::Read(Root::Error)),
     ("input", Kind::Read(Root::Input)),
     ("param", Kind::Read(Root::Param)),
+    ("item", Kind::Read(Root::Item)),
+    ("index", Kind::Read(Root::Index)),
     ("iteration", Kind::Read(Root::Iteration)),
     ("include", Kind::Include),
     ("file", Kind::File),
+    ("context", Kind::Read(Root::Context)),
+    ("inbox", Kind::Read(Root::Inbox)),
+    ("shared", Kind::Read(Root::Shared)),
+    ("team", Kind::Read(Root::Team)),
+    ("plan", Kind::Read(Root::Plan)),
     ("run", Kind::Read(Root::Run)),
     ("task", Kind::Read(Root::Task)),
     ("stdin", Kind::Read(Root::Stdin)),
@@ -179,7 +186,9 @@ impl Root {
             Root::Input => Some("a port"),
             Root::Param => Some("a parameter"),
             Root::Run | Root::Task => Some("a property"),
-            Root::Iteration | Root::Stdin => None,
+            Root::Context => Some("a pack"),
+            Root::Shared => Some("a topic"),
+            Root::Item | Root::Index | Root::Iteration | Root::Stdin | Root::Inbox | Root::Team | Root::Plan => None,
         }
     }
 
@@ -194,13 +203,21 @@ impl Root {
 
     /// Whether its values may have fields.
     pub(super) fn has_fields(self) -> bool {
-        matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param)
+        matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param | Root::Item)
+    }
+
+    /// Whether a text may use the word for a name of its own, as in `{% for item in … %}`.
+    pub(super) fn is_free(self) -> bool {
+        matches!(self, Root::Item | Root::Index | Root::Context | Root::Inbox | Root::Shared | Root::Team | Root::Plan)
     }
 }
 
-/// The words of the roots, in the order of the language's page.
+/// The words of the roots that an expression is likely to mean, in the order of the language's page.
 pub(super) fn roots() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().filter(|(_, kind)| matches!(kind, Kind::Read(_))).map(|(word, _)| *word)
+    KINDS.iter().filter_map(|(word, kind)| match kind {
+        Kind::Read(root) => (!root.is_free() || matches!(root, Root::Item | Root::Index)).then_some(*word),
+        Kind::Include | Kind::File => None,
+    })
 }
 
 /// The words of the directives, in the order of the language's page.

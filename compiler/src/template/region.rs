@@ -346,8 +346,9 @@ fn tail(tokens: &[(Token<'_>, Span)], mut end: u32, bound: &BTreeSet<&str>) -> (
         match part {
             Token::Ident(word) => {
                 let root = Root::find(word);
-                let read =
-                    root.is_some_and(|root| root.of().is_none() || matches!(more.first(), Some((Token::Dot, _))));
+                let dotted = matches!(more.first(), Some((Token::Dot, _)));
+                // `plan` and `item` are likelier parts of a name.
+                let read = root.is_some_and(|root| dotted || (root.of().is_none() && !root.is_free()));
                 if read || bound.contains(word) {
                     break;
                 }

@@ -11,9 +11,9 @@ use minijinja::machinery::{ast::Stmt, parse};
 
 use super::blocks::Blocks;
 use super::directive::{self, Found};
-use super::logic;
 use super::region::{self, Region};
-use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template};
+use super::tree::Statement;
+use super::{Directive, Kind, MAX_PROBLEMS, Part, Problem, Read, Root, Template, logic, lower};
 
 /// How many pieces of logic without an end are looked for; each may cost a look at the whole text.
 const MAX_LOST: usize = 16;
@@ -138,23 +138,29 @@ impl<'a> Scanner<'a> {
             self.blocks.finish(&mut self.problems);
         }
         let broken = self.blocks.broken || self.lost == MAX_LOST;
-        let mut reads = Vec::new();
+        let (mut reads, mut tree): (Vec<Read>, Vec<Statement>) = Default::default();
         if self.logic && !broken {
             let source = self.masked();
             match parse(&source, "", Default::default()) {
                 Ok(Stmt::Template(template)) => {
-                    let mut directives: Vec<&mut Directive> = self.parts.iter_mut().filter_map(as_directive).collect();
-                    reads = logic::template(&template.children, &mut directives, &mut self.problems);
+                    tree = lower::statements(&template.children, &self.directives());
+                    reads = logic::template(&tree, &mut self.parts, &mut self.problems);
                 }
                 Ok(_) => {}
                 Err(error) => self.problems.push(region::syntax(&error, 0, 0..self.text.len(), self.text)),
             }
         }
-        for directive in self.parts.iter_mut().filter_map(as_directive) {
+        for directive in self.parts.iter().filter_map(as_directive) {
             // Where the logic is broken nobody knows what guards what; that error comes first.
             reads.extend(read(directive, broken));
         }
-        Template { parts: self.parts, reads, problems: self.problems }
+        Template { parts: self.parts, reads, problems: self.problems, logic: tree }
+    }
+
+    /// The places of the directives, in order, each with its part.
+    fn directives(&self) -> Vec<(Range<usize>, usize)> {
+        let parts = self.parts.iter().enumerate();
+        parts.filter_map(|(index, part)| Some((as_directive(part)?.range.clone(), index))).collect()
     }
 
     /// The text as minijinja may see it: every byte where it was.
@@ -171,7 +177,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-fn as_directive(part: &mut Part) -> Option<&mut Directive> {
+fn as_directive(part: &Part) -> Option<&Directive> {
     match part {
         Part::Directive(directive) => Some(directive),
         _ => None,

@@ -1,22 +1,19 @@
 //! One attempt: its body, then its checks, and what both come to.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use swarmc_plan::{Command, Format};
+use swarmc_plan::Command;
 
 use super::capture::Capture;
 use super::pool::Services;
 use super::process::{Cause, End, Limits, Means, run};
 use super::spawn::Launch;
-use super::tail::{keep_last, text};
-use super::{Job, Work};
+use super::tail::text;
+use super::{Job, Work, turn};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
-use crate::home::create_private;
-use crate::stream::Decoder;
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -36,6 +33,14 @@ impl Ended {
     }
 }
 
+/// What one attempt is carried out with.
+pub(super) struct Place<'p, 'c> {
+    pub services: &'p Services,
+    pub means: &'p mut Means,
+    pub limits: Limits,
+    pub capture: &'p mut Capture<'c>,
+}
+
 /// Carries `job` out.
 ///
 /// # Errors
@@ -46,57 +51,48 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     }
     let started = Instant::now();
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
-    let decoder = match &job.work {
-        Work::Agent { reads, .. } => Some(Decoder::new(*reads)),
-        Work::Command { .. } | Work::Recorded { .. } | Work::Text(_) => None,
-    };
-    let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output, decoder);
+    let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
+    let place = &mut Place { services, means, limits, capture: &mut capture };
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
-            let argv = argv(command);
-            command_ended(job, process(job, &argv, stdin.as_deref(), None, limits, means, &mut capture), &mut capture)
+            let end = process(job, &argv(command), &job.environment, stdin.as_deref(), None, place);
+            command_ended(job, end, place.capture)
         }
-        Work::Agent { argv, stdin, install, files, reads } => {
-            write_files(files)?;
-            let end = process(job, argv, stdin.as_deref(), install.as_deref(), limits, means, &mut capture);
-            agent_ended(job, *reads, end, &mut capture)
-        }
-        Work::Recorded { text, exit, delay, files } => {
-            write_files(files)?;
-            recorded(job, text, *exit, *delay, limits, &mut capture)
-        }
+        Work::Agent(asked) => turn::take(job, asked, place)?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     if ended.outcome.failure.is_none() {
-        ended.outcome.failure = check(job, limits, means, &mut capture, &mut ended.outcome.stderr);
-        if ended.outcome.failure.is_some() && matches!(job.work, Work::Agent { .. } | Work::Recorded { .. }) {
-            ended.output = None;
-        }
+        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr);
+    }
+    // A failed command keeps its text, but what is no value of its type, or no longer to be trusted, is missing.
+    let keeps_text = matches!(job.work, Work::Command { .. } | Work::Text(_)) && job.shape.is_none();
+    if ended.outcome.failure.is_some() && !keeps_text {
+        ended.output = None;
     }
     ended.logs = capture.finish()?;
     Ok(ended)
 }
 
-fn process(
+pub(super) fn process(
     job: &Job,
     argv: &[OsString],
+    environment: &[(OsString, OsString)],
     stdin: Option<&[u8]>,
     install: Option<&str>,
-    limits: Limits,
-    means: &mut Means,
-    capture: &mut Capture<'_>,
+    place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
-    let launch = Launch { argv, environment: &job.environment, directory: &job.directory, stdin, install };
-    run(means, &launch, limits, &job.cancel, capture)
+    let launch = Launch { argv, environment, directory: &job.directory, stdin, install };
+    run(place.means, &launch, place.limits, &job.cancel, place.capture)
 }
 
-/// A command's output is what it printed, without the final newline, whether it failed or not.
+/// A command's output is what it printed, without the final newline, whether it failed or not; or the value in that.
 fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>) -> Ended {
     let end = match end {
         Ok(end) => end,
         Err(message) => return Ended::failed(Failure::Spawn { message }),
     };
     let (output, stderr) = capture.begin_check();
+    let is_cut = output.is_cut();
     let captured = (!output.is_empty()).then(|| output.into_bytes());
     let outcome = Outcome {
         failure: failure(job, end),
@@ -105,81 +101,28 @@ fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>)
         ..Outcome::default()
     };
     let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    Ended { outcome, output: Some(output), captured, logs: false }
-}
-
-/// An agent's output is its final text; one that failed has none.
-fn agent_ended(job: &Job, reads: Format, end: Result<End, String>, capture: &mut Capture<'_>) -> Ended {
-    let end = match end {
-        Ok(end) => end,
-        Err(message) => return Ended::failed(Failure::Spawn { message }),
-    };
-    let report = capture.end_stream().unwrap_or_default();
-    let (output, stderr) = capture.begin_check();
-    let is_plain = matches!(reads, Format::Text | Format::Json);
-    let captured = match report.text {
-        Some(mut answer) => {
-            keep_last(&mut answer, job.max_output);
-            Some(answer.into_bytes())
+    let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
+    if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
+        let printed = serde_json::Value::from(output.as_str());
+        match turn::value(|| shape.computed(printed), is_cut, job.max_output) {
+            Ok(value) => {
+                ended.captured = Some(value.clone().into_bytes());
+                ended.output = Some(value);
+            }
+            Err(violations) => ended.outcome.failure = Some(Failure::Invalid { violations }),
         }
-        None => (is_plain && !output.is_empty()).then(|| output.into_bytes()),
-    };
-    // The stream's own word counts for more than the exit code, which several programs get wrong; but an end that we
-    // brought about says more than a stream that was cut short by it.
-    let failure = match (failure(job, end), report.failure) {
-        (None | Some(Failure::Exit), Some(message)) => Some(Failure::Agent { message }),
-        (failure, _) => failure,
-    };
-    let answer = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    let outcome = Outcome {
-        exit: Some(end.exit),
-        stderr: text(stderr.into_bytes(), INLINE),
-        usage: report.usage,
-        session: report.session,
-        output: None,
-        errors: None,
-        failure,
-    };
-    Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome, logs: false }
-}
-
-fn recorded(job: &Job, answer: &str, exit: i32, delay: Duration, limits: Limits, capture: &mut Capture<'_>) -> Ended {
-    use super::process::Sink;
-    let end = Instant::now() + delay;
-    let deadline = limits.deadline.filter(|&deadline| deadline < end);
-    if !sleep(job, deadline.unwrap_or(end)) {
-        return Ended::failed(Failure::Cancelled);
     }
-    if deadline.is_some() {
-        return Ended::failed(Failure::Timeout { after_ms: millis(job.timeout) });
-    }
-    capture.stdout(answer.as_bytes());
-    let (output, _) = capture.begin_check();
-    let captured = (!output.is_empty()).then(|| output.into_bytes());
-    let answer = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    let failure = (exit != 0).then_some(Failure::Exit);
-    Ended {
-        output: failure.is_none().then_some(answer),
-        captured,
-        outcome: Outcome { failure, exit: Some(exit), ..Outcome::default() },
-        logs: false,
-    }
+    ended
 }
 
 /// Runs the checks until one fails.
-fn check(
-    job: &Job,
-    limits: Limits,
-    means: &mut Means,
-    capture: &mut Capture<'_>,
-    stderr: &mut String,
-) -> Option<Failure> {
+fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Option<Failure> {
     for command in &job.checks {
         let argv = argv(command);
         let line = argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let line = if let Command::Shell(line) = command { line.clone() } else { line };
-        capture.begin_check();
-        match process(job, &argv, None, None, limits, means, capture) {
+        place.capture.begin_check();
+        match process(job, &argv, &job.environment, None, None, place) {
             Err(message) => return Some(Failure::Spawn { message }),
             Ok(end) => {
                 let failure = match failure(job, end) {
@@ -188,7 +131,7 @@ fn check(
                     Some(failure) => failure,
                 };
                 // Many checkers complain on their standard output.
-                let (out, err) = capture.begin_check();
+                let (out, err) = place.capture.begin_check();
                 let told = if err.is_empty() { out } else { err };
                 *stderr = text(told.into_bytes(), INLINE);
                 return Some(failure);
@@ -198,7 +141,7 @@ fn check(
     None
 }
 
-fn failure(job: &Job, end: End) -> Option<Failure> {
+pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
     match end.cause {
         Cause::Exit if end.exit == 0 => None,
         Cause::Exit => Some(Failure::Exit),
@@ -216,28 +159,19 @@ fn argv(command: &Command) -> Vec<OsString> {
     }
 }
 
-fn without_newline(mut text: String) -> String {
+pub(super) fn without_newline(mut text: String) -> String {
     if text.ends_with('\n') {
         text.pop();
     }
     text
 }
 
-fn millis(duration: Option<Duration>) -> u64 {
+pub(super) fn millis(duration: Option<Duration>) -> u64 {
     u64::try_from(duration.unwrap_or_default().as_millis()).unwrap_or(u64::MAX)
 }
 
-fn write_files(files: &[(PathBuf, String)]) -> Result<(), RunError> {
-    for (path, text) in files {
-        let folder = path.parent().expect("a prompt lies in a folder");
-        create_private(folder, true).map_err(RunError::io("create", folder))?;
-        std::fs::write(path, text).map_err(RunError::io("write", path))?;
-    }
-    Ok(())
-}
-
 /// Waits until `end`; false when the job was cancelled first.
-fn sleep(job: &Job, end: Instant) -> bool {
+pub(super) fn sleep(job: &Job, end: Instant) -> bool {
     let Ok(wake) = eventfd(0, EventfdFlags::CLOEXEC) else {
         return false;
     };

@@ -25,6 +25,10 @@ pub(super) struct Capture<'a> {
     pub output: Tail,
     /// The tail of stderr.
     pub stderr: Tail,
+    /// The bytes of output kept.
+    max_output: usize,
+    /// Whether the agent used a tool.
+    used_tool: bool,
     /// Whether what was shown last ended its line.
     fresh_line: bool,
     /// Why the run cannot go on.
@@ -32,13 +36,7 @@ pub(super) struct Capture<'a> {
 }
 
 impl<'a> Capture<'a> {
-    pub(super) fn new(
-        services: &'a Services,
-        step: &'a StepId,
-        attempt: u32,
-        max_output: usize,
-        decoder: Option<Decoder>,
-    ) -> Capture<'a> {
+    pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32, max_output: usize) -> Capture<'a> {
         let log = |stream| Log::new(services.layout.log(step, attempt, stream));
         Capture {
             services,
@@ -46,12 +44,26 @@ impl<'a> Capture<'a> {
             attempt,
             out: log(Stream::Stdout),
             err: log(Stream::Stderr),
-            decoder,
+            decoder: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
+            max_output,
+            used_tool: false,
             fresh_line: true,
             broken: None,
         }
+    }
+
+    /// What follows comes from a turn of an agent, in the format that `decoder` reads.
+    pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
+        self.decoder = decoder;
+        self.output = Tail::new(self.max_output);
+        self.stderr = Tail::new(INLINE);
+    }
+
+    /// Whether an agent has used a tool in this attempt.
+    pub(super) fn used_tool(&self) -> bool {
+        self.used_tool
     }
 
     /// What follows comes from a check: it is shown and logged, but no longer part of the output.
@@ -65,7 +77,10 @@ impl<'a> Capture<'a> {
     pub(super) fn end_stream(&mut self) -> Option<Report> {
         let decoder = self.decoder.take()?;
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
-        let report = decoder.finish(&mut |item| show.item(&item, &mut self.output, &mut self.fresh_line));
+        let report = decoder.finish(&mut |item| {
+            self.used_tool |= matches!(item, Item::Tool(_));
+            show.item(&item, &mut self.output, &mut self.fresh_line);
+        });
         if !self.fresh_line {
             show.bytes(b"\n");
             self.fresh_line = true;
@@ -103,7 +118,10 @@ impl Sink for Capture<'_> {
                 false
             }
             Some(decoder) => {
-                decoder.feed(bytes, &mut |item| show.item(&item, &mut self.output, &mut self.fresh_line));
+                decoder.feed(bytes, &mut |item| {
+                    self.used_tool |= matches!(item, Item::Tool(_));
+                    show.item(&item, &mut self.output, &mut self.fresh_line);
+                });
                 decoder.reported()
             }
         }

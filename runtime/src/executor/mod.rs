@@ -9,9 +9,11 @@ mod capture;
 mod log;
 mod pool;
 mod process;
+mod reach;
 mod scribe;
 mod spawn;
 mod tail;
+mod turn;
 mod viewer;
 
 use std::ffi::OsString;
@@ -19,15 +21,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Command, Format};
+use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
 pub(crate) use cancel::Cancel;
+#[cfg(test)]
+pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
 pub(crate) use scribe::Scribe;
+pub(crate) use turn::{argument, may_pass};
 pub(crate) use viewer::Viewer;
 
-use crate::event::StepId;
+use crate::Usage;
+use crate::answer::Shape;
+use crate::event::{Failure, StepId};
 
 /// One attempt, ready to be carried out.
 #[derive(Debug)]
@@ -40,6 +47,8 @@ pub(crate) struct Job {
     pub after: u64,
     /// What is done.
     pub work: Work,
+    /// What its output must be; none is text.
+    pub shape: Option<Arc<Shape>>,
     /// Commands that must exit with 0 afterwards.
     pub checks: Vec<Command>,
     /// The whole environment of its processes.
@@ -68,30 +77,77 @@ pub(crate) enum Work {
         /// What it reads.
         stdin: Option<Vec<u8>>,
     },
-    /// A turn of a command-line agent.
-    Agent {
-        /// What is started.
-        argv: Vec<OsString>,
-        /// What it reads.
-        stdin: Option<Vec<u8>>,
-        /// What it prints.
-        reads: Format,
-        /// How to install it.
-        install: Option<String>,
-        /// Texts to be written before it starts, for people or for the agent itself.
-        files: Vec<(PathBuf, String)>,
-    },
-    /// A recorded answer.
-    Recorded {
-        /// The text.
-        text: String,
-        /// The exit code.
-        exit: i32,
-        /// How long it takes.
-        delay: Duration,
-        /// Texts to be written before.
-        files: Vec<(PathBuf, String)>,
-    },
+    /// A turn of an agent.
+    Agent(Box<Asked>),
     /// A text that is there already, to be checked.
     Text(String),
+}
+
+/// A turn that an agent is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Who may take it: the step's own agent, then the fallbacks, each for when those before cannot be reached.
+    pub takers: Vec<Taker>,
+    /// The further turns in which an answer may be mended.
+    pub repair: u32,
+}
+
+/// An agent, with what it is told and how.
+#[derive(Debug)]
+pub(crate) struct Taker {
+    /// Its name.
+    pub agent: String,
+    /// The name of its provider.
+    pub provider: String,
+    /// What it is told.
+    pub prompt: String,
+    /// What it is told apart from that.
+    pub system: Option<String>,
+    /// The whole environment of its process.
+    pub environment: Arc<Vec<(OsString, OsString)>>,
+    /// How it is reached.
+    pub door: Door,
+}
+
+/// How an agent is reached.
+#[derive(Debug)]
+pub(crate) enum Door {
+    /// As a program.
+    Program(Box<Program>),
+    /// Not at all: these answers are recorded, for this task and attempt. The first that fits the turn is taken.
+    Recorded(Vec<Recorded>),
+    /// It cannot be: why.
+    Closed(Failure),
+}
+
+/// A command-line agent.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What is started, without the options below.
+    pub argv: Vec<OsString>,
+    /// What is started in its place to go on with a session.
+    pub resume: Option<Vec<String>>,
+    /// What follows: the model, the system text.
+    pub options: Vec<OsString>,
+    /// How it takes the schema of its answer, where it is given one.
+    pub schema: Option<SchemaFlag>,
+    /// How it gets its prompt.
+    pub delivery: PromptDelivery,
+    /// What it reads on standard input, where that is not the prompt.
+    pub stdin: Option<String>,
+    /// What it prints.
+    pub reads: Format,
+    /// How to install it.
+    pub install: Option<String>,
+    /// The conversation that it goes on with.
+    pub session: Option<Session>,
+}
+
+/// A conversation that a provider keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Session {
+    /// Its id, as the provider told it.
+    pub id: String,
+    /// What its turns have used so far, all together: some providers count on from there.
+    pub used: Usage,
 }

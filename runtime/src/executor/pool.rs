@@ -15,7 +15,7 @@ use crate::journal::Durability;
 use crate::run::Input;
 
 /// A thread only polls and copies; its buffers are on the heap.
-const STACK: usize = 512 * 1024;
+pub(crate) const STACK: usize = 512 * 1024;
 
 /// What every thread needs of the run.
 #[derive(Debug)]

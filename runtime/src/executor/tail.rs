@@ -36,10 +36,16 @@ impl Tail {
         self.total == 0
     }
 
+    /// Whether earlier bytes were dropped.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.total > self.ring.len() as u64
+    }
+
     /// The last bytes in order. Where earlier ones were dropped, they begin at a character, not within one.
     pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        let cut = self.is_cut();
         self.ring.rotate_left(self.start);
-        if self.total > self.ring.len() as u64 {
+        if cut {
             // At most three bytes of UTF-8 can follow the one that a cut took away.
             let cut = self.ring.iter().take(3).take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
             self.ring.drain(..cut);

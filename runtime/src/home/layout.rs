@@ -58,6 +58,11 @@ impl Layout {
         self.of_attempt("prompts", step, attempt, "system.txt")
     }
 
+    /// Beside the prompt, what belongs to it: later turns (`repair-1.txt`), the schema of the answer (`schema.json`).
+    pub(crate) fn beside_prompt(&self, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
+        self.of_attempt("prompts", step, attempt, extension)
+    }
+
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
         let mut path = self.in_instance(&self.run.join(kind), step);
         let name = file_name(&step.name);

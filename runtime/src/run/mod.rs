@@ -1,5 +1,6 @@
 //! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
 
+mod agent;
 mod environment;
 mod limits;
 mod prepare;
@@ -20,6 +21,7 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
+use crate::answer::Shapes;
 use crate::control::{Control, Wish};
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
@@ -306,6 +308,7 @@ impl Begin<'_> {
         let mut run_loop = Loop {
             scene: Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone())),
             surroundings,
+            shapes: Shapes::default(),
             state,
             journal: Some(journal),
             inputs: receiver,

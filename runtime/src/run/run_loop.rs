@@ -13,6 +13,7 @@ use super::environment::Surroundings;
 use super::prepare::Prepared;
 use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
+use crate::answer::Shapes;
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
@@ -26,6 +27,7 @@ use crate::state::State;
 pub(super) struct Loop<'a> {
     pub scene: Scene<'a>,
     pub surroundings: Surroundings,
+    pub shapes: Shapes,
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
     pub inputs: Receiver<Input>,

@@ -1,5 +1,6 @@
 //! Runs of hand-built plans, end to end, with real processes.
 
+mod answers;
 mod world;
 
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ use swarmc_plan::Format;
 use crate::Usage;
 use json::Json;
 use lines::Lines;
+pub(crate) use turn::sum;
 use turn::{Sink, Turn};
 
 /// The longest line that is read, in bytes; a longer one is skipped, whatever it says. Events that matter are a few

@@ -142,7 +142,7 @@ pub(super) fn price(dollars: Option<f64>) -> Option<f64> {
 }
 
 /// Two usages as one; a price that is unknown in part is unknown.
-pub(super) fn sum(one: Usage, other: Usage) -> Usage {
+pub(crate) fn sum(one: Usage, other: Usage) -> Usage {
     Usage {
         input: one.input.saturating_add(other.input),
         output: one.output.saturating_add(other.output),

@@ -20,6 +20,20 @@ fn directives_have_a_kind_a_name_fields_and_filters() {
 }
 
 #[test]
+fn items_have_fields_and_no_name() {
+    check_parts("<<item>> <<index>> <<item.a-b.c | json>>", r#"<item> " " <index> " " <item.a-b.c | json>"#);
+    check_parts(
+        "<<context:impl>> <<inbox>> <<shared:api>> <<team>> <<plan>>",
+        r#"<context impl> " " <inbox> " " <shared api> " " <team> " " <plan>"#,
+    );
+    check_reads("<<item.title>>", "item.title");
+    check_problems("<<item:title>>", &["SW208 at \":\": `item` takes no name -> <<item.title>>"]);
+    check_problems("<<index:x>>", &["SW208 at \":x\": `index` takes no name -> <<index>>"]);
+    check_problems("<<shared>>", &["SW208 at \"shared\": `shared` needs the name of a topic"]);
+    check_problems("<<item. >>", &["SW208 at \"\": a field is missing after `.`"]);
+}
+
+#[test]
 fn every_other_pair_of_angles_is_text() {
     for text in [
         "cat <<EOF\nhello\nEOF",
@@ -66,7 +80,7 @@ fn unknown_directives_are_told_apart_from_text() {
     check_problems("see <<outptu:plan>>", &["SW208 at \"outptu\": unknown directive `outptu` -> see <<output:plan>>"]);
     check_problems("<<outptu | tail:5>>", &["SW208 at \"outptu\": unknown directive `outptu` -> <<output | tail:5>>"]);
     check_problems("<<Output:x>>", &["SW208 at \"Output\": unknown directive `Output` -> <<output:x>>"]);
-    check_problems("<<item.name>>", &["SW208 at \"item\": unknown directive `item`"]);
+    check_problems("<<entry.name>>", &["SW208 at \"entry\": unknown directive `entry`"]);
     check_problems("<<whatever>>", &["SW208 at \"whatever\": unknown directive `whatever`"]);
 }
 

@@ -36,6 +36,20 @@ fn expressions_read_the_same_names() {
 }
 
 #[test]
+fn a_text_may_use_the_word_of_a_root_for_a_name_of_its_own() {
+    check_reads("{{ item.id }} {{ index + 1 }}", "item.id, index");
+    check_reads("{% for item in output.a %}{{ item.id }}{% endfor %}{{ item }}", "output.a, item");
+    check_reads("{% for item in item.parts %}{{ item.id }}{% endfor %}", "item.parts");
+    check_reads("{% set plan = output.a %}{{ plan.steps }}", "output.a");
+    check_problems("{% set output = 1 %}", &["SW209 at \"output\": `output` is taken"]);
+    check_reads("{{ output.work_plan }}", "output.work_plan");
+    check_problems(
+        "{{ output.work-plan }}",
+        &["SW209 at \"work-plan\": `output.work-plan` is a subtraction -> {{ output.work_plan }}"],
+    );
+}
+
+#[test]
 fn conditions_around_a_place_guard_it() {
     check_reads("{% if output.x is defined %}<<output:x>>{% endif %}", "output.x?, output.x? if output.x");
     check_reads("{% if output.a_b is defined %}<<output:a-b>>{% endif %}", "output.a_b?, output.a-b? if output.a_b");
@@ -122,7 +136,7 @@ fn conditions_that_cannot_change_are_constant() {
 fn names_that_nothing_defines_are_reported() {
     check_problems("{{ outptu.x }}", &["SW209 at \"outptu\": unknown name `outptu` -> {{ output.x }}"]);
     check_problems("{{ planner }}", &["SW209 at \"planner\": unknown name `planner`"]);
-    check_problems("{{ item }}", &["SW209 at \"item\": unknown name `item`"]);
+    check_problems("{{ entry }}", &["SW209 at \"entry\": unknown name `entry`"]);
     check_problems("{{ output.x | uper }}", &["SW209 at \"uper\": unknown filter `uper` -> {{ output.x | upper }}"]);
     check_problems(
         "{{ output.x is defned }}",

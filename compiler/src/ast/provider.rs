@@ -1,0 +1,118 @@
+//! Who does the work: providers, tiers, agents and the servers of their tools.
+
+use swarmc_plan as plan;
+
+use super::{Budget, Files, Line, Name, Source, Spanned, Variable};
+use crate::source::Span;
+use crate::syntax::Text;
+
+#[derive(Debug)]
+pub(crate) struct Provider {
+    pub name: Name,
+    pub preset: Option<Name>,
+    pub exec: Option<Line>,
+    pub acp: Option<Line>,
+    pub llm: Option<Llm>,
+    pub script: Option<Script>,
+    pub args: Vec<Text>,
+    pub delivery: Option<Spanned<plan::PromptDelivery>>,
+    pub reads: Option<Spanned<plan::Format>>,
+    pub model_flag: Option<String>,
+    pub system_flag: Option<String>,
+    /// Words that continue a conversation, behind those of every turn; one of them is [`plan::SESSION`].
+    pub resume_args: Option<Vec<Text>>,
+    pub schema_flag: Option<plan::SchemaFlag>,
+    pub env: Vec<Variable>,
+    pub install: Option<String>,
+    /// In tokens.
+    pub context_window: Option<Spanned<u64>>,
+    pub price: Option<Price>,
+    /// What it says it can do; none when it says nothing.
+    pub provides: Option<Vec<Spanned<plan::Ability>>>,
+}
+
+/// A model behind an HTTP interface.
+#[derive(Debug)]
+pub(crate) struct Llm {
+    pub kind: Spanned<plan::LlmKind>,
+    pub base_url: Option<Text>,
+    pub model: Option<Text>,
+    pub span: Span,
+}
+
+/// Micro-dollars for a million tokens; none is unknown, which is not zero.
+#[derive(Debug)]
+pub(crate) struct Price {
+    pub input: Option<Spanned<u64>>,
+    pub output: Option<Spanned<u64>>,
+    pub cache_read: Option<Spanned<u64>>,
+    pub cache_write: Option<Spanned<u64>>,
+    pub span: Span,
+}
+
+/// Recorded answers.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub answers: Vec<Answer>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub text: Option<Source>,
+    pub task: Option<Name>,
+    pub iteration: Option<u32>,
+    pub attempt: Option<u32>,
+    pub exit: i32,
+    pub delay_ms: u64,
+}
+
+/// A name for a provider and model, used as `tier=NAME`.
+#[derive(Debug)]
+pub(crate) struct Tier {
+    pub name: Name,
+    pub provider: Name,
+    pub model: Option<Text>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub name: Name,
+    /// Another agent, whose declaration this one starts from.
+    pub template: Option<Name>,
+    pub provider: Option<Name>,
+    pub tier: Option<Name>,
+    pub model: Option<String>,
+    pub description: Option<String>,
+    pub system: Option<Source>,
+    /// None: the workflow's.
+    pub mode: Option<Spanned<plan::Mode>>,
+    pub temperature: Option<Spanned<f64>>,
+    /// The tokens of an answer at most.
+    pub max_output: Option<Spanned<u64>>,
+    /// The tools it may use; none when it says nothing, an empty list when it may use none.
+    pub tools: Option<Tools>,
+    pub can: Vec<Spanned<plan::Capability>>,
+    pub permissions: Option<Spanned<plan::Permissions>>,
+    /// Who takes the turn when its provider cannot.
+    pub fallback: Option<Name>,
+    pub budget: Option<Budget>,
+    /// What its workspace holds: the contract of its outbox.
+    pub files: Option<Files>,
+}
+
+/// An allow-list of tools: names of tools, of tool servers, or patterns such as `"*"`.
+#[derive(Clone, Debug)]
+pub(crate) struct Tools {
+    pub names: Vec<Name>,
+    pub span: Span,
+}
+
+/// A server of tools that speaks MCP.
+#[derive(Debug)]
+pub(crate) struct ToolServer {
+    pub name: Name,
+    pub description: Option<String>,
+    pub exec: Option<Line>,
+    pub url: Option<Text>,
+    pub env: Vec<Variable>,
+}

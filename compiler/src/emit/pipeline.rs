@@ -1,0 +1,245 @@
+//! Pipelines: the flat list of the model as the nested lists of the plan.
+
+use swarmc_plan as plan;
+
+use super::{Emitter, command, text};
+use crate::ast;
+use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
+use crate::template::Root;
+
+/// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
+type Lists = Vec<Vec<usize>>;
+
+impl Emitter<'_, '_, '_> {
+    pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>) -> plan::Pipeline {
+        let ast = pipeline.ast;
+        let mut lists: Lists = vec![Vec::new(); pipeline.steps.len() + 1];
+        for (index, step) in pipeline.steps.iter().enumerate() {
+            lists[step.within.map_or(0, |holder| holder + 1)].push(index);
+        }
+        plan::Pipeline {
+            name: ast.name.value.clone(),
+            description: ast.description.clone(),
+            params: ast.params.iter().map(|param| self.param(param)).collect(),
+            iteration: plan::Iteration {
+                max: ast.iterations,
+                on_failure: ast.on_failure,
+                exhausted: ast.exhausted,
+                ..self.until(pipeline, None, &pipeline.until, &pipeline.until_reads)
+            },
+            parallelism: ast.parallelism,
+            concurrency: ast.concurrency,
+            fail_fast: ast.fail_fast,
+            working_dir: ast
+                .working_dir
+                .as_ref()
+                .and_then(|path| self.workspace_path(path))
+                .filter(|path| !path.is_empty()),
+            env: self.env(&pipeline.env),
+            steps: self.steps(pipeline, &lists, 0),
+            result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
+            edges: Vec::new(),
+            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
+            worktree: ast.worktree.is_some(),
+            origin: self.origin(ast.name.span),
+        }
+    }
+
+    /// The steps of one list. Loops nest at most sixteen deep.
+    fn steps(&self, pipeline: &Pipeline<'_>, lists: &Lists, list: usize) -> Vec<plan::Step> {
+        lists[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
+    }
+
+    fn step(&self, pipeline: &Pipeline<'_>, lists: &Lists, index: usize) -> plan::Step {
+        let step = &pipeline.steps[index];
+        let ast = step.ast;
+        // Reads of this step that mean the round before.
+        let first = pipeline.order.back.partition_point(|back| back.step < index);
+        let back: Vec<&str> = pipeline.order.back[first..]
+            .iter()
+            .take_while(|back| back.step == index)
+            .filter_map(|back| step.reads[back.read].step)
+            .map(|target| pipeline.steps[target].name())
+            .collect();
+        let is_back = |name: &str| back.iter().any(|other| crate::template::same_name(other, name));
+        let is_back: &dyn Fn(&str) -> bool = &is_back;
+        let name = |step: usize| pipeline.steps[step].name().to_owned();
+        let agent = |agent: usize| self.model.agents[agent].ast.name.value.clone();
+        plan::Step {
+            name: ast.name.value.clone(),
+            description: ast.description.clone(),
+            needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
+            join: ast.join.value,
+            when: step.when.as_ref().map(|when| self.condition(when, is_back)),
+            on_failure: match (&ast.on_failure, step.fixer) {
+                (ast::OnFailure::Skip, _) => plan::OnFailure::Skip,
+                (ast::OnFailure::Escalate(_), _) => plan::OnFailure::Escalate,
+                (ast::OnFailure::Fix(_), Some(fixer)) => plan::OnFailure::Fix(agent(fixer)),
+                (ast::OnFailure::Fail | ast::OnFailure::Fix(_), _) => plan::OnFailure::Fail,
+            },
+            body: match &step.body {
+                Body::Loop { until, until_reads } => self.repeated(pipeline, lists, index, until, until_reads),
+                _ => self.body(pipeline, step, is_back),
+            },
+            for_each: ast.for_each.as_ref().zip(step.list.as_ref()).map(|(each, list)| plan::ForEach {
+                list: self.condition(list, is_back),
+                parallel: each.parallel.as_ref().map(|parallel| parallel.value),
+                join: match each.join {
+                    ast::ForEachJoin::All => plan::EachJoin::All,
+                    ast::ForEachJoin::Any => plan::EachJoin::Any,
+                    ast::ForEachJoin::Settled => plan::EachJoin::Settled,
+                },
+            }),
+            session: ast.session.as_ref().map(|session| session.value.clone()),
+            inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
+            output: plan::Output {
+                max_bytes: ast.output.max,
+                default: ast.output.default.as_ref().map(|default| default.value.clone()),
+                schema: None,
+                repair: ast.output.repair,
+            },
+            retry: ast.retry.clone(),
+            timeout_ms: ast.timeout_ms,
+            idle_ms: ast.idle_ms,
+            grace_ms: ast.grace_ms,
+            checks: ast.checks.iter().map(command::command).collect(),
+            concurrency: ast.concurrency,
+            reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
+            writes: ast.writes.iter().map(|path| path.as_str().to_owned()).collect(),
+            worktree: ast.worktree.as_ref().map(|worktree| {
+                worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
+            }),
+            files: None,
+            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
+            env: self.env_of(&step.env, is_back),
+            stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
+            origin: self.origin(ast.name.span),
+        }
+    }
+
+    /// The conditions that end the rounds of a list, and the steps of it whose failures they handle.
+    fn until(
+        &self,
+        pipeline: &Pipeline<'_>,
+        list: Option<usize>,
+        until: &[Condition],
+        reads: &[Read],
+    ) -> plan::Iteration {
+        let asks = |read: &&Read| matches!(read.root, Root::Status | Root::Exit | Root::Error);
+        let of_list = |step: usize| {
+            std::iter::successors(Some(step), |&step| pipeline.steps[step].within)
+                .find(|&step| pipeline.steps[step].within == list)
+        };
+        let mut handles: Vec<usize> =
+            reads.iter().filter(asks).filter_map(|read| read.step).filter_map(of_list).collect();
+        handles.sort_unstable();
+        handles.dedup();
+        plan::Iteration {
+            max: 1,
+            until: until.iter().map(|until| self.condition(until, &|_| false)).collect(),
+            handles: handles.into_iter().map(|step| pipeline.steps[step].name().to_owned()).collect(),
+            ..plan::Iteration::default()
+        }
+    }
+
+    fn repeated(
+        &self,
+        pipeline: &Pipeline<'_>,
+        lists: &Lists,
+        index: usize,
+        until: &[Condition],
+        reads: &[Read],
+    ) -> plan::Body {
+        let Some(ast::Body::Loop(body)) = &pipeline.steps[index].ast.body else {
+            unreachable!("a loop of the model is one of the spec")
+        };
+        let max = body.max.as_ref().expect("a model without errors has a limit for each loop");
+        plan::Body::Loop(plan::Loop {
+            iteration: plan::Iteration {
+                max: max.value,
+                exhausted: body.exhausted,
+                ..self.until(pipeline, Some(index), until, reads)
+            },
+            steps: self.steps(pipeline, lists, index + 1),
+        })
+    }
+
+    pub(super) fn budget(&self, budget: &ast::Budget) -> plan::Budget {
+        plan::Budget {
+            tokens: budget.tokens.as_ref().map(|tokens| tokens.value),
+            cost: budget.cost.as_ref().map(|cost| cost.value),
+            time_ms: budget.time_ms.as_ref().map(|time| time.value),
+            calls: budget.calls.as_ref().map(|calls| calls.value.into()),
+            warn: u8::try_from(budget.warn).unwrap_or(100),
+            origin: self.origin(budget.span),
+        }
+    }
+
+    fn need(&self, pipeline: &Pipeline<'_>, need: &Need) -> plan::Need {
+        plan::Need {
+            step: pipeline.steps[need.step].name().to_owned(),
+            when: need.when,
+            declared: need.declared,
+            effect: if need.handles { plan::Effect::Handles } else { plan::Effect::None },
+            origin: self.origin(need.span),
+        }
+    }
+
+    fn body(&self, pipeline: &Pipeline<'_>, step: &Step<'_>, back: &dyn Fn(&str) -> bool) -> plan::Body {
+        let prose = |prose: &Prose| self.prose(prose, back);
+        let texts = |texts: &[(String, Prose)]| texts.iter().map(|(name, text)| (name.clone(), prose(text))).collect();
+        match (&step.body, &step.ast.body) {
+            (Body::Prompt(text), _) => {
+                let agent = step.agent.expect("a model without errors has an agent for each prompt");
+                let pack = |&pack: &usize| self.model.spec.packs[pack].name.value.clone();
+                plan::Body::Prompt(plan::PromptBody {
+                    agent: self.model.agents[agent].ast.name.value.clone(),
+                    prompt: prose(text),
+                    context: step.context.iter().map(pack).collect(),
+                })
+            }
+            (Body::Run, Some(ast::Body::Run(line))) => plan::Body::Run(command::command(line)),
+            (Body::Script(file), _) => {
+                let folder =
+                    pipeline.ast.working_dir.as_ref().and_then(|path| self.workspace_path(path)).unwrap_or_default();
+                let sources = &self.loader.sources;
+                plan::Body::Run(command::script(sources.name(*file), sources.text(*file), &folder))
+            }
+            (Body::Value(text), _) => plan::Body::Value(prose(text)),
+            (Body::Fields(fields), _) => plan::Body::Fields(texts(fields)),
+            (Body::Stop(message), Some(ast::Body::Stop { status, .. })) => plan::Body::Stop {
+                status: *status,
+                message: message.as_ref().map_or_else(|| text::template(Vec::new()), prose),
+            },
+            (Body::Call { pipeline: Some(target), args }, _) => plan::Body::Call(plan::Call {
+                pipeline: self.model.spec.pipelines[*target].name.value.clone(),
+                params: texts(args),
+            }),
+            (Body::Swarm { swarm: Some(target), goal }, _) => plan::Body::Swarm(plan::SwarmCall {
+                swarm: self.model.spec.swarms[*target].name.value.clone(),
+                goal: goal.as_ref().map(prose),
+            }),
+            (Body::Gate(message), Some(ast::Body::Gate(gate))) => {
+                plan::Body::Gate(self.gate(gate, message.as_ref().map_or_else(|| text::template(Vec::new()), prose)))
+            }
+            _ => unreachable!("a model without errors has a body for each step"),
+        }
+    }
+
+    fn gate(&self, gate: &ast::Gate, message: plan::Template) -> plan::Gate {
+        let choice = |name: &ast::Name| match name.value.as_str() {
+            "fail" => plan::GateDefault::Fail,
+            option => plan::GateDefault::Option(option.to_owned()),
+        };
+        plan::Gate {
+            message,
+            options: gate.options.iter().map(|option| option.value.clone()).collect(),
+            ask: Vec::new(),
+            on_timeout: gate
+                .on_timeout
+                .as_ref()
+                .map(|timeout| plan::GateTimeout { then: choice(&timeout.choice), after_ms: timeout.after_ms.value }),
+            headless: gate.headless.as_ref().map(choice),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Tiers, agents and servers of tools.
+
+use swarmc_plan as plan;
+
+use super::element::Element;
+use super::provider::amount;
+use super::{choice, command, description, files, name, names, policy, source, spanned, value, variables};
+use crate::ast::{self, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// `tiers { small P; medium P model=M }`.
+pub(super) fn tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Tier> {
+    let mut tiers: Vec<ast::Tier> = Vec::new();
+    for child in element.children.iter().filter(|child| child.schema.name == "TIER") {
+        let name = Spanned { value: child.name.text.to_string(), span: child.name.span };
+        if !value::is_name(&name.value) {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, format!("`{}` cannot be the name of a tier", name.value))
+                    .label(name.span, "not a name")
+                    .help("a name is a lowercase letter, then lowercase letters, digits, `-` and `_`");
+            diagnostics.push(diagnostic);
+        }
+        let Some(provider) = child.argument(0).map(spanned) else { continue };
+        tiers.push(ast::Tier { name, provider, model: child.property("model").map(|model| model.text.clone()) });
+    }
+    if tiers.is_empty() && !diagnostics.covers(element.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`tiers` names no tier")
+            .label(element.name.span, "nothing in it")
+            .help("write `tiers { small PROVIDER; large PROVIDER model=\"…\" }`");
+        diagnostics.push(diagnostic);
+    }
+    tiers
+}
+
+pub(super) fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Agent> {
+    let reference = |property: &str| element.property(property).map(spanned);
+    let (provider, tier) = (reference("provider"), reference("tier"));
+    if let (Some(provider), Some(tier)) = (&provider, &tier) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "an agent has a provider or a tier, and only one of them")
+            .label(tier.span, "one too many")
+            .label(provider.span, "first here")
+            .help("remove one of them");
+        diagnostics.push(diagnostic);
+    }
+    let temperature = element.child("temperature").and_then(|node| node.argument(0));
+    Some(ast::Agent {
+        name: name(element, 0)?,
+        template: reference("template"),
+        provider,
+        tier,
+        model: element.property("model").map(|model| model.text.as_str().to_owned()),
+        description: description(element),
+        system: element.child("system").and_then(|system| source(system, 0, diagnostics)),
+        mode: element.child("mode").and_then(|node| Some(choice(node.argument(0)?, mode))),
+        temperature: temperature.and_then(|datum| match &datum.form {
+            super::Form::Number(number) => Some(Spanned { value: number.as_f64()?, span: datum.span }),
+            super::Form::Bool | super::Form::Text => None,
+        }),
+        max_output: element.child("max-output").and_then(|node| Some(amount(node.argument(0)?))),
+        tools: element.child("tools").map(|node| ast::Tools { names: names(node), span: node.span }),
+        can: element.child("can").map(|node| capabilities(node, diagnostics)).unwrap_or_default(),
+        permissions: element.child("permissions").and_then(|node| {
+            Some(choice(node.argument(0)?, |word| match word {
+                "skip" => plan::Permissions::Skip,
+                _ => plan::Permissions::Gated,
+            }))
+        }),
+        fallback: element.child("fallback").and_then(|node| name(node, 0)),
+        budget: element.child("budget").map(|node| policy::budget(node, diagnostics)),
+        files: element.child("files").map(|node| files::files(node, diagnostics)),
+    })
+}
+
+pub(super) fn mode(word: &str) -> plan::Mode {
+    match word {
+        "planning" => plan::Mode::Planning,
+        _ => plan::Mode::Implementation,
+    }
+}
+
+fn capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned<plan::Capability>> {
+    let mut found: Vec<Spanned<plan::Capability>> = Vec::new();
+    for (_, datum) in &element.arguments {
+        let capability = choice(datum, |word| match word {
+            "write-files" => plan::Capability::WriteFiles,
+            "run-commands" => plan::Capability::RunCommands,
+            "network" => plan::Capability::Network,
+            "private-data" => plan::Capability::PrivateData,
+            "untrusted-input" => plan::Capability::UntrustedInput,
+            _ => plan::Capability::Spawn,
+        });
+        match found.iter().find(|known| known.value == capability.value) {
+            Some(first) => {
+                let what = format!("`{}`", datum.text.as_str());
+                diagnostics.push(super::unknown::twice(&what, capability.span, first.span));
+            }
+            None => found.push(capability),
+        }
+    }
+    found
+}
+
+pub(super) fn tool_server(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::ToolServer> {
+    let (exec, url) = (element.child("exec"), element.property("url"));
+    let server = element.argument(0).map_or("", |name| name.text.as_str());
+    match (exec, url) {
+        (Some(exec), Some(url)) => {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, format!("tool server `{server}` has a command and an address"))
+                    .label(exec.name.span, "one too many")
+                    .label(url.span, "first here")
+                    .help("remove one of them");
+            diagnostics.push(diagnostic);
+        }
+        (None, None) if !diagnostics.covers(element.span) => {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, format!("tool server `{server}` says no way to reach it"))
+                    .label(element.name.span, "`exec` or `url=` is missing")
+                    .help("write `exec PROGRAM ARG…` in its block, or `url=\"https://…\"`");
+            diagnostics.push(diagnostic);
+        }
+        _ => {}
+    }
+    if let Some(url) = url {
+        address(url, diagnostics);
+    }
+    Some(ast::ToolServer {
+        name: name(element, 0)?,
+        description: description(element),
+        exec: exec.and_then(|exec| command(exec, diagnostics)),
+        url: url.map(|url| url.text.clone()),
+        env: variables(element, diagnostics),
+    })
+}
+
+/// Reports an address that is none of HTTP.
+fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
+    let written = url.text.as_str();
+    let host = written.strip_prefix("https://").or_else(|| written.strip_prefix("http://"));
+    if host.is_none_or(|host| host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace)) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` is not an address"))
+            .label(url.span, "not an address of HTTP")
+            .help("write `\"https://HOST/PATH\"`");
+        diagnostics.push(diagnostic);
+    }
+}

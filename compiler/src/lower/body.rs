@@ -1,0 +1,144 @@
+//! The one body of a task.
+
+use super::datum::Datum;
+use super::element::Element;
+use super::{command, source, spanned, value};
+use crate::ast::{self, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::syntax::Text;
+
+const BODIES: [&str; 5] = ["prompt", "run", "value", "call", "swarm"];
+
+/// The one body of a task.
+pub(super) fn body(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+    let bodies: Vec<&Element> = element.children.iter().filter(|child| BODIES.contains(&child.schema.name)).collect();
+    let task = element.argument(0).map_or("task", |name| name.text.as_str());
+    if let [first, second, ..] = bodies.as_slice() {
+        let (one, other) = (first.schema.name, second.schema.name);
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("task `{task}` has a `{one}` and a `{other}`"))
+            .label(second.name.span, "one body too many")
+            .label(first.name.span, "first here")
+            .help("make it two tasks: the second reads the first by `<<output:…>>`");
+        diagnostics.push(diagnostic);
+    }
+    let Some(body) = bodies.first() else {
+        // A body that could not be read has been reported.
+        if element.argument(0).is_some() && !diagnostics.covers(element.span) {
+            let diagnostic = Diagnostic::new(Code::WrongValue, format!("task `{task}` does nothing"))
+                .label(element.name.span, "`prompt`, `run`, `value`, `call` or `swarm` is missing")
+                .help("write `prompt \"…\"` for an agent, `run PROGRAM ARG…` for a command, or `value \"…\"`");
+            diagnostics.push(diagnostic);
+        }
+        return None;
+    };
+    if let Some(agent) = element.property("agent")
+        && body.schema.name != "prompt"
+    {
+        let diagnostic =
+            Diagnostic::new(Code::MisplacedNode, format!("task `{task}` has an agent and no prompt for it"))
+                .label(agent.span, "nothing for this agent to do")
+                .label(body.name.span, format!("a `{}` needs no agent", body.schema.name))
+                .help("remove `agent=`");
+        diagnostics.push(diagnostic);
+    }
+    match body.schema.name {
+        "prompt" => Some(ast::Body::Prompt(source(body, 0, diagnostics)?)),
+        "run" => run(body, diagnostics),
+        "call" => Some(ast::Body::Call {
+            pipeline: spanned(body.argument(0)?),
+            args: body
+                .properties
+                .iter()
+                .map(|(key, datum)| (Spanned { value: key.text.to_string(), span: key.span }, datum.text.clone()))
+                .collect(),
+        }),
+        "swarm" => Some(ast::Body::Swarm {
+            swarm: spanned(body.argument(0)?),
+            goal: body.property("goal").map(|goal| goal.text.clone()),
+        }),
+        _ => computed(body, diagnostics),
+    }
+}
+
+/// A command, or a script file.
+pub(super) fn run(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+    match element.property("file") {
+        Some(file) if element.arguments.is_empty() => Some(ast::Body::Script(file.text.clone())),
+        Some(file) => {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, "`run` takes a command or `file=`, and only one of them")
+                    .label(file.span, "one too many")
+                    .help("remove one of them");
+            diagnostics.push(diagnostic);
+            None
+        }
+        None => command(element, diagnostics).map(ast::Body::Run),
+    }
+}
+
+/// `value "TEXT"` or `value { FIELD "TEXT" }`.
+fn computed(body: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Body> {
+    let fields: Vec<&Element> = body.children.iter().filter(|field| field.schema.name == "FIELD").collect();
+    if let Some(text) = body.argument(0) {
+        if let Some(field) = fields.first() {
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`value` takes a text or fields, and only one of them")
+                .label(field.name.span, "a field")
+                .label(text.span, "the text is here already")
+                .help("remove one of them");
+            diagnostics.push(diagnostic);
+        }
+        return Some(ast::Body::Value(text.text.clone()));
+    }
+    let mut record: Vec<(ast::Name, Text)> = Vec::new();
+    for field in fields {
+        let written = &*field.name.text;
+        if !value::is_field(written) {
+            let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` cannot be the name of a field"))
+                .label(field.name.span, "not a field's name")
+                .help("a field is a letter or `_`, then letters, digits, `_` and `-`");
+            diagnostics.push(diagnostic);
+            continue;
+        }
+        if let Some((first, _)) = record.iter().find(|(name, _)| name.value == written) {
+            let diagnostic = Diagnostic::new(Code::Duplicate, format!("field `{written}` is given twice"))
+                .label(field.name.span, "again here")
+                .label(first.span, "first here")
+                .help("remove one of them");
+            diagnostics.push(diagnostic);
+            continue;
+        }
+        let text = field.argument(0)?.text.clone();
+        record.push((Spanned { value: written.to_owned(), span: field.name.span }, text));
+    }
+    if record.is_empty() {
+        if !diagnostics.covers(body.span) {
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`value` needs a text or fields")
+                .label(body.name.span, "nothing to compute")
+                .help("write `value \"…\"` or `value { FIELD \"…\" }`");
+            diagnostics.push(diagnostic);
+        }
+        return None;
+    }
+    Some(ast::Body::Fields(record))
+}
+
+/// The default of a record is one: whoever reads a field of it finds it there.
+pub(super) fn record_default(fields: &[(ast::Name, Text)], default: &Datum, diagnostics: &mut Diagnostics) {
+    let record = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(default.text.as_str());
+    let lacking = |record: &serde_json::Map<String, serde_json::Value>| {
+        fields.iter().find(|(name, _)| !record.contains_key(&name.value)).map(|(name, _)| name)
+    };
+    let diagnostic = match &record {
+        Err(_) => Diagnostic::new(Code::WrongValue, "the default of a record is a JSON object")
+            .label(default.span, "not a JSON object"),
+        Ok(record) => match lacking(record) {
+            None => return,
+            Some(name) => Diagnostic::new(Code::WrongValue, format!("the default lacks the field `{}`", name.value))
+                .label(default.span, format!("no `{}` in it", name.value))
+                .label(name.span, "declared here"),
+        },
+    };
+    let example: Vec<String> = fields.iter().map(|(name, _)| format!("\"{}\": \"\"", name.value)).collect();
+    diagnostics.push(diagnostic.help(format!("write `default=#\"{{{}}}\"#`", example.join(", "))));
+}

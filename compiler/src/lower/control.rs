@@ -1,0 +1,162 @@
+//! The steps that decide how others go on: gates, loops and stops.
+
+use std::collections::BTreeMap;
+
+use swarmc_plan as plan;
+
+use super::datum::Datum;
+use super::element::Element;
+use super::types::field;
+use super::{Section, argument, count, name, names, spanned, step, value};
+use crate::ast::{self, Name, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Span;
+use crate::suggest;
+
+/// What a gate says besides its options.
+const FAIL: &str = "fail";
+
+pub(super) fn gate(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Gate {
+    let gate = element.argument(0).map_or("", |name| name.text.as_str());
+    let options = options(element, diagnostics);
+    let asks = asks(element, text, diagnostics);
+    let mut decision = |node: &Element| {
+        let choice = name(node, 0)?;
+        if choice.value != FAIL && !options.iter().any(|option| option.value == choice.value) {
+            diagnostics.push(no_option(gate, &choice, &options));
+        }
+        Some(choice)
+    };
+    let on_timeout = element.child("on-timeout").and_then(|node| {
+        let after = node.property("after")?;
+        let after_ms = Spanned { value: u64::try_from(after.number).unwrap_or(u64::MAX), span: after.span };
+        Some(ast::OnTimeout { choice: decision(node)?, after_ms })
+    });
+    let headless = element.child("headless").and_then(decision);
+    ast::Gate { message: argument(element, "message"), options, asks, on_timeout, headless }
+}
+
+fn options(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Name> {
+    let Some(node) = element.child("options") else {
+        let word = Section::of(element).child("options").word();
+        return vec![Spanned { value: word, span: element.name.span }];
+    };
+    let mut options: Vec<Name> = Vec::new();
+    let mut known: BTreeMap<String, Span> = BTreeMap::new();
+    for option in names(node) {
+        if option.value == FAIL {
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`fail` is no option: it is what fails the gate")
+                .label(option.span, "means something else")
+                .help("write another word, such as `reject`");
+            diagnostics.push(diagnostic);
+            continue;
+        }
+        if let Some(first) = known.insert(option.value.clone(), option.span) {
+            diagnostics.push(super::unknown::twice(&format!("option `{}`", option.value), option.span, first));
+            continue;
+        }
+        options.push(option);
+    }
+    options
+}
+
+fn asks(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Vec<ast::Field> {
+    let mut asks: Vec<ast::Field> = Vec::new();
+    let mut known: BTreeMap<String, Span> = BTreeMap::new();
+    for node in element.children("ask") {
+        let Some(name) = name(node, 0) else { continue };
+        if let Some(first) = known.insert(name.value.clone(), name.span) {
+            diagnostics.push(super::unknown::twice(&format!("field `{}`", name.value), name.span, first));
+            continue;
+        }
+        let wrong = match name.value.as_str() {
+            "choice" => Some(("`choice` is the option that was chosen", "ask for another name")),
+            written if !value::is_field(written) => {
+                Some(("a field is a letter or `_`, then letters, digits, `_` and `-`", "write such a name"))
+            }
+            _ => None,
+        };
+        if let Some((label, help)) = wrong {
+            let message = format!("`{}` cannot be the name of a field here", name.value);
+            diagnostics.push(Diagnostic::new(Code::WrongValue, message).label(name.span, label).help(help));
+            continue;
+        }
+        asks.push(field(node, name, 1, text, diagnostics));
+    }
+    asks
+}
+
+fn no_option(gate: &str, choice: &Name, options: &[Name]) -> Diagnostic {
+    let known: Vec<&str> = options.iter().map(|option| option.value.as_str()).chain([FAIL]).collect();
+    let (close, help) = suggest::did_you_mean(&choice.value, &known, "it has ");
+    let diagnostic = Diagnostic::new(Code::UnknownReference, format!("gate `{gate}` has no option `{}`", choice.value))
+        .label(choice.span, "not an option")
+        .help_maybe(help);
+    match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), choice.span, close),
+        None => diagnostic,
+    }
+}
+
+/// A loop; its steps nest as deep as the parser lets blocks nest.
+pub(super) fn repetition(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> ast::Loop {
+    let steps: Vec<ast::Step> =
+        element.children.iter().filter_map(|child| step::step(child, text, diagnostics)).collect();
+    if !element.children.iter().any(step::is_step) && !diagnostics.covers(element.span) {
+        let name = element.argument(0).map_or("", |name| name.text.as_str());
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("loop `{name}` has no task"))
+            .label(element.argument(0).map_or(element.name.span, |name: &Datum| name.span), "nothing to repeat")
+            .help("write `task NAME { … }` in its block, or remove it");
+        diagnostics.push(diagnostic);
+    }
+    ast::Loop {
+        max: element.property("max").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
+        exhausted: exhausted(&Section::of(element).word_of("exhausted")),
+        until: element.children("until").filter_map(|until| Some(until.argument(0)?.text.clone())).collect(),
+        steps,
+    }
+}
+
+pub(super) fn exhausted(word: &str) -> plan::Exhausted {
+    match word {
+        "success" => plan::Exhausted::Success,
+        _ => plan::Exhausted::Fail,
+    }
+}
+
+pub(super) fn stop(element: &Element) -> ast::Body {
+    let status = match Section::of(element).word_of("status").as_str() {
+        "failure" => plan::StopStatus::Failure,
+        _ => plan::StopStatus::Success,
+    };
+    ast::Body::Stop { status, message: argument(element, "message") }
+}
+
+/// What a failure of the step means, with what only `fix` has.
+pub(super) fn on_failure(element: &Element, diagnostics: &mut Diagnostics) -> ast::OnFailure {
+    let Some(node) = element.child("on-failure") else { return ast::OnFailure::Fail };
+    let agent = node.property("agent").map(spanned);
+    let word = node.argument(0).map_or("", |word| word.text.as_str());
+    match (word, agent) {
+        ("fix", Some(agent)) => return ast::OnFailure::Fix(agent),
+        ("fix", None) if !diagnostics.covers(node.span) => {
+            let diagnostic = Diagnostic::new(Code::WrongValue, "`on-failure fix` does not say who mends it")
+                .label(node.span, "`agent=` is missing")
+                .help("write `on-failure fix agent=NAME`");
+            diagnostics.push(diagnostic);
+        }
+        (_, Some(agent)) => {
+            let diagnostic = Diagnostic::new(Code::WrongValue, format!("`on-failure {word}` needs no agent"))
+                .label(agent.span, "nothing for this agent to do")
+                .help("write `on-failure fix agent=…`, or remove `agent=`");
+            diagnostics.push(diagnostic);
+        }
+        _ => {}
+    }
+    match word {
+        "skip" => ast::OnFailure::Skip,
+        "escalate" => ast::OnFailure::Escalate(node.span),
+        _ => ast::OnFailure::Fail,
+    }
+}

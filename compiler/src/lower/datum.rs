@@ -1,0 +1,262 @@
+//! Values: in goes what stands in the text, out comes a [`Datum`] of the kind that the table asks for, or a report
+//! (SW005).
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::lower::value;
+use crate::schema::Kind;
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::{self, Text, ValueKind};
+
+const TYPE_NAME: &str = "the name of a type is a capital letter, then letters and digits, and that of no built-in type";
+
+/// A value that fits.
+#[derive(Clone, Debug)]
+pub(crate) struct Datum {
+    /// Where it stands.
+    pub span: Span,
+    /// Its text: decoded for strings, as written for everything else.
+    pub text: Text,
+    /// A count, a number of milliseconds, of bytes or of micro-dollars, a whole number as a literal; else 0.
+    pub number: i64,
+    /// What it is in JSON, for what may be more than a text.
+    pub form: Form,
+}
+
+/// What a value is in JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Form {
+    Bool,
+    Number(serde_json::Number),
+    Text,
+}
+
+/// A value as its kind, or a report.
+pub(super) fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+    let span = value.span;
+    let wrong = |found: &str, help: Option<String>| {
+        Diagnostic::new(Code::WrongValue, format!("{place} takes {}, not {found}", kind.noun()))
+            .label(span, format!("not {}", kind.noun()))
+            .help_maybe(help)
+    };
+    let diagnostic = match (value.kind, kind) {
+        (ValueKind::Missing, _) => return None,
+        (ValueKind::Null, Kind::Scalar | Kind::Text | Kind::Template) => {
+            let help = "leave it out, or write `\"null\"` for the word";
+            wrong("`#null`", Some(help.into())).unsafe_fix("put it in quotes", span, "\"null\"")
+        }
+        (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
+        (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
+            return Some(Datum {
+                span,
+                text: Text::plain(if on { "true" } else { "false" }, span),
+                number: i64::from(on),
+                form: Form::Bool,
+            });
+        }
+        (ValueKind::Bool(on), Kind::Scalar | Kind::Text | Kind::Template | Kind::Expression) => {
+            let quoted = format!("\"{on}\"");
+            wrong(&format!("`#{on}`"), Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
+        }
+        (ValueKind::Bool(on), _) => wrong(&format!("`#{on}`"), None),
+        (ValueKind::Number(number), Kind::Count(min, max)) => {
+            match number
+                .as_i128()
+                .and_then(|count| u64::try_from(count).ok())
+                .filter(|count| (min..=max).contains(count))
+            {
+                Some(count) => {
+                    let number_text = Text::plain(number.written(), span);
+                    let number = i64::try_from(count).unwrap_or(i64::MAX);
+                    return Some(Datum { span, text: number_text, number, form: Form::Number(count.into()) });
+                }
+                None => wrong(&format!("`{}`", number.written()), None),
+            }
+        }
+        (ValueKind::Number(number), Kind::Literal | Kind::Number | Kind::Ratio(..)) => match json(&number, kind) {
+            Some(form) => {
+                let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
+                let text = Text::plain(number.written(), span);
+                return Some(Datum { span, text, number: whole.unwrap_or_default(), form });
+            }
+            None => wrong(&format!("`{}`", number.written()), None),
+        },
+        (ValueKind::Number(number), Kind::Scalar) => {
+            return Some(Datum { span, text: Text::plain(number.written(), span), number: 0, form: Form::Text });
+        }
+        (ValueKind::Number(number), Kind::Money) => {
+            let quoted = format!("\"${}\"", number.written());
+            wrong("a bare number", Some(format!("say the unit: `{quoted}`"))).unsafe_fix("say the unit", span, quoted)
+        }
+        (ValueKind::Number(number), Kind::Duration) => {
+            let written = number.written();
+            wrong("a bare number", Some(format!("say the unit: `\"{written}s\"` or `\"{written}m\"`")))
+        }
+        (ValueKind::Number(number), Kind::Size) => {
+            let written = number.written();
+            wrong("a bare number", Some(format!("say the unit: `\"{written}KB\"` or `\"{written}B\"`")))
+        }
+        (ValueKind::Number(number), _) => {
+            let quoted = format!("\"{}\"", number.written());
+            match kind {
+                Kind::Text | Kind::Template | Kind::Expression => {
+                    wrong("a number", Some(format!("write `{quoted}`"))).unsafe_fix("put it in quotes", span, quoted)
+                }
+                _ => wrong("a number", None),
+            }
+        }
+        (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
+    };
+    // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
+    match diagnostics.covers(span) {
+        true => diagnostics.amend(Code::V1Literal, span, diagnostic),
+        false => diagnostics.push(diagnostic),
+    }
+    None
+}
+
+/// A number in JSON, where it is finite and in the range of the kind.
+fn json(number: &syntax::Number, kind: Kind) -> Option<Form> {
+    let float = number.as_f64();
+    if let Kind::Ratio(min, max) = kind
+        && !(min..=max).contains(&float)
+    {
+        return None;
+    }
+    let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok()).map(serde_json::Number::from);
+    whole.or_else(|| serde_json::Number::from_f64(float)).map(Form::Number)
+}
+
+fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+    let wrong = |message: String, help: Option<String>| {
+        Diagnostic::new(Code::WrongValue, message).label(span, format!("not {}", kind.noun())).help_maybe(help)
+    };
+    let value = text.as_str();
+    let mut number = 0;
+    let diagnostic = match kind {
+        Kind::Scalar if value.contains('\0') => Some(wrong(
+            format!("{place} holds a NUL"),
+            Some("no argument of a process can hold one: leave it out".into()),
+        )),
+        Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
+        // What a type says is read where it is known what it is for.
+        Kind::Type => None,
+        Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),
+        Kind::Path | Kind::Glob => None,
+        Kind::Name if value.len() > swarmc_plan::LONGEST_NAME => {
+            let beginning: String = value.chars().take(20).collect();
+            let longest = swarmc_plan::LONGEST_NAME;
+            Some(wrong(format!("the name `{beginning}…` is too long"), Some(format!("{longest} characters at most"))))
+        }
+        Kind::Name if value::is_name(value) => None,
+        Kind::Name => {
+            let lower = value.to_lowercase().replace([' ', '.'], "-");
+            let help = "a name is a lowercase letter, then lowercase letters, digits, `-` and `_`";
+            let diagnostic = wrong(format!("`{value}` cannot be a name"), Some(help.into()));
+            Some(match value::is_name(&lower) {
+                true => diagnostic.unsafe_fix(format!("write `{lower}`"), span, lower),
+                false => diagnostic,
+            })
+        }
+        Kind::Variable if value::is_variable(value) => None,
+        Kind::Variable => Some(wrong(
+            format!("`{value}` is not the name of an environment variable"),
+            Some("letters, digits and `_`, and no digit first".into()),
+        )),
+        Kind::Duration => match value::duration(value) {
+            Ok(millis) => {
+                number = i64::try_from(millis).unwrap_or(i64::MAX);
+                None
+            }
+            Err(help) => Some(wrong(format!("`{value}` is not a duration"), Some(help))),
+        },
+        Kind::Size => match value::size(value) {
+            Ok(bytes) => {
+                number = i64::try_from(bytes).unwrap_or(i64::MAX);
+                None
+            }
+            Err(help) => Some(wrong(format!("`{value}` is not a size"), Some(help))),
+        },
+        Kind::Choice(words) => match words.iter().any(|word| word.word == value) {
+            true => None,
+            false => {
+                let names: Vec<&str> = words.iter().map(|word| word.word).collect();
+                let close = suggest::closest(value, names);
+                let help = format!("write {}", kind.noun());
+                let diagnostic = wrong(
+                    format!("{place} cannot be `{value}`"),
+                    Some(close.map_or(help, |close| format!("did you mean `{close}`?"))),
+                );
+                Some(match close {
+                    Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                    None => diagnostic,
+                })
+            }
+        },
+        Kind::TypeName => value::type_name(value).err().map(|other| {
+            let diagnostic = wrong(format!("`{value}` cannot be the name of a type"), Some(TYPE_NAME.into()));
+            match other {
+                Some(other) => diagnostic.unsafe_fix(format!("write `{other}`"), span, other),
+                None => diagnostic,
+            }
+        }),
+        Kind::Money => match value::money(value) {
+            Ok(money) => {
+                number = i64::try_from(money).unwrap_or(i64::MAX);
+                None
+            }
+            Err(help) => Some(wrong(format!("`{value}` is not an amount of money"), Some(help))),
+        },
+        Kind::Lines => match value::lines(value) {
+            Some(_) => None,
+            None => Some(wrong(
+                format!("`{value}` are no lines of a file"),
+                Some("write the first and the last of them, from 1: `\"1-40\"`".into()),
+            )),
+        },
+        Kind::Number | Kind::Ratio(..) => {
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
+            Some(match value.parse::<f64>() {
+                Ok(plain) if plain.is_finite() && value.starts_with(|first: char| first.is_ascii_digit()) => {
+                    diagnostic.help(format!("write `{value}` without quotes")).fix("remove the quotes", span, value)
+                }
+                _ => diagnostic,
+            })
+        }
+        Kind::Count(..) => {
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
+            Some(match value.parse::<u64>() {
+                Ok(plain) => {
+                    diagnostic.help(format!("write `{plain}` without quotes")).fix("remove the quotes", span, value)
+                }
+                Err(_) => diagnostic,
+            })
+        }
+        Kind::Bool => {
+            let keyword = match value.to_lowercase().as_str() {
+                "true" | "yes" | "on" => Some("#true"),
+                "false" | "no" | "off" => Some("#false"),
+                _ => None,
+            };
+            let help = keyword.map(|keyword| format!("write `{keyword}`"));
+            let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), help);
+            Some(match keyword {
+                Some(keyword) => diagnostic.fix("write the keyword", span, keyword),
+                None => diagnostic,
+            })
+        }
+    };
+    match diagnostic {
+        // A name that cannot be one is still what it declares: its references hold.
+        Some(diagnostic) if matches!(kind, Kind::Name | Kind::TypeName) => {
+            diagnostics.push(diagnostic);
+            Some(Datum { span, text, number, form: Form::Text })
+        }
+        Some(diagnostic) => {
+            diagnostics.push(diagnostic);
+            None
+        }
+        None => Some(Datum { span, text, number, form: Form::Text }),
+    }
+}

@@ -1,0 +1,75 @@
+//! Edges: `a -> b`, where the node's name is the sender.
+
+use swarmc_plan as plan;
+
+use super::element::Element;
+use super::type_text::type_expr;
+use super::{Section, count, spanned, value};
+use crate::ast::{self, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+pub(super) fn edges(element: &Element, diagnostics: &mut Diagnostics) -> ast::Edges {
+    let nodes = element.children.iter().filter(|child| child.schema.name == "SENDER");
+    ast::Edges { list: nodes.filter_map(|node| edge(node, diagnostics)).collect(), span: element.span }
+}
+
+fn edge(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Edge> {
+    let from = Spanned { value: node.name.text.to_string(), span: node.name.span };
+    if !value::is_name(&from.value) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{}` is not the name of a sender", from.value))
+            .label(node.name.span, "not a name")
+            .help("write `SENDER -> RECEIVER`");
+        diagnostics.push(diagnostic);
+        return None;
+    }
+    let (arrow, to) = (node.argument(0)?, spanned(node.argument(1)?));
+    let both = match arrow.text.as_str() {
+        "->" => false,
+        "<->" => true,
+        written => {
+            diagnostics.push(not_an_arrow(&from.value, written, arrow.span, &to.value));
+            return None;
+        }
+    };
+    if from.value == to.value {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{}` cannot hand over to itself", from.value))
+            .label(to.span, "the sender itself")
+            .help("remove the edge");
+        diagnostics.push(diagnostic);
+    }
+    let section = Section::of(node);
+    let response = match section.word_of("response").as_str() {
+        "optional" => plan::Response::Optional,
+        "required" => plan::Response::Required,
+        _ => plan::Response::None,
+    };
+    Some(ast::Edge {
+        from,
+        to,
+        both,
+        kind: match section.word_of("kind").as_str() {
+            "signal" => plan::EdgeKind::Signal,
+            _ => plan::EdgeKind::Handoff,
+        },
+        carries: node.property("carries").map(|datum| type_expr(datum, &[], false, diagnostics)),
+        response: Spanned { value: response, span: node.property("response").map_or(node.span, |datum| datum.span) },
+        max: node.property("max").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
+        span: node.span,
+    })
+}
+
+fn not_an_arrow(from: &str, written: &str, span: crate::source::Span, to: &str) -> Diagnostic {
+    let diagnostic =
+        Diagnostic::new(Code::WrongValue, format!("`{written}` is not an arrow")).label(span, "not `->` or `<->`");
+    match written {
+        "=>" | "-->" | "→" | "to" | "~>" | ">" | "➜" | "➔" => {
+            diagnostic.help(format!("write `{from} -> {to}`")).fix("write `->`", span, "->")
+        }
+        "<=>" | "<-->" | "↔" | "--" | "<>" | "=" => {
+            diagnostic.help(format!("write `{from} <-> {to}`")).fix("write `<->`", span, "<->")
+        }
+        "<-" | "<=" | "<--" | "←" => diagnostic.help(format!("the sender comes first: write `{to} -> {from}`")),
+        _ => diagnostic.help(format!("write `{from} -> RECEIVER`, or `{from} <-> RECEIVER` for both ways")),
+    }
+}

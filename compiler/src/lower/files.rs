@@ -1,0 +1,82 @@
+//! The file protocol of a task or an agent.
+
+use super::datum::Datum;
+use super::element::Element;
+use super::type_text::type_expr;
+use super::{Section, argument, names, spanned};
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+pub(super) fn files(element: &Element, diagnostics: &mut Diagnostics) -> ast::Files {
+    let texts = |child: &'static str| {
+        element.children(child).filter_map(|node| Some(node.argument(0)?.text.clone())).collect::<Vec<_>>()
+    };
+    ast::Files {
+        skill: argument(element, "skill"),
+        inputs: element.children("input").filter_map(|node| input(node, diagnostics)).collect(),
+        outputs: element.children("output").filter_map(|node| output(node, diagnostics)).collect(),
+        requirements: texts("requirement"),
+        criteria: texts("criterion"),
+        constraints: texts("constraint"),
+        wait_for: element.children("wait-for").flat_map(names).collect(),
+        span: element.span,
+    }
+}
+
+fn input(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::FileInput> {
+    let path = node.argument(0)?;
+    let copy_to = node.property("copy-to");
+    let from = node.property("from").map(spanned);
+    if from.is_some() {
+        inside("the outbox", path, diagnostics);
+    }
+    copy_to.into_iter().for_each(|folder| inside("the inbox", folder, diagnostics));
+    Some(ast::FileInput {
+        path: path.text.clone(),
+        description: node.argument(1).map(|text| text.text.as_str().to_owned()),
+        from,
+        copy_to: copy_to.map(|folder| folder.text.clone()),
+        reference: Section::of(node).is("reference"),
+    })
+}
+
+fn output(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::FileOutput> {
+    let path = node.argument(0)?;
+    inside("the outbox", path, diagnostics);
+    let kind = node.property("type").map(|datum| type_expr(datum, &[], false, diagnostics));
+    if let Some(kind) = &kind
+        && path.text.as_str().ends_with('/')
+    {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a folder has no type")
+            .label(kind.span, "the type of a JSON file")
+            .label(path.span, "a folder")
+            .help("remove `type=`, or name a file");
+        diagnostics.push(diagnostic);
+    }
+    Some(ast::FileOutput {
+        path: path.text.clone(),
+        description: node.argument(1).map(|text| text.text.as_str().to_owned()),
+        required: Section::of(node).is("required"),
+        kind,
+        copy_to: node.property("copy-to").map(|path| path.text.clone()),
+    })
+}
+
+/// Reports a path that leads out of its folder.
+fn inside(folder: &str, path: &Datum, diagnostics: &mut Diagnostics) {
+    let written = path.text.as_str();
+    let out = written.starts_with(['/', '~'])
+        || written.split('/').any(|part| part == "..")
+        || written.contains(['\0', '\\']);
+    if !out {
+        return;
+    }
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` does not stay in {folder}"))
+        .label(path.span, "leads out of it");
+    let name = folder.trim_start_matches("the ");
+    diagnostics.push(match written.strip_prefix(&format!("/{name}/")) {
+        Some(rest) => diagnostic.help(format!("a path counts from {folder}: write `\"{rest}\"`")),
+        None => diagnostic.help(format!("write a path that counts from {folder}, without `..` and `\\`")),
+    });
+}

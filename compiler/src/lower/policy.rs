@@ -1,0 +1,86 @@
+//! Budgets, policies and hooks.
+
+use swarmc_plan as plan;
+
+use super::element::Element;
+use super::provider::amount;
+use super::{Section, choice, count, spanned};
+use crate::ast::{self, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+pub(super) fn budget(element: &Element, diagnostics: &mut Diagnostics) -> ast::Budget {
+    let of = |property: &str| element.property(property).map(amount);
+    let budget = ast::Budget {
+        tokens: of("tokens"),
+        cost: of("cost"),
+        time_ms: of("time"),
+        calls: element.property("calls").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
+        warn: Section::of(element).count_of("warn"),
+        span: element.span,
+    };
+    let nothing =
+        budget.tokens.is_none() && budget.cost.is_none() && budget.time_ms.is_none() && budget.calls.is_none();
+    if nothing && !diagnostics.covers(element.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`budget` limits nothing")
+            .label(element.name.span, "no limit")
+            .help("write `tokens=`, `cost=\"$5\"`, `time=\"1h\"` or `calls=`");
+        diagnostics.push(diagnostic);
+    }
+    for zero in [&budget.cost, &budget.time_ms].into_iter().flatten().filter(|limit| limit.value == 0) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a budget of zero lets nothing start")
+            .label(zero.span, "nothing can be done with this")
+            .help("write what may be spent, or remove the limit");
+        diagnostics.push(diagnostic);
+    }
+    budget
+}
+
+pub(super) fn policy(element: &Element) -> ast::Policy {
+    let of = |child: &str| Some(choice(element.child(child)?.argument(0)?, approval));
+    let tool = |node: &Element| Some((spanned(node.argument(0)?), choice(node.argument(1)?, approval)));
+    let unattended = Section::of(element).child("unattended");
+    ast::Policy {
+        spawn: of("spawn"),
+        tools: element.children("tool").filter_map(tool).collect(),
+        plan_update: of("plan-update"),
+        unattended: Spanned {
+            value: match unattended.word().as_str() {
+                "approve" => plan::Unattended::Approve,
+                "fail" => plan::Unattended::Fail,
+                _ => plan::Unattended::Deny,
+            },
+            span: unattended.element().map_or(element.span, |node| node.span),
+        },
+        span: element.span,
+    }
+}
+
+pub(super) fn approval(word: &str) -> plan::Approval {
+    match word {
+        "human" => plan::Approval::Human,
+        "coordinator" => plan::Approval::Coordinator,
+        _ => plan::Approval::Auto,
+    }
+}
+
+pub(super) fn hook(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Hook> {
+    let run = element.child("run");
+    if run.is_none() && !diagnostics.covers(element.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "the hook does nothing")
+            .label(element.name.span, "`run` is missing")
+            .help("write `hook EVENT { run PROGRAM ARG… }`");
+        diagnostics.push(diagnostic);
+    }
+    Some(ast::Hook {
+        event: choice(element.argument(0)?, |word| match word {
+            "start" => plan::HookEvent::Start,
+            "complete" => plan::HookEvent::Complete,
+            "failure" => plan::HookEvent::Failure,
+            "gate" => plan::HookEvent::Gate,
+            _ => plan::HookEvent::Stop,
+        }),
+        body: run.and_then(|run| super::body::run(run, diagnostics)),
+        span: element.span,
+    })
+}

@@ -1,0 +1,222 @@
+//! Steps: what every one of them has, and what only tasks have.
+
+use swarmc_plan as plan;
+
+use super::datum::{Datum, Form};
+use super::element::Element;
+use super::policy::budget;
+use super::type_text::type_expr;
+use super::{Section, argument, body, command, control, count, description, files, literal, misfit, name, names};
+use super::{source, spanned, texts, types, variables};
+use crate::ast::{self, Spanned};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::schema;
+
+/// Whether it is a step at all.
+pub(super) fn is_step(element: &Element) -> bool {
+    matches!(element.schema.name, "task" | "gate" | "loop" | "stop")
+}
+
+/// A step of a pipeline or a loop, or a task of the top level; `text` is that of the file. Nothing for another node.
+pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<ast::Step> {
+    let body = match element.schema.name {
+        "task" => body::body(element, diagnostics),
+        "gate" => Some(ast::Body::Gate(control::gate(element, text, diagnostics))),
+        "loop" => Some(ast::Body::Loop(control::repetition(element, text, diagnostics))),
+        "stop" => Some(control::stop(element)),
+        _ => return None,
+    };
+    // What only tasks have is left out everywhere else.
+    let task = match element.schema.name {
+        "task" => Section::of(element),
+        _ => Section::absent(&schema::TASK),
+    };
+    let timeout = element.child("timeout");
+    timeout.into_iter().for_each(|timeout| time_limit(timeout, diagnostics));
+    if !matches!(body, Some(ast::Body::Prompt(_)) | None) {
+        without_prompt(element, diagnostics);
+    }
+    let output = output(element, task, body.as_ref(), text, diagnostics);
+    let mut of = |child: &str| element.child(child).and_then(|node| source(node, 0, diagnostics));
+    let (prefix, suffix) = (of("prefix"), of("suffix"));
+    let join = Section::of(element).child("join");
+    let millis = |datum: &Datum| u64::try_from(datum.number).unwrap_or(u64::MAX);
+    let retry = task.child("retry");
+    Some(ast::Step {
+        name: name(element, 0)?,
+        description: description(element),
+        needs: element.children("depends-on").flat_map(dependencies).collect(),
+        join: Spanned {
+            value: match join.word().as_str() {
+                "any" => plan::Join::Any,
+                "none-failed" => plan::Join::NoneFailed,
+                _ => plan::Join::All,
+            },
+            span: join.element().map_or(element.name.span, |join| join.span),
+        },
+        when: argument(element, "when"),
+        on_failure: control::on_failure(element, diagnostics),
+        body,
+        agent: element.property("agent").map(spanned),
+        prefix,
+        suffix,
+        context: context(element),
+        output,
+        inputs: element
+            .children("input")
+            .filter_map(|input| Some(ast::Input { name: name(input, 0)?, from: spanned(input.property("from")?) }))
+            .collect(),
+        session: element.child("session").and_then(|session| name(session, 0)),
+        for_each: element.child("for-each").and_then(for_each),
+        retry: plan::Retry {
+            times: retry.element().and_then(|retry| retry.argument(0)).map_or(0, |times| count(times.number)),
+            backoff_ms: retry.number_of("backoff"),
+            max_backoff_ms: retry.number_of("max"),
+        },
+        timeout_ms: timeout.and_then(|timeout| timeout.argument(0)).map(millis),
+        idle_ms: timeout.and_then(|timeout| timeout.property("idle")).map(millis),
+        grace_ms: task.child("grace").number(),
+        checks: element.children("check").filter_map(|check| command(check, diagnostics)).collect(),
+        concurrency: concurrency(element),
+        reads: element.children("reads").flat_map(texts).collect(),
+        writes: element.children("writes").flat_map(texts).collect(),
+        worktree: worktree(element),
+        files: element.child("files").map(|node| files::files(node, diagnostics)),
+        env: variables(element, diagnostics),
+        stdin: argument(element, "stdin"),
+        budget: element.child("budget").map(|node| budget(node, diagnostics)),
+    })
+}
+
+pub(super) fn concurrency(element: &Element) -> Option<u32> {
+    Some(count(element.child("concurrency")?.argument(0)?.number))
+}
+
+pub(super) fn worktree(element: &Element) -> Option<ast::Worktree> {
+    let node = element.child("worktree")?;
+    Some(ast::Worktree { name: name(node, 0), span: node.span })
+}
+
+fn dependencies(node: &Element) -> Vec<ast::Dependency> {
+    let when = match Section::of(node).word_of("when").as_str() {
+        "failure" => plan::When::Failure,
+        "any" => plan::When::Any,
+        "always" => plan::When::Always,
+        _ => plan::When::Success,
+    };
+    names(node).into_iter().map(|step| ast::Dependency { step, when }).collect()
+}
+
+/// The packs of `context` nodes, and of the prompt.
+fn context(element: &Element) -> Vec<ast::Name> {
+    let of_prompt = element.child("prompt").and_then(|prompt| prompt.property("context")).map(spanned);
+    element.children("context").flat_map(names).chain(of_prompt).collect()
+}
+
+fn for_each(node: &Element) -> Option<ast::ForEach> {
+    Some(ast::ForEach {
+        list: node.argument(0)?.text.clone(),
+        parallel: node.property("parallel").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
+        join: match Section::of(node).word_of("join").as_str() {
+            "any" => plan::EachJoin::Any,
+            "settled" => plan::EachJoin::Settled,
+            _ => plan::EachJoin::All,
+        },
+        span: node.span,
+    })
+}
+
+/// Reports what belongs to a prompt in a task that has none.
+fn without_prompt(element: &Element, diagnostics: &mut Diagnostics) {
+    for given in ["prefix", "suffix", "context", "session"].into_iter().filter_map(|node| element.child(node)) {
+        let diagnostic = Diagnostic::new(Code::MisplacedNode, format!("`{}` belongs to a `prompt`", given.schema.name))
+            .label(given.name.span, "this task has no prompt")
+            .help("remove it, or give the task a `prompt`");
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// `output TYPE max= default= repair=`, or with fields in its block.
+fn output(
+    element: &Element,
+    task: Section<'_>,
+    body: Option<&ast::Body>,
+    text: &str,
+    diagnostics: &mut Diagnostics,
+) -> ast::Output {
+    let section = task.child("output");
+    let node = element.child("output");
+    let written = node.and_then(|node| node.argument(0));
+    let words: Vec<&Datum> =
+        node.iter().flat_map(|node| &node.arguments).filter(|(at, _)| *at > 0).map(|(_, datum)| datum).collect();
+    let record = node.and_then(|node| types::record(node, text, diagnostics));
+    let kind = match (written, record) {
+        (Some(written), Some(fields)) => {
+            let diagnostic =
+                Diagnostic::new(Code::WrongValue, "`output` has a type and fields, and takes only one of them")
+                    .label(written.span, "one too many")
+                    .label(fields.span, "the fields")
+                    .help("remove one of them");
+            diagnostics.push(diagnostic);
+            Some(fields)
+        }
+        (Some(written), None) => Some(type_expr(written, &words, false, diagnostics)),
+        (None, record) => record,
+    };
+    let default = node.and_then(|node| node.property("default"));
+    if let Some(default) = default {
+        match (&kind, body) {
+            (Some(kind), _) => typed_default(kind, default, diagnostics),
+            (None, Some(ast::Body::Fields(fields))) => body::record_default(fields, default, diagnostics),
+            (None, _) if default.form != Form::Text => {
+                let quoted = format!("\"{}\"", default.text.as_str());
+                let diagnostic = Diagnostic::new(Code::WrongValue, "the default of a text is a text")
+                    .label(default.span, "not a text")
+                    .help(format!("write `{quoted}`"))
+                    .unsafe_fix("put it in quotes", default.span, quoted);
+                diagnostics.push(diagnostic);
+            }
+            (None, _) => {}
+        }
+    }
+    let plain = |default: &Datum| match &kind {
+        Some(kind) => literal(kind, default),
+        None => default.text.as_str().to_owned(),
+    };
+    let default = default.map(|default| Spanned { value: plain(default), span: default.span });
+    ast::Output {
+        max: section.number_of("max"),
+        default,
+        repair: section.count_of("repair"),
+        span: node.map(|node| node.span),
+        kind,
+    }
+}
+
+fn typed_default(kind: &ast::TypeExpr, default: &Datum, diagnostics: &mut Diagnostics) {
+    if let Some(expected) = misfit(kind, &literal(kind, default)) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not {expected}"))
+            .label(default.span, format!("not {expected}"))
+            .label(kind.span, "the type")
+            .help("mend the default, or the type");
+        diagnostics.push(diagnostic);
+    }
+}
+
+/// Reports a `timeout` without a time, or one that leaves none.
+fn time_limit(timeout: &Element, diagnostics: &mut Diagnostics) {
+    let times = [timeout.argument(0), timeout.property("idle")];
+    if times.iter().all(Option::is_none) && !diagnostics.covers(timeout.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`timeout` says no time")
+            .label(timeout.name.span, "nothing to wait for")
+            .help("write `timeout \"20m\"`, `timeout idle=\"5m\"` or both");
+        diagnostics.push(diagnostic);
+    }
+    for time in times.into_iter().flatten().filter(|time| time.number == 0) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero ends every attempt at once")
+            .label(time.span, "nothing can be done in this time")
+            .help("write how long it may take, as in `\"20m\"`; without `timeout` there is no limit");
+        diagnostics.push(diagnostic);
+    }
+}

@@ -1,0 +1,128 @@
+//! The messages about nodes and properties that do not belong where they stand.
+
+use super::datum::Datum;
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::schema::{self, Kind, Node, Property};
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::{self, Name, ValueKind};
+
+pub(super) fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
+    let name = &*node.name.text;
+    let place = match parent.name {
+        "" => "at the top level".to_owned(),
+        parent => format!("in `{parent}`"),
+    };
+    if parent.property(name).is_some() {
+        let value = match node.entries.first().map(|entry| &entry.value.kind) {
+            Some(ValueKind::String(text)) if text.is_bare() => text.as_str(),
+            _ => "…",
+        };
+        return Diagnostic::new(
+            Code::MisplacedNode,
+            format!("`{name}` is a property of `{}`, not a node in its block", parent.name),
+        )
+        .label(node.name.span, "a property stands on the line of its node")
+        .help(format!("write `{name}={value}` before the braces: `{} … {name}={value} {{ … }}`", parent.name));
+    }
+    let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
+    let takes = match (parent.name, allowed.is_empty()) {
+        (parent_name, true) => format!("`{parent_name}` takes no block: write `{}`", parent.usage()),
+        ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
+        (parent, false) => format!("`{parent}` takes {}", suggest::list(allowed.iter().copied(), "and")),
+    };
+    let parents = schema::parents(name);
+    if !parents.is_empty() {
+        let home = match parents.as_slice() {
+            [""] => "at the top level".to_owned(),
+            [..] => {
+                let inside = parents.iter().copied().filter(|parent| !parent.is_empty());
+                let top = if parents.contains(&"") { "the top level, or in " } else { "" };
+                format!("in {top}{}", suggest::list(inside, "or"))
+            }
+        };
+        return Diagnostic::new(Code::MisplacedNode, format!("`{name}` is not allowed {place}"))
+            .label(node.name.span, format!("belongs {home}"))
+            .help(takes);
+    }
+    let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
+    match suggest::habit(name, &allowed).or_else(|| suggest::closest(name, allowed.iter().copied())) {
+        Some(close) => diagnostic
+            .label(node.name.span, "not known here")
+            .help(format!("did you mean `{close}`?"))
+            .unsafe_fix(format!("write `{close}`"), node.name.span, close),
+        None => diagnostic.label(node.name.span, "not known here").help(takes),
+    }
+}
+
+pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'static Node) -> Diagnostic {
+    let key = &*name.text;
+    let node = schema.name;
+    if schema.rest.is_some_and(|rest| matches!(rest.kind, Kind::Scalar)) {
+        let word = match &entry.value.kind {
+            ValueKind::String(text) => format!("\"{key}={}\"", text.as_str().escape_debug()),
+            ValueKind::Number(number) => format!("\"{key}={}\"", number.written()),
+            _ => format!("\"{key}=…\""),
+        };
+        return Diagnostic::new(
+            Code::UnknownNode,
+            format!("`{key}=` reads as a property, and `{node}` has none of that name"),
+        )
+        .label(entry.span, "a word with `=` needs quotes")
+        .help(format!("write `{word}`"))
+        .fix("put the word in quotes", entry.span, word);
+    }
+    if schema.children.iter().any(|child| child.name == key) {
+        return Diagnostic::new(
+            Code::MisplacedNode,
+            format!("`{key}` is a node in the block of `{node}`, not a property"),
+        )
+        .label(entry.span, "belongs inside the braces")
+        .help(format!("write `{node} … {{ {key} … }}`"));
+    }
+    let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
+    let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
+        .label(name.span, "not known here");
+    match suggest::closest(key, known.iter().copied()) {
+        Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).unsafe_fix(
+            format!("write `{close}`"),
+            name.span,
+            close,
+        ),
+        None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage())),
+        None => diagnostic.help(format!("its properties are {}", suggest::list(known.into_iter(), "and"))),
+    }
+}
+
+pub(super) fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'static Node) -> Diagnostic {
+    let (first, last) = (&surplus[0], &surplus[surplus.len() - 1]);
+    let count = match schema.arguments.len() {
+        0 => "no arguments".to_owned(),
+        1 => "one argument".to_owned(),
+        count => format!("{count} arguments"),
+    };
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{}` takes {count}", schema.name))
+        .label(first.span.to(last.span), if surplus.len() == 1 { "one too many" } else { "too many" });
+    let is_text = matches!(schema.arguments.last(), Some(argument) if matches!(argument.kind, Kind::Text | Kind::Template | Kind::Expression));
+    let bare = |entry: &syntax::Entry| matches!(&entry.value.kind, ValueKind::String(text) if text.is_bare());
+    match arguments.last() {
+        Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().all(bare) => {
+            diagnostic.help("put the whole text in quotes")
+        }
+        _ => diagnostic.help(format!("write `{}`", schema.usage())),
+    }
+}
+
+pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::Duplicate, format!("{what} is given twice"))
+        .label(again, "again here")
+        .label(first, "first here")
+        .help("remove one of them")
+}
+
+pub(super) fn annotated(annotation: &Name) -> Diagnostic {
+    Diagnostic::new(Code::WrongValue, format!("the annotation `({})` means nothing here", annotation.text))
+        .label(annotation.span, "a KDL type annotation")
+        .help("remove it")
+}

@@ -1,0 +1,207 @@
+//! Pipelines: their steps as one flat list, what they wait for, and what comes of them.
+
+use std::collections::BTreeSet;
+
+use super::names::Names;
+use super::tables::What;
+use super::{Resolver, needs, order, text};
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::files::Entry;
+use crate::model::{Agent, Body, Condition, Pipeline, Read, Step};
+use crate::passage::Passage;
+use crate::source::{FileId, Span};
+use crate::suggest;
+
+/// How deep loops may stand in each other: a plan is read with bounded recursion.
+const DEEPEST: usize = 16;
+
+/// What the steps of a pipeline see.
+pub(super) struct Within<'w> {
+    /// The pipeline.
+    pub(super) name: &'w str,
+    /// The file that it stands in.
+    pub(super) file: FileId,
+    pub(super) steps: &'w Names,
+    pub(super) params: &'w Names,
+    /// The patterns of paths that steps say they write.
+    pub(super) writes: Vec<&'w str>,
+    /// Shared tasks that `use partial=#true` left out.
+    pub(super) left_out: BTreeSet<&'w str>,
+}
+
+/// A step in its place.
+pub(super) struct Listed<'a> {
+    pub(super) ast: &'a ast::Step,
+    /// The loop that it stands in.
+    pub(super) within: Option<usize>,
+    /// Whether tasks that it refers to may be left out.
+    pub(super) partial: bool,
+}
+
+impl<'a> Resolver<'_, 'a, '_, '_> {
+    pub(super) fn pipeline(&mut self, pipeline: &'a ast::Pipeline, agents: &[Agent<'a>]) -> Pipeline<'a> {
+        let params = self.params(pipeline);
+        let list = self.listed(pipeline);
+        let steps = Names::new("step", list.iter().map(|step| &step.ast.name), self.diagnostics);
+        if let Some(path) = &pipeline.working_dir {
+            let span = path.span(0..path.as_str().len());
+            self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
+        }
+        let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
+        let left_out = match list.iter().any(|step| step.partial) {
+            true => {
+                let tasks = self.spec.tasks.iter().map(|task| task.name.value.as_str());
+                tasks.filter(|task| steps.exact(task).is_none()).collect()
+            }
+            false => BTreeSet::new(),
+        };
+        let within = Within {
+            name: &pipeline.name.value,
+            file: pipeline.name.span.file,
+            steps: &steps,
+            params: &params,
+            writes,
+            left_out,
+        };
+        let env = self.variables(&pipeline.env);
+        let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
+        let mut resolved: Vec<Step<'a>> = Vec::with_capacity(list.len());
+        let mut declared = Vec::new();
+        for (index, step) in list.iter().enumerate() {
+            resolved.push(self.step(step, &within, agents));
+            declared.extend(self.dependencies(index, step, &within));
+        }
+        needs::declare(&mut resolved, declared, self.diagnostics);
+        let (until, until_reads) = self.untils(&pipeline.until, &within);
+        let order = order::order(&mut resolved);
+        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
+        if pipeline.result.is_empty() {
+            result.extend(sole_sink(&resolved));
+        }
+        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
+    }
+
+    /// The pipeline's own parameters; a name that the workflow has too is reported.
+    fn params(&mut self, pipeline: &'a ast::Pipeline) -> Names {
+        let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
+        for param in &pipeline.params {
+            if let Some(outer) = self.tables.find(What::Param, &param.name.value, false, param.name.span.file) {
+                self.diagnostics.push(
+                    Diagnostic::new(
+                        Code::DuplicateDefinition,
+                        format!("parameter `{}` is defined by the workflow too", param.name.value),
+                    )
+                    .label(param.name.span, "again here")
+                    .label(self.spec.params[outer].name.span, "first here")
+                    .help("rename one of them, or remove this one and read the workflow's"),
+                );
+            }
+        }
+        self.default_paths(&pipeline.params);
+        self.uses.pipeline_params.push(vec![false; params.len()]);
+        params
+    }
+
+    /// The steps of a pipeline in declaration order, each loop before what stands in it; shared tasks come first.
+    fn listed(&mut self, pipeline: &'a ast::Pipeline) -> Vec<Listed<'a>> {
+        let mut list = Vec::with_capacity(pipeline.steps.len());
+        self.taken_in(pipeline, &mut list);
+        let mut open = vec![(pipeline.steps.iter(), None)];
+        while let Some((steps, within)) = open.last_mut() {
+            let within = *within;
+            let Some(step) = steps.next() else {
+                open.pop();
+                continue;
+            };
+            let index = list.len();
+            list.push(Listed { ast: step, within, partial: false });
+            let Some(ast::Body::Loop(body)) = &step.body else { continue };
+            match open.len() > DEEPEST {
+                true => self.diagnostics.push(
+                    Diagnostic::new(Code::InputLimits, format!("loops stand in each other more than {DEEPEST} deep"))
+                        .label(step.name.span, "too deep")
+                        .help("make the inner loops a pipeline of their own, and `call` it"),
+                ),
+                false => open.push((body.steps.iter(), Some(index))),
+            }
+        }
+        list
+    }
+
+    /// The shared tasks that a pipeline takes in.
+    fn taken_in(&mut self, pipeline: &'a ast::Pipeline, list: &mut Vec<Listed<'a>>) {
+        let mut taken: Vec<(usize, Span)> = Vec::new();
+        for used in &pipeline.uses {
+            for name in &used.tasks {
+                let Some(task) = self.tables.lookup(What::Task, name, self.diagnostics) else { continue };
+                self.uses.tasks[task] = true;
+                if let Some((_, first)) = taken.iter().find(|(known, _)| *known == task) {
+                    self.diagnostics.push(
+                        Diagnostic::new(Code::Duplicate, format!("task `{}` is used twice", name.value))
+                            .label(name.span, "again here")
+                            .label(*first, "first here")
+                            .help("remove one of them"),
+                    );
+                    continue;
+                }
+                taken.push((task, name.span));
+                list.push(Listed { ast: &self.spec.tasks[task], within: None, partial: used.partial });
+            }
+        }
+    }
+
+    /// Conditions that end rounds, with what they read.
+    pub(super) fn untils(&mut self, until: &[crate::syntax::Text], within: &Within<'_>) -> (Vec<Condition>, Vec<Read>) {
+        let until: Vec<Condition> = until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
+        let mut reads = Vec::new();
+        for condition in &until {
+            let passage = Passage::string(&condition.text);
+            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`"));
+        }
+        (until, reads)
+    }
+
+    /// Recorded answers name tasks of any pipeline; one that names none is a slip.
+    pub(super) fn answers_name_steps(&mut self, pipelines: &[Pipeline<'a>]) {
+        let spec = self.spec;
+        let steps = pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+        let known: BTreeSet<&str> = steps.map(|step| step.name()).collect();
+        let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
+        for name in answers.filter_map(|answer| answer.task.as_ref()) {
+            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
+                continue;
+            }
+            let known: Vec<&str> = known.iter().copied().collect();
+            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
+            let diagnostic =
+                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
+                    .label(name.span, "answers nothing")
+                    .help_maybe(help);
+            self.diagnostics.push(match close {
+                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                None => diagnostic,
+            });
+        }
+    }
+}
+
+/// The only step that no other needs, of the pipeline or, where that is a loop, of the loop; a `stop` is not one.
+fn sole_sink(steps: &[Step<'_>]) -> Option<usize> {
+    let mut needed = vec![false; steps.len()];
+    for need in steps.iter().flat_map(|step| &step.needs) {
+        needed[need.step] = true;
+    }
+    let mut list = None;
+    loop {
+        let last =
+            |&step: &usize| steps[step].within == list && !needed[step] && !matches!(steps[step].body, Body::Stop(_));
+        let mut sinks = (0..steps.len()).filter(last);
+        match (sinks.next(), sinks.next()) {
+            (Some(sink), None) if matches!(steps[sink].body, Body::Loop { .. }) => list = Some(sink),
+            (Some(sink), None) => return Some(sink),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Steps: who does them, what they say, what they read.
+
+use super::names::Names;
+use super::params::Params;
+use super::pipeline::{Listed, Within};
+use super::tables::What;
+use super::text::Scope;
+use super::{Resolver, needs, text};
+use crate::ast::{self, Name};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::files::Entry;
+use crate::model::{Agent, Body, Made, Prose, Read, Step, Variable};
+use crate::passage::Passage;
+
+/// The ports of a step: what they are called, and the step behind them where it is known.
+type Ports = [(String, Option<usize>)];
+
+impl<'a> Resolver<'_, 'a, '_, '_> {
+    pub(super) fn step(&mut self, listed: &Listed<'a>, within: &Within<'_>, agents: &[Agent<'a>]) -> Step<'a> {
+        let step = listed.ast;
+        self.diagnostics.about(Some(step.name.span));
+        let mut ports: Vec<(String, Option<usize>)> = Vec::new();
+        Names::new("input", step.inputs.iter().map(|input| &input.name), self.diagnostics);
+        for input in &step.inputs {
+            let source = match listed.partial && within.left_out.contains(input.from.value.as_str()) {
+                true => None,
+                false => self.step_named(&input.from, within),
+            };
+            ports.push((input.name.value.clone(), source));
+        }
+        let agent = match &step.body {
+            Some(ast::Body::Prompt(_)) => self.step_agent(step, agents),
+            _ => None,
+        };
+        let fixer = match &step.on_failure {
+            ast::OnFailure::Fix(name) => self.agent_named(name, agents),
+            _ => None,
+        };
+        let context = step.context.iter().filter_map(|name| self.pack_named(name)).collect();
+        let body = self.body(step, within);
+        let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
+        let env = self.variables(&step.env);
+        let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
+        let list = step.for_each.as_ref().map(|each| text::condition(&each.list, self.diagnostics));
+        let (mut reads, mut made) = (Vec::new(), Vec::new());
+        let of_env = env.iter().filter_map(|variable| match variable {
+            Variable::Set(_, prose) => Some(prose),
+            Variable::Pass(_) | Variable::Secret(_) => None,
+        });
+        let system = agent.and_then(|agent| agents[agent].system.as_ref());
+        for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env) {
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+            made.extend(self.file_reads(prose, Some(&within.writes)));
+        }
+        for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
+            let Some(condition) = condition else { continue };
+            let passage = Passage::string(&condition.text);
+            let found = self.reads(&condition.expression.reads, &passage, within, &ports, place);
+            reads.extend(found.into_iter().map(|read| Read { in_when: place == "a `when`", ..read }));
+        }
+        let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
+        self.diagnostics.about(None);
+        Step {
+            ast: step,
+            within: listed.within,
+            agent,
+            fixer,
+            context,
+            body,
+            when,
+            list,
+            stdin,
+            env,
+            inputs,
+            reads,
+            needs: Vec::new(),
+            written: 0,
+            made,
+        }
+    }
+
+    /// What a step says that it depends on.
+    pub(super) fn dependencies(
+        &mut self,
+        index: usize,
+        listed: &Listed<'a>,
+        within: &Within<'_>,
+    ) -> Vec<needs::Declared> {
+        let mut declared = Vec::new();
+        for dependency in &listed.ast.needs {
+            let name = &dependency.step;
+            if listed.partial && within.left_out.contains(name.value.as_str()) {
+                continue;
+            }
+            if let Some(target) = self.step_named(name, within) {
+                declared.push(needs::Declared { step: index, target, when: dependency.when, span: name.span });
+            }
+        }
+        declared
+    }
+
+    fn step_agent(&mut self, step: &ast::Step, agents: &[Agent<'a>]) -> Option<usize> {
+        if let Some(name) = &step.agent {
+            return self.agent_named(name, agents);
+        }
+        let home = step.name.span.file;
+        let Some(agent) = self.tables.sole(What::Agent, home) else {
+            let none = self.tables.seen(What::Agent, home).is_empty();
+            let code = if none { Code::UnknownReference } else { Code::WrongValue };
+            let message = format!("task `{}` has a prompt and no agent", step.name.value);
+            let diagnostic = Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?");
+            self.diagnostics.push(diagnostic.help(self.name_one(What::Agent, home)));
+            return None;
+        };
+        let name = Name { value: agents[agent].ast.name.value.clone(), span: step.name.span };
+        Some(self.takes_turns(agent, &name, agents))
+    }
+
+    /// An agent that is named where one takes a turn.
+    fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
+        let agent = self.tables.lookup(What::Agent, name, self.diagnostics)?;
+        Some(self.takes_turns(agent, name, agents))
+    }
+
+    /// Marks an agent as one that takes turns; one that is there to start from cannot.
+    fn takes_turns(&mut self, agent: usize, name: &Name, agents: &[Agent<'a>]) -> usize {
+        self.uses.agents[agent] = true;
+        let declared = agents[agent].ast;
+        if agents[agent].provider.is_none() && declared.provider.is_none() && self.is_template(agent) {
+            let help = format!(
+                "declare one that starts from it, and name that: `agent NAME template={} provider=…`",
+                name.value
+            );
+            self.diagnostics.push(
+                Diagnostic::new(Code::WrongValue, format!("agent `{}` has no provider", declared.name.value))
+                    .label(name.span, "takes a turn here")
+                    .label(declared.name.span, "declared here, for others to start from")
+                    .help(help),
+            );
+        }
+        agent
+    }
+
+    fn pack_named(&mut self, name: &Name) -> Option<usize> {
+        let pack = self.tables.lookup(What::Pack, name, self.diagnostics)?;
+        self.uses.packs[pack] = true;
+        Some(pack)
+    }
+
+    fn body(&mut self, step: &'a ast::Step, within: &Within<'_>) -> Body {
+        let Some(body) = &step.body else { return Body::Missing };
+        match body {
+            ast::Body::Prompt(source) => self.prompt(step, source).map_or(Body::Missing, Body::Prompt),
+            ast::Body::Run(_) => Body::Run,
+            ast::Body::Script(path) => {
+                let span = path.span(0..path.as_str().len());
+                self.loader.named(path.as_str(), span, self.diagnostics).map_or(Body::Missing, Body::Script)
+            }
+            ast::Body::Value(text) => Body::Value(text::inline(text, self.loader, self.diagnostics)),
+            ast::Body::Fields(fields) => Body::Fields(self.named_texts(fields)),
+            ast::Body::Stop { message, .. } => {
+                Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
+            }
+            ast::Body::Call { pipeline, args } => {
+                let target = self.tables.lookup(What::Pipeline, pipeline, self.diagnostics);
+                Body::Call { pipeline: target, args: self.named_texts(args) }
+            }
+            ast::Body::Swarm { swarm, goal } => {
+                let target = self.tables.lookup(What::Swarm, swarm, self.diagnostics);
+                if let Some(target) = target {
+                    self.uses.swarms[target] = true;
+                }
+                let goal = goal.as_ref().map(|goal| text::inline(goal, self.loader, self.diagnostics));
+                Body::Swarm { swarm: target, goal }
+            }
+            ast::Body::Gate(gate) => {
+                let message = gate.message.as_ref();
+                Body::Gate(message.map(|message| text::inline(message, self.loader, self.diagnostics)))
+            }
+            ast::Body::Loop(body) => {
+                let (until, until_reads) = self.untils(&body.until, within);
+                Body::Loop { until, until_reads }
+            }
+        }
+    }
+
+    fn named_texts(&mut self, texts: &[(Name, crate::syntax::Text)]) -> Vec<(String, Prose)> {
+        let inline = |(name, text): &(Name, _)| (name.value.clone(), text::inline(text, self.loader, self.diagnostics));
+        texts.iter().map(inline).collect()
+    }
+
+    /// Prefix, prompt and suffix as one text, so that logic and narrowing see what will be rendered.
+    fn prompt(&mut self, step: &'a ast::Step, source: &'a ast::Source) -> Option<Prose> {
+        let prefix = step.prefix.as_ref().map(|prefix| self.passage(prefix));
+        let prompt = self.passage(source);
+        let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
+        // A part that is not there has been reported; the others are read all the same.
+        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        if parts.is_empty() {
+            return None;
+        }
+        let [whole] = parts.as_slice() else {
+            let mut whole = Passage::empty(step.name.span);
+            for (index, part) in parts.iter().enumerate() {
+                if index > 0 {
+                    whole.made("\n\n", step.name.span);
+                }
+                let part = part.trimmed();
+                whole.append(&part, 0..part.text().len());
+            }
+            return Some(text::prose(whole, true, self.diagnostics));
+        };
+        Some(text::prose(whole.clone(), true, self.diagnostics))
+    }
+
+    pub(super) fn reads(
+        &mut self,
+        found: &[crate::template::Read],
+        passage: &Passage,
+        within: &Within<'_>,
+        ports: &Ports,
+        place: &str,
+    ) -> Vec<Read> {
+        let inner = Some((within.params, within.file));
+        let params = Params { tables: &self.tables, inner, outer: &self.spec.params, uses: &mut self.uses };
+        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, place };
+        text::reads(found, passage, &mut scope, self.diagnostics)
+    }
+
+    /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
+    pub(super) fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
+        let mut made = Vec::new();
+        for part in &prose.template.parts {
+            let crate::template::Part::Directive(directive) = part else { continue };
+            let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
+            let span = prose.passage.span(name.range.clone());
+            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
+            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
+            let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
+            made.extend(path.map(|path| Made { path, span }));
+        }
+        made
+    }
+
+    pub(super) fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
+        let step = within.steps.exact(&name.value);
+        if step.is_none() {
+            self.diagnostics.push(text::unknown_step(
+                &name.value,
+                within.name,
+                within.steps,
+                name.span,
+                &str::to_owned,
+            ));
+        }
+        step
+    }
+}

@@ -1,0 +1,162 @@
+//! The nodes about who does the work: providers, tiers, agents and servers of tools.
+
+use super::table::{ANY_AMOUNT, ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME};
+use super::task::FILES;
+use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM};
+use super::{Kind, Node, Property, defaulted, optional, required};
+
+/// How agents are reached.
+pub(super) static PROVIDER: Node = Node::new(
+    "provider",
+    "How agents are reached: a command, a model, recorded answers, or a preset of `std:providers`.",
+)
+.arguments(NAME)
+.properties(&[Property::new("preset", Kind::Reference, "A provider of `std:providers` to start from.")])
+.children(&[
+    &DESCRIPTION,
+    &EXEC,
+    &ACP,
+    &LLM_NODE,
+    &SCRIPT,
+    &ARGS,
+    &DELIVERED,
+    &READS_FORMAT,
+    &MODEL_FLAG,
+    &SYSTEM_FLAG,
+    &RESUME_ARGS,
+    &SCHEMA_FLAG,
+    &ENV,
+    &CONTEXT_WINDOW,
+    &PRICE,
+    &PROVIDES,
+    &INSTALL,
+])
+.many();
+
+static EXEC: Node =
+    Node::new("exec", "The command that takes one turn, as an argument vector.").rest("ARG", Kind::Scalar);
+static ACP: Node =
+    Node::new("acp", "The command of an agent that speaks the Agent Client Protocol on its standard input.")
+        .rest("ARG", Kind::Scalar);
+static LLM_NODE: Node = Node::new("llm", "A model behind an HTTP interface.")
+    .arguments(&[required("KIND", Kind::Choice(LLM))])
+    .properties(&[
+        Property::new("base-url", Kind::Text, "Where it listens; the maker's own address, when left out."),
+        Property::new("model", Kind::Scalar, "The model of agents that name none."),
+    ]);
+static ARGS: Node = Node::new("args", "Further arguments, after those of the preset.").rest("ARG", Kind::Scalar).many();
+static DELIVERED: Node = Node::new("prompt", "How the prompt reaches the command.").arguments(&[defaulted(
+    "HOW",
+    Kind::Choice(DELIVERY),
+    "stdin",
+)]);
+static READS_FORMAT: Node = Node::new("reads", "What the command prints on its standard output.")
+    .arguments(&[defaulted("FORMAT", Kind::Choice(FORMAT), "text")]);
+static MODEL_FLAG: Node =
+    Node::new("model-flag", "The flag before the agent's model.").arguments(&[required("FLAG", Kind::Text)]);
+static SYSTEM_FLAG: Node = Node::new(
+    "system-flag",
+    "The flag before the agent's system text; without it, that text stands before the prompt.",
+)
+.arguments(&[required("FLAG", Kind::Text)]);
+static RESUME_ARGS: Node = Node::new(
+    "resume-args",
+    "The arguments that make a turn go on with a conversation, behind all others; `{session}` among them is its id.",
+)
+.rest("ARG", Kind::Scalar);
+static SCHEMA_FLAG: Node = Node::new("schema-flag", "The flag before the JSON Schema of the answer that is wanted.")
+    .arguments(&[required("FLAG", Kind::Text)])
+    .properties(&[Property::new("as", Kind::Choice(SCHEMA_FORM), "How the schema follows it.").default("text")]);
+static CONTEXT_WINDOW: Node =
+    Node::new("context-window", "The tokens that the model takes at most, the answer included.")
+        .arguments(&[required("TOKENS", ANY_AMOUNT)]);
+static PRICE: Node = Node::new("price", "What a million tokens cost; what is left out is unknown, not zero.")
+    .properties(&[
+        Property::new("input", Kind::Money, "Of prompts."),
+        Property::new("output", Kind::Money, "Of answers."),
+        Property::new("cache-read", Kind::Money, "Of prompts that were read from a cache."),
+        Property::new("cache-write", Kind::Money, "Of prompts that were written to a cache."),
+    ]);
+static PROVIDES: Node = Node::new("provides", "What it can do beyond answering; nothing, without arguments.")
+    .rest("WHAT", Kind::Choice(ABILITIES));
+static INSTALL: Node = Node::new("install", "How to install the command, for the message when it is missing.")
+    .arguments(&[required("TEXT", Kind::Text)]);
+
+static SCRIPT: Node =
+    Node::new("script", "Recorded answers instead of a command; the first that fits answers.").children(&[&ANSWER]);
+static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn that fits its properties.")
+    .arguments(&[optional("TEXT", Kind::Text)])
+    .properties(&[
+        Property::new("file", Kind::Path, "The file that holds the text."),
+        Property::new("task", Kind::Reference, "The task it answers; any, when left out."),
+        Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
+        Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
+        Property::new("exit", Kind::Count(0, 255), "The exit code; anything but 0 fails the attempt.").default("0"),
+        Property::new("delay", Kind::Duration, "How long the answer takes.").default("0s"),
+    ])
+    .many();
+
+pub(super) static TIERS: Node =
+    Node::new("tiers", "Names for providers and models, used as `tier=NAME`.").open_children(&TIER);
+static TIER: Node = Node::new("TIER", "A tier: the provider that serves it.")
+    .arguments(&[required("PROVIDER", Kind::Reference)])
+    .properties(&[Property::new("model", Kind::Scalar, "The model, in the provider's own terms.")])
+    .many();
+
+const TIER_OF: Property = Property::new("tier", Kind::Reference, "The tier, instead of a provider and a model.");
+
+pub(super) static AGENT: Node = Node::new("agent", "A role that a provider plays. The only agent is the default one.")
+    .arguments(NAME)
+    .properties(&[
+        Property::new("provider", Kind::Reference, "The provider; the only one, when left out."),
+        TIER_OF,
+        Property::new("model", Kind::Scalar, "The model, in the provider's own terms."),
+        Property::new("template", Kind::Reference, "Another agent, whose declaration this one starts from."),
+    ])
+    .children(&[
+        &DESCRIPTION,
+        &SYSTEM,
+        &MODE_OF,
+        &TEMPERATURE,
+        &MAX_OUTPUT,
+        &TOOLS,
+        &CAN,
+        &PERMISSIONS_OF,
+        &FALLBACK,
+        &BUDGET,
+        &FILES,
+    ])
+    .many();
+
+static SYSTEM: Node = Node::new("system", "What the agent is told before each prompt.")
+    .arguments(&[optional("TEXT", Kind::Template)])
+    .properties(&[FILE]);
+static MODE_OF: Node = Node::new("mode", "What it is there to do; what the workflow says, when left out.")
+    .arguments(&[required("MODE", Kind::Choice(MODE))]);
+static TEMPERATURE: Node =
+    Node::new("temperature", "How freely a model chooses its words; the model's own, when left out.")
+        .arguments(&[required("N", Kind::Ratio(0.0, 2.0))]);
+static MAX_OUTPUT: Node =
+    Node::new("max-output", "The tokens of one answer at most.").arguments(&[required("TOKENS", ANY_AMOUNT)]);
+static TOOLS: Node = Node::new(
+    "tools",
+    "The tools that it may use, by name or by the name of their server; without arguments: none. Without this node, those of its provider.",
+)
+.rest("NAME", Kind::Text);
+static CAN: Node = Node::new("can", "What it is able to do beyond answering, for the checks of what may reach what.")
+    .arguments(&[required("WHAT", Kind::Choice(CAPABILITIES))])
+    .rest("WHAT", Kind::Choice(CAPABILITIES));
+static PERMISSIONS_OF: Node =
+    Node::new("permissions", "How its command asks before it acts; the command's own way, when left out.")
+        .arguments(&[required("HOW", Kind::Choice(PERMISSIONS))]);
+static FALLBACK: Node = Node::new("fallback", "The agent that takes a turn that its provider could not.")
+    .arguments(&[required("AGENT", Kind::Reference)]);
+
+pub(super) static TOOL_SERVER: Node =
+    Node::new("tool-server", "A server of tools that speaks MCP: a command, or an address.")
+        .arguments(NAME)
+        .properties(&[Property::new("url", Kind::Text, "Where it listens.")])
+        .children(&[&DESCRIPTION, &SERVER_EXEC, &ENV])
+        .many();
+static SERVER_EXEC: Node = Node::new("exec", "The command that serves on its standard input, as an argument vector.")
+    .rest("ARG", Kind::Scalar);

@@ -1,0 +1,77 @@
+//! What a value of the language may be.
+
+use super::Word;
+
+/// What a value may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A name that this node declares: `[a-z][a-z0-9_-]*`.
+    Name,
+    /// The name of something declared elsewhere.
+    Reference,
+    /// Text without directives.
+    Text,
+    /// Text with directives and expressions.
+    Template,
+    /// A minijinja expression.
+    Expression,
+    /// A whole number in this range.
+    Count(u64, u64),
+    /// `#true` or `#false`.
+    Bool,
+    /// A time with its unit: `"10m"`.
+    Duration,
+    /// A number of bytes with its unit: `"100KB"`.
+    Size,
+    /// One of these words.
+    Choice(&'static [Word]),
+    /// A string or a number, as it is written.
+    Scalar,
+    /// Any scalar, `#true` and `#false` as `true` and `false`.
+    Literal,
+    /// A path relative to this file.
+    Path,
+    /// A pattern of paths relative to the workspace.
+    Glob,
+    /// The name of an environment variable.
+    Variable,
+    /// A type: `string`, `list<Issue>?`.
+    Type,
+    /// A name that a type declares: `[A-Z][A-Za-z0-9]*`.
+    TypeName,
+    /// A finite number.
+    Number,
+    /// A finite number in this range.
+    Ratio(f64, f64),
+    /// An amount of money with its unit: `"$5"`.
+    Money,
+    /// Lines of a file, both included: `"1-40"`.
+    Lines,
+}
+
+impl Kind {
+    /// What it is called in a message: "a name".
+    pub(crate) fn noun(self) -> String {
+        match self {
+            Kind::Name | Kind::Reference => "a name".into(),
+            Kind::Text | Kind::Template => "a text".into(),
+            Kind::Expression => "an expression in quotes".into(),
+            Kind::Count(min, u64::MAX) => format!("a whole number from {min}"),
+            Kind::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Kind::Bool => "`#true` or `#false`".into(),
+            Kind::Duration => "a duration such as `\"10m\"`".into(),
+            Kind::Size => "a size such as `\"100KB\"`".into(),
+            Kind::Choice(words) => crate::suggest::list(words.iter().map(|word| word.word), "or"),
+            Kind::Scalar | Kind::Literal => "a value".into(),
+            Kind::Path => "a path".into(),
+            Kind::Glob => "a pattern of paths".into(),
+            Kind::Variable => "the name of an environment variable".into(),
+            Kind::Type => "a type such as `string` or `list<string>?`".into(),
+            Kind::TypeName => "the name of a type, such as `Verdict`".into(),
+            Kind::Number => "a number".into(),
+            Kind::Ratio(min, max) => format!("a number from {min} to {max}"),
+            Kind::Money => "an amount such as `\"$5\"`".into(),
+            Kind::Lines => "lines such as `\"1-40\"`".into(),
+        }
+    }
+}

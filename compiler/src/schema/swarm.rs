@@ -1,0 +1,163 @@
+//! A swarm. Every number here is the default of the running system.
+
+use super::pipeline::EDGES;
+use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, FILE, NAME, REF};
+use super::words::{APPROVAL, NAMES, PRIORITY};
+use super::{Kind, Node, Property, defaulted, optional, required};
+
+const AGENT: Property =
+    Property::new("agent", Kind::Reference, "The agent that plays it; the only one, when left out.");
+const TIER: Property = Property::new("tier", Kind::Reference, "The tier, instead of the agent's own.");
+const RETRIES: Kind = Kind::Count(0, 1000);
+
+pub(super) static SWARM: Node =
+    Node::new("swarm", "Agents that take turns, message each other and share a workspace until their work is done.")
+        .arguments(NAME)
+        .children(&[
+            &DESCRIPTION,
+            &GOAL,
+            &SUPERVISOR,
+            &COORDINATOR,
+            &MEMBER,
+            &MEMBERS,
+            &DECOMPOSE,
+            &LIMITS,
+            &TIMEOUTS,
+            &HISTORY,
+            &WORKSPACE,
+            &TTL,
+            &CONVERGENCE,
+            &SWARM_RETRY,
+            &SPAWN,
+            &CHANNEL,
+            &ITEM,
+            &MANAGED,
+            &EDGES,
+            &SYNTHESIZE,
+            &BUDGET,
+        ])
+        .many();
+
+static GOAL: Node = Node::new("goal", "What it is to reach; a task that starts it may say another one.")
+    .arguments(&[required("TEXT", Kind::Template)]);
+static SUPERVISOR: Node =
+    Node::new("supervisor", "Who leads: splits the goal, answers requests for help, and sums up.")
+        .arguments(NAME)
+        .properties(&[AGENT]);
+static COORDINATOR: Node =
+    Node::new("coordinator", "Who leads and owns the plan; alone it may spawn and stop members.")
+        .arguments(NAME)
+        .properties(&[AGENT]);
+static MEMBER: Node = Node::new("member", "A member and its task; without one it waits for its first message.")
+    .arguments(&[required("NAME", Kind::Name), optional("TASK", Kind::Template)])
+    .properties(&[AGENT, FILE, REF])
+    .many();
+static MEMBERS: Node = Node::new("members", "Members that are named from a list.")
+    .arguments(&[required("N", Kind::Count(1, 1000))])
+    .properties(&[AGENT, Property::new("names", Kind::Choice(NAMES), "The list of names.").default("stations")])
+    .many();
+static DECOMPOSE: Node = Node::new("decompose", "The leader splits the goal into the tasks of the members.")
+    .properties(&[Property::new("max", Kind::Count(1, 1000), "The tasks at most.").default("10")]);
+
+static LIMITS: Node = Node::new("limits", "What members may use up.").children(&[
+    &LIMIT_AGENTS,
+    &LIMIT_ITERATIONS,
+    &LIMIT_TIMEOUT,
+    &LIMIT_MESSAGES,
+]);
+static LIMIT_AGENTS: Node = Node::new("agents", "How many members there are at most, spawned ones included.")
+    .arguments(&[defaulted("N", Kind::Count(1, 1000), "10")]);
+static LIMIT_ITERATIONS: Node =
+    Node::new("iterations", "How many turns each takes at most.").arguments(&[defaulted("N", ANY_COUNT, "25")]);
+static LIMIT_TIMEOUT: Node =
+    Node::new("timeout", "How long each may take.").arguments(&[defaulted("TIME", Kind::Duration, "600s")]);
+static LIMIT_MESSAGES: Node =
+    Node::new("messages", "How many messages each may send.").arguments(&[defaulted("N", ANY_COUNT, "20")]);
+
+static TIMEOUTS: Node = Node::new("timeouts", "How long a turn may take, and how often it is tried again.")
+    .children(&[&TURN, &DECOMPOSE_TIME, &SYNTHESIZE_TIME]);
+static TURN: Node = Node::new("turn", "A member's turn.")
+    .arguments(&[defaulted("TIME", Kind::Duration, "90s")])
+    .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("2")]);
+static DECOMPOSE_TIME: Node = Node::new("decompose", "Splitting the goal.")
+    .arguments(&[defaulted("TIME", Kind::Duration, "10m")])
+    .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("3")]);
+static SYNTHESIZE_TIME: Node = Node::new("synthesize", "Summing up.")
+    .arguments(&[defaulted("TIME", Kind::Duration, "10m")])
+    .properties(&[Property::new("retries", RETRIES, "Further attempts.").default("3")]);
+
+static HISTORY: Node =
+    Node::new("history", "What a member's prompt shows of its earlier turns.").children(&[&RECENT, &OLDER, &WHOLE]);
+static RECENT: Node = Node::new("recent", "How many turns count as recent.")
+    .arguments(&[defaulted("N", ANY_COUNT, "3")])
+    .properties(&[Property::new("chars", ANY_COUNT, "The characters shown of each.").default("4000")]);
+static OLDER: Node = Node::new("older", "The turns before them.").properties(&[Property::new(
+    "chars",
+    ANY_COUNT,
+    "The characters shown of each.",
+)
+.default("500")]);
+static WHOLE: Node = Node::new("prompt", "The whole prompt; the oldest turns go first.").properties(&[
+    Property::new("chars", ANY_COUNT, "Its characters at most.").default("400000"),
+    Property::new("keep", ANY_COUNT, "The turns that stay whatever its length.").default("3"),
+]);
+
+static WORKSPACE: Node = Node::new("workspace", "What a member's prompt shows of the shared workspace.")
+    .children(&[&PER_TOPIC, &ENTRIES, &SNIPPET]);
+static PER_TOPIC: Node =
+    Node::new("per-topic", "The entries of each topic.").arguments(&[defaulted("N", ANY_COUNT, "5")]);
+static ENTRIES: Node = Node::new("entries", "The entries in all.").arguments(&[defaulted("N", ANY_COUNT, "5")]);
+static SNIPPET: Node =
+    Node::new("snippet", "The characters of each entry.").arguments(&[defaulted("N", ANY_COUNT, "800")]);
+
+static TTL: Node = Node::new("ttl", "How long messages and entries of the workspace live.").arguments(&[defaulted(
+    "TIME",
+    Kind::Duration,
+    "48h",
+)]);
+
+static CONVERGENCE: Node =
+    Node::new("convergence", "What ends a member that gets nowhere.").children(&[&NO_PROGRESS, &ERRORS]);
+static NO_PROGRESS: Node =
+    Node::new("no-progress", "Turns in a row without a tool.").arguments(&[defaulted("N", ANY_COUNT, "3")]);
+static ERRORS: Node =
+    Node::new("errors", "Errors in a row that do not pass.").arguments(&[defaulted("N", ANY_COUNT, "3")]);
+
+static SWARM_RETRY: Node = Node::new("retry", "What follows an error that passes.").children(&[&TRANSIENT]);
+static TRANSIENT: Node = Node::new("transient", "The wait before the next attempt, times its number.")
+    .arguments(&[defaulted("TIME", Kind::Duration, "5s")])
+    .properties(&[Property::new("max", Kind::Duration, "The longest wait.").default("30s")]);
+
+static SPAWN: Node = Node::new("spawn", "Who may have further members started.").properties(&[
+    Property::new("approval", Kind::Choice(APPROVAL), "Who approves it; the workflow's `policy`, when left out."),
+    Property::new("per-agent", Kind::Count(0, 1000), "How often each member may ask.").default("1"),
+]);
+
+static CHANNEL: Node =
+    Node::new("channel", "Members that talk among themselves.").arguments(NAME).children(&[&CHANNEL_MEMBERS]).many();
+static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
+    .arguments(&[required("MEMBER", Kind::Reference)])
+    .rest("MEMBER", Kind::Reference);
+
+static ITEM: Node = Node::new("item", "An item of the plan.")
+    .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])
+    .properties(&[
+        Property::new("owner", Kind::Reference, "The member that does it; anybody, when left out."),
+        Property::new("priority", Kind::Choice(PRIORITY), "Its place among those that are ready.").default("normal"),
+    ])
+    .children(&[&DEPENDS_ON_ITEM])
+    .many();
+static DEPENDS_ON_ITEM: Node = Node::new("depends-on", "Items that must be done first.")
+    .arguments(&[required("ITEM", Kind::Reference)])
+    .rest("ITEM", Kind::Reference)
+    .many();
+
+static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and who integrates it.")
+    .arguments(NAME)
+    .properties(&[Property::new("manager", Kind::Reference, "The member that integrates it.").required()])
+    .children(&[&CHANNEL_MEMBERS])
+    .many();
+
+static SYNTHESIZE: Node =
+    Node::new("synthesize", "Sums up the results; without this node the leader's `done` is the result.")
+        .properties(&[AGENT, TIER]);

@@ -1,0 +1,202 @@
+//! A task and what stands in it.
+
+use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME, REF};
+use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
+use super::{Kind, Node, Property, defaulted, optional, required};
+
+/// One step.
+pub(crate) static TASK: Node = Node::new(
+    "task",
+    "A step: one turn of an agent (`prompt`), a command (`run`), a computed value (`value`), a pipeline (`call`) or a \
+     swarm (`swarm`). At the top level, a task that pipelines share through `use`.",
+)
+.arguments(NAME)
+.properties(&[Property::new("agent", Kind::Reference, "The agent that takes the prompt; the only one, when left out.")])
+.children(&[
+    &DESCRIPTION,
+    &DEPENDS_ON,
+    &STEP_JOIN,
+    &STEP_WHEN,
+    &STEP_ON_FAILURE,
+    &TASK_PROMPT,
+    &PREFIX,
+    &SUFFIX,
+    &CONTEXT,
+    &RUN,
+    &VALUE,
+    &CALL,
+    &TASK_SWARM,
+    &OUTPUT,
+    &INPUT,
+    &SESSION,
+    &FOR_EACH,
+    &RETRY,
+    &TIMEOUT,
+    &GRACE,
+    &CHECK,
+    &CONCURRENCY,
+    &WRITES,
+    &READS,
+    &WORKTREE,
+    &FILES,
+    &ENV,
+    &STDIN,
+    &BUDGET,
+])
+.many();
+
+pub(super) static DEPENDS_ON: Node = Node::new("depends-on", "Steps that must have settled first.")
+    .arguments(&[required("STEP", Kind::Reference)])
+    .rest("STEP", Kind::Reference)
+    .properties(&[Property::new("when", Kind::Choice(WHEN), "How they must have ended.").default("success")])
+    .many();
+pub(super) static STEP_JOIN: Node =
+    Node::new("join", "How several `depends-on` combine.").arguments(&[defaulted("HOW", Kind::Choice(JOIN), "all")]);
+pub(super) static STEP_WHEN: Node = Node::new("when", "What must be true besides; otherwise the step is skipped.")
+    .arguments(&[required("EXPRESSION", Kind::Expression)]);
+pub(super) static STEP_ON_FAILURE: Node = Node::new("on-failure", "What its failure means.")
+    .arguments(&[defaulted("WHAT", Kind::Choice(ON_FAILURE), "fail")])
+    .properties(&[Property::new("agent", Kind::Reference, "The agent that `fix` gives a turn.")]);
+
+static TASK_PROMPT: Node =
+    Node::new("prompt", "What the agent is asked.").arguments(&[optional("TEXT", Kind::Template)]).properties(&[
+        FILE,
+        REF,
+        Property::new("context", Kind::Reference, "A context pack, as the node `context` names it."),
+    ]);
+static PREFIX: Node = Node::new("prefix", "Text before the prompt, a blank line between.")
+    .arguments(&[optional("TEXT", Kind::Template)])
+    .properties(&[FILE, REF]);
+static SUFFIX: Node = Node::new("suffix", "Text after the prompt, a blank line between.")
+    .arguments(&[optional("TEXT", Kind::Template)])
+    .properties(&[FILE, REF]);
+static CONTEXT: Node = Node::new("context", "Context packs that stand before the prompt.")
+    .arguments(&[required("PACK", Kind::Reference)])
+    .rest("PACK", Kind::Reference)
+    .many();
+pub(super) static RUN: Node = Node::new("run", "A command: an argument vector, or one shell line. Never a template.")
+    .rest("WORD", Kind::Scalar)
+    .properties(&[Property::new("file", Kind::Path, "The script to run, by its `#!` line or by `sh`.")]);
+static VALUE: Node = Node::new("value", "A computed text, or a record of fields with a text each.")
+    .arguments(&[optional("TEXT", Kind::Template)])
+    .open_children(&RECORD_FIELD);
+static RECORD_FIELD: Node =
+    Node::new("FIELD", "A field of the record.").arguments(&[required("TEXT", Kind::Template)]).many();
+static CALL: Node = Node::new("call", "Another pipeline as a function; its value is the output.")
+    .arguments(&[required("PIPELINE", Kind::Reference)])
+    .open_properties(Kind::Name, Kind::Template);
+static TASK_SWARM: Node = Node::new("swarm", "A swarm; its result is the output.")
+    .arguments(&[required("SWARM", Kind::Reference)])
+    .properties(&[Property::new("goal", Kind::Template, "Its goal; the swarm's own, when left out.")]);
+
+static OUTPUT: Node = Node::new(
+    "output",
+    "What becomes of what it prints: its type (one argument, `enum` and its words, or fields in the block), and more.",
+)
+.arguments(&[optional("TYPE", Kind::Type)])
+.rest("WORD", Kind::Text)
+.properties(&[
+    Property::new("max", Kind::Size, "The bytes kept at most; the tail stays.").default("100KB"),
+    Property::new(
+        "default",
+        Kind::Literal,
+        "The value when the step failed or was skipped; JSON for lists, maps and records.",
+    ),
+    Property::new("repair", Kind::Count(0, 10), "The turns of an agent to mend an answer that does not fit the type.")
+        .default("1"),
+])
+.open_children(&TYPE_FIELD);
+pub(super) static TYPE_FIELD: Node = Node::new("FIELD", "A field: its name, then its type.")
+    .arguments(&[required("TYPE", Kind::Type)])
+    .rest("WORD", Kind::Text)
+    .properties(LIMITS)
+    .many();
+pub(super) const LIMITS: &[Property] = &[
+    Property::new("min", Kind::Number, "The least number, characters of a text, or entries of a list or map."),
+    Property::new("max", Kind::Number, "The greatest number, characters of a text, or entries of a list or map."),
+    Property::new("pattern", Kind::Text, "A regular expression that a text must match."),
+];
+
+static INPUT: Node =
+    Node::new("input", "A name for another step's output, read as `<<input:NAME>>`, so that steps can share a prompt.")
+        .arguments(NAME)
+        .properties(&[Property::new("from", Kind::Reference, "The step whose output it is.").required()])
+        .many();
+static SESSION: Node = Node::new(
+    "session",
+    "The conversation that the turn belongs to: tasks of one agent with one name go on with it; a new one unless said.",
+)
+.arguments(NAME);
+static FOR_EACH: Node = Node::new("for-each", "Runs the body once for each item of a list, which it reads as `item`.")
+    .arguments(&[required("LIST", Kind::Expression)])
+    .properties(&[
+        Property::new("parallel", ANY_COUNT, "How many items at once; as many as may run, when left out."),
+        Property::new("join", Kind::Choice(EACH_JOIN), "How many items must succeed.").default("all"),
+    ]);
+static RETRY: Node = Node::new("retry", "Further attempts after a failed one.")
+    .arguments(&[required("N", Kind::Count(1, 1000))])
+    .properties(&[
+        Property::new("backoff", Kind::Duration, "The wait before the first of them, doubled before each next one.")
+            .default("1s"),
+        Property::new("max", Kind::Duration, "The longest wait.").default("5m"),
+    ]);
+static TIMEOUT: Node = Node::new("timeout", "The time of one attempt at most; no limit unless said.")
+    .arguments(&[optional("TIME", Kind::Duration)])
+    .properties(&[Property::new("idle", Kind::Duration, "The time without a byte of output at most.")]);
+static GRACE: Node = Node::new("grace", "How long an agent that has reported its result may take to exit.")
+    .arguments(&[defaulted("TIME", Kind::Duration, "30s")]);
+static CHECK: Node =
+    Node::new("check", "A command that must exit with 0 after the body; otherwise the attempt failed.")
+        .rest("WORD", Kind::Scalar)
+        .many();
+pub(super) static CONCURRENCY: Node =
+    Node::new("concurrency", "How many steps run at once; in a pipeline, the processors unless said.")
+        .arguments(&[required("N", ANY_COUNT)]);
+static WRITES: Node =
+    Node::new("writes", "The files it writes, relative to the workspace.").rest("GLOB", Kind::Glob).many();
+static READS: Node =
+    Node::new("reads", "The files it reads, relative to the workspace.").rest("GLOB", Kind::Glob).many();
+pub(super) static WORKTREE: Node =
+    Node::new("worktree", "A Git worktree of its own to work in; those of one name share it.")
+        .arguments(&[optional("NAME", Kind::Name)]);
+static STDIN: Node =
+    Node::new("stdin", "What its process reads on standard input.").arguments(&[required("TEXT", Kind::Template)]);
+
+pub(super) static FILES: Node = Node::new(
+    "files",
+    "The file protocol: the agent gets a folder with `inbox/`, `outbox/`, `workspace/` and `status.json`.",
+)
+.children(&[&SKILL, &FILE_INPUT, &FILE_OUTPUT, &REQUIREMENT, &CRITERION, &FILE_CONSTRAINT, &WAIT_FOR]);
+static SKILL: Node =
+    Node::new("skill", "The file that becomes its `SKILL.md`.").arguments(&[required("PATH", Kind::Path)]);
+static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
+    .arguments(&[required("PATH", Kind::Glob), optional("TEXT", Kind::Text)])
+    .properties(&[
+        Property::new("from", Kind::Reference, "The task in whose outbox it lies; the workspace, when left out."),
+        Property::new("copy-to", Kind::Glob, "The folder of the inbox for it; the inbox itself, when left out."),
+        Property::new("reference", Kind::Bool, "Whether only its path is given, as for large files.").default("#false"),
+    ])
+    .many();
+static FILE_OUTPUT: Node =
+    Node::new("output", "A file, or a folder with a `/` at its end, that the outbox holds at the end.")
+        .arguments(&[required("PATH", Kind::Glob), optional("TEXT", Kind::Text)])
+        .properties(&[
+            Property::new("required", Kind::Bool, "Whether the task fails without it.").default("#true"),
+            Property::new("type", Kind::Type, "The type of a JSON file."),
+            Property::new("copy-to", Kind::Glob, "Where in the workspace it is copied to at the end."),
+        ])
+        .many();
+static REQUIREMENT: Node = Node::new("requirement", "A requirement, for its instructions.")
+    .arguments(&[required("TEXT", Kind::Template)])
+    .many();
+static CRITERION: Node = Node::new("criterion", "A success criterion, for its instructions.")
+    .arguments(&[required("TEXT", Kind::Template)])
+    .many();
+static FILE_CONSTRAINT: Node = Node::new("constraint", "A constraint, for its instructions.")
+    .arguments(&[required("TEXT", Kind::Template)])
+    .many();
+static WAIT_FOR: Node =
+    Node::new("wait-for", "Tasks that must have succeeded first, whether or not their files are copied.")
+        .arguments(&[required("TASK", Kind::Reference)])
+        .rest("TASK", Kind::Reference)
+        .many();

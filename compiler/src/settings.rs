@@ -1,0 +1,115 @@
+//! What of the findings is shown, and how bad it is: the profile, and the flags that change single codes.
+//!
+//! In: what a person chose. Out: a severity for each diagnostic, or none. Nothing here changes what is found, only what
+//! is told; whether there is a plan is decided by the diagnostics' own severities.
+
+use crate::code::{Code, Severity};
+use crate::diagnostic::Diagnostic;
+
+/// How much is shown. Each profile shows what the ones before it show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// What is wrong, or very probably so.
+    #[default]
+    Default,
+    /// Also what a careful team avoids.
+    Strict,
+    /// Also what somebody who signs a workflow off should have seen.
+    Audit,
+}
+
+impl Profile {
+    /// Every profile, from the one that shows least.
+    pub const ALL: &[Profile] = &[Profile::Default, Profile::Strict, Profile::Audit];
+
+    /// `default`, `strict` or `audit`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Strict => "strict",
+            Profile::Audit => "audit",
+        }
+    }
+}
+
+/// How a compilation reports.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The rules that speak.
+    pub profile: Profile,
+    /// What is changed for single codes. One that is named here speaks in every profile.
+    pub levels: Levels,
+}
+
+impl Settings {
+    /// A profile as it is.
+    pub fn new(profile: Profile) -> Settings {
+        Settings { profile, levels: Levels::default() }
+    }
+
+    /// Whether findings with this code are of interest: a check may save itself the work otherwise.
+    pub fn shows(&self, code: Code) -> bool {
+        code.profile() <= self.profile || self.levels.names(code)
+    }
+}
+
+/// The severity of each code after the flags had their say.
+#[derive(Clone, Debug, Default)]
+pub struct Levels {
+    changes: Vec<(Option<Code>, Option<Severity>)>,
+}
+
+impl Levels {
+    /// Sets the level of one code, or with none that of all warnings; without a severity it is left out. Later changes
+    /// win.
+    pub fn set(&mut self, code: Option<Code>, severity: Option<Severity>) {
+        self.changes.push((code, severity));
+    }
+
+    /// How bad a diagnostic counts; none leaves it out.
+    pub fn of(&self, diagnostic: &Diagnostic) -> Option<Severity> {
+        let own = diagnostic.severity();
+        let fits = |change: &&(Option<Code>, Option<Severity>)| match change.0 {
+            Some(changed) => changed == diagnostic.code,
+            None => own == Severity::Warning,
+        };
+        // A code that is named outdoes `warnings`, wherever both stand.
+        let named = self.changes.iter().rev().find(|change| change.0.is_some() && fits(change));
+        match named.or_else(|| self.changes.iter().rev().find(fits)) {
+            Some((_, severity)) => *severity,
+            None => Some(own),
+        }
+    }
+
+    fn names(&self, code: Code) -> bool {
+        self.changes.iter().any(|change| change.0 == Some(code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_that_names_a_code_wins() {
+        let mut levels = Levels::default();
+        levels.set(None, Some(Severity::Error));
+        levels.set(Some(Code::UnusedDefinition), None);
+        levels.set(Some(Code::Cycle), Some(Severity::Warning));
+        let level = |code: Code| levels.of(&Diagnostic::new(code, ""));
+        assert_eq!(level(Code::NeverRuns), Some(Severity::Error));
+        assert_eq!(level(Code::UnusedDefinition), None);
+        assert_eq!(level(Code::Cycle), Some(Severity::Warning));
+        assert_eq!(level(Code::Syntax), Some(Severity::Error));
+    }
+
+    #[test]
+    fn profiles_show_what_those_before_them_show() {
+        for &code in Code::ALL {
+            for profile in Profile::ALL {
+                assert_eq!(Settings::new(*profile).shows(code), code.profile() <= *profile, "{}", code.id());
+            }
+        }
+        assert!(Profile::Default < Profile::Strict && Profile::Strict < Profile::Audit);
+    }
+}

@@ -1,0 +1,361 @@
+//! minijinja's tree to ours.
+//!
+//! Goes in: the borrowed tree of a text or an expression, and where directives stand in the text. Comes out: the owned
+//! tree. Names that the text binds are told from roots here, once.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use minijinja::Value;
+use minijinja::machinery::Span;
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Stmt, UnaryOpKind};
+use minijinja::value::ValueKind;
+
+use super::path::{Path, Segment};
+use super::tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};
+use super::{Root, Spanned};
+
+/// Takes a text's tree over; `directives` are the places of the directives, in order, with their part.
+pub(super) fn statements(children: &[Stmt<'_>], directives: &[(Range<usize>, usize)]) -> Vec<Statement> {
+    Lowering { directives, scopes: vec![BTreeSet::new()] }.statements(children)
+}
+
+/// Takes a lone expression's tree over.
+pub(super) fn expression(expr: &ast::Expr<'_>) -> Expr {
+    Lowering { directives: &[], scopes: Vec::new() }.expr(expr)
+}
+
+struct Lowering<'d, 'a> {
+    directives: &'d [(Range<usize>, usize)],
+    /// Names that the text binds, innermost scope last.
+    scopes: Vec<BTreeSet<&'a str>>,
+}
+
+impl<'a> Lowering<'_, 'a> {
+    fn statements(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
+        let mut lowered = Vec::new();
+        statements.iter().for_each(|statement| self.statement(statement, &mut lowered));
+        lowered
+    }
+
+    fn scoped(&mut self, statements: &[Stmt<'a>]) -> Vec<Statement> {
+        self.scopes.push(BTreeSet::new());
+        let lowered = self.statements(statements);
+        self.scopes.pop();
+        lowered
+    }
+
+    fn statement(&mut self, statement: &Stmt<'a>, lowered: &mut Vec<Statement>) {
+        lowered.push(match statement {
+            Stmt::Template(template) => {
+                return template.children.iter().for_each(|child| self.statement(child, lowered));
+            }
+            Stmt::EmitRaw(raw) => {
+                let text = range(raw.span());
+                let first = self.directives.partition_point(|(range, _)| range.start < text.start);
+                let inside = self.directives[first..].iter().take_while(|(range, _)| range.start < text.end);
+                return lowered.extend(inside.map(|(_, part)| Statement::Directive(*part)));
+            }
+            Stmt::EmitExpr(emit) => Statement::Emit(self.expr(&emit.expr)),
+            Stmt::ForLoop(each) => self.each(each),
+            Stmt::IfCond(branch) => Statement::If {
+                condition: self.expr(&branch.expr),
+                // What a branch sets is there after it.
+                then: self.statements(&branch.true_body),
+                otherwise: self.statements(&branch.false_body),
+            },
+            Stmt::WithBlock(with) => {
+                self.scopes.push(BTreeSet::new());
+                let assignment = |(target, value): &(ast::Expr<'a>, ast::Expr<'a>)| {
+                    let value = self.expr(value);
+                    (self.bind(target), value)
+                };
+                let assignments = with.assignments.iter().map(assignment).collect();
+                let body = self.statements(&with.body);
+                self.scopes.pop();
+                Statement::With { assignments, body }
+            }
+            Stmt::Set(set) => {
+                let value = self.expr(&set.expr);
+                Statement::Set { target: self.bind(&set.target), value }
+            }
+            Stmt::SetBlock(set) => {
+                let body = self.scoped(&set.body);
+                let filter = set.filter.as_ref().map(|filter| self.expr(filter));
+                Statement::Capture { target: self.bind(&set.target), filter, body }
+            }
+            Stmt::AutoEscape(escape) => {
+                Statement::AutoEscape { enabled: self.expr(&escape.enabled), body: self.statements(&escape.body) }
+            }
+            Stmt::FilterBlock(filter) => {
+                Statement::Filter { filter: self.expr(&filter.filter), body: self.scoped(&filter.body) }
+            }
+            Stmt::Do(call) => Statement::Do(self.call(&call.call)),
+        });
+    }
+
+    fn each(&mut self, each: &ast::ForLoop<'a>) -> Statement {
+        let list = self.expr(&each.iter);
+        self.scopes.push(BTreeSet::from(["loop"]));
+        let target = self.bind(&each.target);
+        let filter = each.filter_expr.as_ref().map(|filter| self.expr(filter));
+        let body = self.statements(&each.body);
+        self.scopes.pop();
+        let otherwise = self.scoped(&each.else_body);
+        Statement::For { target, list, filter, body, otherwise }
+    }
+
+    fn bind(&mut self, target: &ast::Expr<'a>) -> Target {
+        match target {
+            ast::Expr::Var(var) => {
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.insert(var.id);
+                }
+                Target::Name(Spanned { value: var.id.to_owned(), range: range(var.span()) })
+            }
+            ast::Expr::List(list) => Target::Items(list.items.iter().map(|item| self.bind(item)).collect()),
+            ast::Expr::Tuple(tuple) => Target::Items(tuple.items.iter().map(|item| self.bind(item)).collect()),
+            other => Target::Field(self.expr(other)),
+        }
+    }
+
+    /// The root that a name means here.
+    fn root(&self, name: &str) -> Option<Root> {
+        let bound = || self.scopes.iter().any(|scope| scope.contains(name));
+        Root::find(name).filter(|root| !(root.is_free() && bound()))
+    }
+
+    fn boxed(&self, expr: &ast::Expr<'a>) -> Box<Expr> {
+        Box::new(self.expr(expr))
+    }
+
+    fn expr(&self, expr: &ast::Expr<'a>) -> Expr {
+        if let Some(path) = self.path(expr) {
+            return path;
+        }
+        let own = range(expr.span());
+        let kind = match expr {
+            ast::Expr::Const(constant) => ExprKind::Const(value(&constant.value)),
+            ast::Expr::Var(var) => ExprKind::Variable(var.id.to_owned()),
+            ast::Expr::GetAttr(attr) => {
+                let name = own.end - attr.name.len()..own.end;
+                ExprKind::Attribute {
+                    of: self.boxed(&attr.expr),
+                    name: Spanned { value: attr.name.to_owned(), range: name },
+                }
+            }
+            ast::Expr::GetItem(item) => {
+                ExprKind::Item { of: self.boxed(&item.expr), index: self.boxed(&item.subscript_expr) }
+            }
+            ast::Expr::Slice(slice) => {
+                let bound = |bound: &Option<ast::Expr<'a>>| bound.as_ref().map(|bound| self.boxed(bound));
+                let bounds = [bound(&slice.start), bound(&slice.stop), bound(&slice.step)];
+                ExprKind::Slice { of: self.boxed(&slice.expr), bounds }
+            }
+            ast::Expr::UnaryOp(op) => match op.op {
+                UnaryOpKind::Not => ExprKind::Not(self.boxed(&op.expr)),
+                UnaryOpKind::Neg => match self.expr(&op.expr) {
+                    Expr { kind: ExprKind::Const(Const::Int(number)), .. } => {
+                        ExprKind::Const(Const::Int(number.wrapping_neg()))
+                    }
+                    Expr { kind: ExprKind::Const(Const::Float(number)), .. } => ExprKind::Const(Const::Float(-number)),
+                    operand => ExprKind::Negative(Box::new(operand)),
+                },
+            },
+            ast::Expr::BinOp(op) => self.operation(op),
+            ast::Expr::Compare(chain) => ExprKind::Chain {
+                first: self.boxed(&chain.expr),
+                rest: chain.ops.iter().map(|op| (comparison(op.op), self.expr(&op.expr))).collect(),
+            },
+            ast::Expr::IfExpr(choice) => ExprKind::Choice {
+                condition: self.boxed(&choice.test_expr),
+                then: self.boxed(&choice.true_expr),
+                otherwise: choice.false_expr.as_ref().map(|otherwise| self.boxed(otherwise)),
+            },
+            ast::Expr::Filter(filter) => ExprKind::Filter {
+                of: filter.expr.as_ref().map(|of| self.boxed(of)),
+                name: head(filter.name, &own),
+                arguments: self.arguments(&filter.args),
+            },
+            ast::Expr::Test(test) => ExprKind::Test {
+                of: self.boxed(&test.expr),
+                name: head(test.name, &own),
+                arguments: self.arguments(&test.args),
+            },
+            ast::Expr::Call(call) => return self.call(call),
+            ast::Expr::List(list) => ExprKind::List(list.items.iter().map(|item| self.expr(item)).collect()),
+            ast::Expr::Tuple(tuple) => ExprKind::List(tuple.items.iter().map(|item| self.expr(item)).collect()),
+            ast::Expr::Map(map) => ExprKind::Map(
+                map.keys.iter().zip(&map.values).map(|(key, value)| (self.expr(key), self.expr(value))).collect(),
+            ),
+        };
+        let range = extent(&kind, own);
+        Expr { kind, range }
+    }
+
+    fn operation(&self, op: &ast::BinOp<'a>) -> ExprKind {
+        let comparison = match op.op {
+            BinOpKind::ScAnd => return ExprKind::And(self.terms(op)),
+            BinOpKind::ScOr => return ExprKind::Or(self.terms(op)),
+            BinOpKind::Concat => return ExprKind::Concat(self.boxed(&op.left), self.boxed(&op.right)),
+            BinOpKind::Eq => Ok(Comparison::Eq),
+            BinOpKind::Ne => Ok(Comparison::Ne),
+            BinOpKind::Lt => Ok(Comparison::Lt),
+            BinOpKind::Lte => Ok(Comparison::Lte),
+            BinOpKind::Gt => Ok(Comparison::Gt),
+            BinOpKind::Gte => Ok(Comparison::Gte),
+            BinOpKind::In => Ok(Comparison::In),
+            BinOpKind::Add => Err(Operator::Add),
+            BinOpKind::Sub => Err(Operator::Sub),
+            BinOpKind::Mul => Err(Operator::Mul),
+            BinOpKind::Div => Err(Operator::Div),
+            BinOpKind::FloorDiv => Err(Operator::FloorDiv),
+            BinOpKind::Rem => Err(Operator::Rem),
+            BinOpKind::Pow => Err(Operator::Pow),
+        };
+        let (left, right) = (self.boxed(&op.left), self.boxed(&op.right));
+        match comparison {
+            Ok(op) => ExprKind::Compare { left, op, right },
+            Err(op) => ExprKind::Arithmetic { left, op, right },
+        }
+    }
+
+    /// The terms of `a and b and c`, or of `a or b or c`, in order.
+    fn terms(&self, op: &ast::BinOp<'a>) -> Vec<Expr> {
+        let mut terms = vec![self.expr(&op.right)];
+        let mut left = &op.left;
+        while let ast::Expr::BinOp(inner) = left
+            && std::mem::discriminant(&inner.op) == std::mem::discriminant(&op.op)
+        {
+            terms.push(self.expr(&inner.right));
+            left = &inner.left;
+        }
+        terms.push(self.expr(left));
+        terms.reverse();
+        terms
+    }
+
+    fn call(&self, call: &ast::Spanned<ast::Call<'a>>) -> Expr {
+        let own = range(call.span());
+        let place = range(call.expr.span());
+        let of = match &call.expr {
+            // What is called is a function or a method, whatever it looks like.
+            ast::Expr::Var(var) => Expr { kind: ExprKind::Variable(var.id.to_owned()), range: place },
+            ast::Expr::GetAttr(attr) => {
+                let name = Spanned { value: attr.name.to_owned(), range: place.end - attr.name.len()..place.end };
+                Expr { kind: ExprKind::Attribute { of: self.boxed(&attr.expr), name }, range: place }
+            }
+            other => self.expr(other),
+        };
+        let range = of.range.start.min(own.start)..own.end;
+        Expr { kind: ExprKind::Call { of: Box::new(of), arguments: self.arguments(&call.args) }, range }
+    }
+
+    fn arguments(&self, arguments: &[CallArg<'a>]) -> Vec<Argument> {
+        let argument = |argument: &CallArg<'a>| {
+            let (name, value, spread) = match argument {
+                CallArg::Pos(value) => (None, value, false),
+                CallArg::Kwarg(name, value) => (Some((*name).to_owned()), value, false),
+                CallArg::PosSplat(value) | CallArg::KwargSplat(value) => (None, value, true),
+            };
+            Argument { name, value: self.expr(value), spread }
+        };
+        arguments.iter().map(argument).collect()
+    }
+
+    /// The expression as a path, if it is one of a root.
+    fn path(&self, expr: &ast::Expr<'a>) -> Option<Expr> {
+        let mut segments = Vec::new();
+        let end = range(expr.span()).end;
+        let mut expr = expr;
+        loop {
+            match expr {
+                ast::Expr::Var(var) => {
+                    segments.reverse();
+                    let root = self.root(var.id)?;
+                    let range = range(var.span()).start..end;
+                    return Some(Expr { kind: ExprKind::Path(Path { root, segments }), range });
+                }
+                ast::Expr::GetAttr(attr) => {
+                    let end = range(attr.span()).end;
+                    let text = attr.name.to_owned();
+                    segments.push(Segment { text, index: None, range: end - attr.name.len()..end });
+                    expr = &attr.expr;
+                }
+                ast::Expr::GetItem(item) => {
+                    let ast::Expr::Const(constant) = &item.subscript_expr else { return None };
+                    let (text, index) = match value(&constant.value) {
+                        Const::Text(text) => (text, None),
+                        Const::Int(number) => (number.to_string(), Some(number)),
+                        _ => return None,
+                    };
+                    segments.push(Segment { text, index, range: range(constant.span()) });
+                    expr = &item.expr;
+                }
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// The name of a filter or a test, which its span begins with.
+fn head(name: &str, own: &Range<usize>) -> Spanned<String> {
+    Spanned { value: name.to_owned(), range: own.start..(own.start + name.len()).min(own.end) }
+}
+
+/// From the first part to the last: minijinja's spans begin with the token before, or with a filter's name.
+fn extent(kind: &ExprKind, own: Range<usize>) -> Range<usize> {
+    let between = |first: &Expr, last: &Expr| first.range.start..last.range.end;
+    match kind {
+        ExprKind::And(terms) | ExprKind::Or(terms) => match terms.as_slice() {
+            [first, .., last] => between(first, last),
+            _ => own,
+        },
+        ExprKind::Compare { left, right, .. }
+        | ExprKind::Arithmetic { left, right, .. }
+        | ExprKind::Concat(left, right) => between(left, right),
+        ExprKind::Chain { first, rest } => match rest.last() {
+            Some((_, last)) => between(first, last),
+            None => own,
+        },
+        ExprKind::Choice { condition, then, otherwise } => between(then, otherwise.as_ref().unwrap_or(condition)),
+        ExprKind::Filter { of: Some(of), .. }
+        | ExprKind::Test { of, .. }
+        | ExprKind::Attribute { of, .. }
+        | ExprKind::Item { of, .. }
+        | ExprKind::Slice { of, .. } => of.range.start..own.end.max(of.range.end),
+        // `is not defined` begins with its operand, `not x` with its word.
+        ExprKind::Not(of) => own.start.min(of.range.start)..own.end.max(of.range.end),
+        _ => own,
+    }
+}
+
+fn comparison(op: CompareOpKind) -> Comparison {
+    match op {
+        CompareOpKind::Eq => Comparison::Eq,
+        CompareOpKind::Ne => Comparison::Ne,
+        CompareOpKind::Lt => Comparison::Lt,
+        CompareOpKind::Lte => Comparison::Lte,
+        CompareOpKind::Gt => Comparison::Gt,
+        CompareOpKind::Gte => Comparison::Gte,
+        CompareOpKind::In => Comparison::In,
+        CompareOpKind::NotIn => Comparison::NotIn,
+    }
+}
+
+/// A literal; a whole number beyond 64 bits is taken as one that is not.
+fn value(value: &Value) -> Const {
+    match value.kind() {
+        ValueKind::Bool => Const::Bool(value.is_true()),
+        ValueKind::Number => match value.as_i64().filter(|_| value.is_integer()) {
+            Some(number) => Const::Int(number),
+            None => Const::Float(f64::try_from(value.clone()).unwrap_or(f64::INFINITY)),
+        },
+        _ => value.as_str().map_or(Const::None, |text| Const::Text(text.to_owned())),
+    }
+}
+
+/// A span of minijinja as a range of bytes.
+pub(super) fn range(span: Span) -> Range<usize> {
+    span.start_offset as usize..span.end_offset as usize
+}

@@ -1,0 +1,170 @@
+//! Typed answers: a text goes in, and the JSON value in it comes out where it is of the declared type, else what is
+//! wrong with it in sentences that a model and a person can act on.
+//!
+//! The types come from the plan, the texts from anybody: nothing here recurses on a text, and reading one takes time in
+//! proportion to its length.
+
+mod extract;
+mod schema;
+mod violation;
+mod words;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use swarmc_plan::{Plan, Schema};
+
+pub(crate) use words::{afresh, again, instructed};
+
+/// The violations that are told at most.
+pub(crate) const TOLD: usize = 10;
+
+/// Of values longer than this, in bytes, only the first violation is looked for.
+const LARGE: usize = 1 << 20;
+
+/// A type of the plan, ready to hold answers against.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    validator: Validator,
+    /// The schema in one line, complete in itself.
+    text: String,
+    /// The same as providers take it that see to it themselves; none where they cannot.
+    native: Option<String>,
+}
+
+/// What a text that is not of the type has wrong.
+struct Misfit {
+    violations: Vec<String>,
+    /// Whether it is another kind of value altogether, a list for a record say.
+    other_kind: bool,
+}
+
+impl Shape {
+    /// The shape that `schema` describes, its references leading into `types`.
+    ///
+    /// # Errors
+    /// It is no schema: says why.
+    pub(crate) fn new(schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<Shape, String> {
+        let document = schema::document(schema, types);
+        let validator = jsonschema::draft202012::options()
+            .offline()
+            .should_validate_formats(true)
+            // Texts of agents meet these patterns: no engine that goes back over them.
+            .with_pattern_options(PatternOptions::regex())
+            .build(&document)
+            .map_err(|error| format!("its type is no JSON Schema: {error}"))?;
+        let native = schema::strict(&document).map(|strict| strict.to_string());
+        Ok(Shape { validator, text: document.to_string(), native })
+    }
+
+    /// The schema in one line, for prompts.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The schema for a provider that has the model keep to it. What such a schema cannot say is still checked.
+    pub(crate) fn native(&self) -> Option<&str> {
+        self.native.as_deref()
+    }
+
+    /// The value in `text`, as compact JSON: the whole text, its last fenced block or its last `{…}` or `[…]`, whichever
+    /// is the first of the kind that the type asks for. A type of texts also takes the bare words.
+    ///
+    /// # Errors
+    /// What is wrong with it, at most [`TOLD`] sentences and one that says that there are more.
+    pub(crate) fn read(&self, text: &str) -> Result<String, Vec<String>> {
+        let mut told: Option<Vec<String>> = None;
+        let mut fault = None;
+        for piece in extract::pieces(text) {
+            let value = match serde_json::from_str::<Value>(piece) {
+                Ok(value) => value,
+                Err(error) => {
+                    fault.get_or_insert(error.to_string());
+                    continue;
+                }
+            };
+            match self.fit(value, piece.len()) {
+                Ok(value) => return Ok(value.to_string()),
+                Err(misfit) if misfit.other_kind => _ = told.get_or_insert(misfit.violations),
+                Err(misfit) => return Err(misfit.violations),
+            }
+        }
+        let bare = Value::String(text.trim().to_owned());
+        match self.fit(bare, text.len()) {
+            Ok(value) => return Ok(value.to_string()),
+            Err(misfit) if !misfit.other_kind => return Err(misfit.violations),
+            Err(_) => {}
+        }
+        Err(told.unwrap_or_else(|| vec![nothing(text, fault)]))
+    }
+
+    /// A value that a command printed or a template computed, as compact JSON: itself where it is of the type. Else a
+    /// text is read as an answer is, and a text within a record counts as what it says, a number say.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn computed(&self, value: Value) -> Result<String, Vec<String>> {
+        if self.validator.is_valid(&value) {
+            return Ok(value.to_string());
+        }
+        if let Value::String(text) = &value {
+            return self.read(text);
+        }
+        let misfit = match self.fit(value.clone(), 0) {
+            Ok(value) => return Ok(value.to_string()),
+            Err(misfit) => misfit,
+        };
+        let said = violation::said(&self.validator, value);
+        match self.fit(said, 0) {
+            Ok(value) => Ok(value.to_string()),
+            Err(_) => Err(misfit.violations),
+        }
+    }
+
+    fn fit(&self, value: Value, length: usize) -> Result<Value, Misfit> {
+        if self.validator.is_valid(&value) {
+            return Ok(value);
+        }
+        let without = violation::without_nulls(&self.validator, &value);
+        if let Some(value) = without.filter(|value| self.validator.is_valid(value)) {
+            return Ok(value);
+        }
+        Err(violation::misfit(&self.validator, &value, length > LARGE))
+    }
+}
+
+/// What to say of a text without a value in it.
+fn nothing(text: &str, fault: Option<String>) -> String {
+    match fault {
+        _ if text.trim().is_empty() => "the answer is empty".to_owned(),
+        Some(fault) => format!("there is no JSON value in the answer ({fault})"),
+        None => "there is no JSON value in the answer".to_owned(),
+    }
+}
+
+/// The shapes of a plan, each made when it is first needed.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes(RefCell<BTreeMap<String, Arc<Shape>>>);
+
+impl Shapes {
+    /// The shape of `schema`, a schema of `plan`.
+    ///
+    /// # Errors
+    /// It is no schema: says why.
+    pub(crate) fn of(&self, schema: &Schema, plan: &Plan) -> Result<Arc<Shape>, String> {
+        // Steps with one type share its shape.
+        let key = schema.0.to_string();
+        if let Some(shape) = self.0.borrow().get(&key) {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = Arc::new(Shape::new(schema, &plan.types)?);
+        self.0.borrow_mut().insert(key, Arc::clone(&shape));
+        Ok(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests;

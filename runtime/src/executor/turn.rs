@@ -1,0 +1,378 @@
+//! The turns of an agent within one attempt: the one it is asked for, taken by a fallback where its own agent cannot be
+//! reached, and those in which an answer of the wrong type is mended.
+//!
+//! Invariant: every turn's prompt is in the run folder before the turn begins.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
+
+use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
+use super::process::{End, Sink};
+use super::reach::is_unreachable;
+use super::tail::{keep_last, text};
+use super::{Asked, Door, Job, Program, Session, Taker};
+use crate::answer::{self, Shape};
+use crate::error::RunError;
+use crate::event::{Failure, INLINE, Outcome, Usage};
+use crate::home::create_private;
+use crate::stream::{Decoder, sum};
+
+/// The longest id of a session that is passed on.
+const LONGEST_SESSION: usize = 200;
+
+/// Takes the turn that `asked` asks for, and those that mend its answer.
+///
+/// # Errors
+/// A prompt could not be written.
+pub(super) fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
+    let mut taken = None;
+    for (position, taker) in asked.takers.iter().enumerate() {
+        let mut conversation = Conversation { job, taker, position, used: Usage::default() };
+        let ended = conversation.turn(1, &taker.prompt, None, place)?;
+        let next = asked.takers.get(position + 1);
+        let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
+        if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
+            place.services.viewer.notice(format!(
+                "`{}`: agent `{}` cannot be reached ({failure}); `{}` takes its turn",
+                job.step.name, taker.agent, next.agent
+            ));
+            continue;
+        }
+        taken = Some((conversation, ended));
+        break;
+    }
+    let (mut conversation, turn) = taken.expect("the last taker's turn is always kept");
+    let position = conversation.position;
+    let mut ended = match &job.shape {
+        Some(shape) => conversation.mend(shape, asked.repair, turn, place)?,
+        None => turn.ended,
+    };
+    ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
+    Ok(ended)
+}
+
+/// What one turn came to.
+struct Turn {
+    ended: Ended,
+    /// The whole answer, for a typed output.
+    said: String,
+    /// Whether the beginning of the answer was dropped.
+    is_cut: bool,
+}
+
+/// The turns with one agent.
+struct Conversation<'a> {
+    job: &'a Job,
+    taker: &'a Taker,
+    /// 0 for the step's own agent, from 1 for fallbacks.
+    position: usize,
+    /// What the provider's own conversation has used so far.
+    used: Usage,
+}
+
+impl Conversation<'_> {
+    /// Holds the answer against its type, and has it mended while there are turns left.
+    fn mend(
+        &mut self,
+        shape: &Shape,
+        repair: u32,
+        mut turn: Turn,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Ended, RunError> {
+        let mut repairs = 0;
+        let mut usage = turn.ended.outcome.usage;
+        loop {
+            turn.ended.outcome.usage = usage;
+            turn.ended.outcome.repairs = repairs;
+            if turn.ended.outcome.failure.is_some() {
+                return Ok(turn.ended);
+            }
+            let violations = match value(|| shape.read(&turn.said), turn.is_cut, self.job.max_output) {
+                Ok(value) => {
+                    turn.ended.captured = Some(value.clone().into_bytes());
+                    turn.ended.output = Some(value);
+                    return Ok(turn.ended);
+                }
+                Err(violations) => violations,
+            };
+            if repairs == repair {
+                turn.ended.output = None;
+                turn.ended.outcome.failure = Some(Failure::Invalid { violations });
+                return Ok(turn.ended);
+            }
+            repairs += 1;
+            place.services.viewer.notice(format!(
+                "`{}`: the answer is not of the declared type ({}); asked again, {repairs} of {repair}",
+                self.job.step.name,
+                violations.join("; ")
+            ));
+            let session = self.session(turn.ended.outcome.session.as_deref());
+            let prompt = match &session {
+                Some(_) => answer::again(&violations, shape),
+                None => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
+            };
+            let before = turn.ended.outcome.session.take();
+            turn = self.turn(repairs + 1, &prompt, session, place)?;
+            turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
+            // Unknown in part is unknown.
+            usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
+        }
+    }
+
+    /// The session in which the next turn goes on, where the provider can.
+    fn session(&self, id: Option<&str>) -> Option<Session> {
+        let Door::Program(program) = &self.taker.door else { return None };
+        let id = id.filter(|id| program.resume.is_some() && may_pass(id))?;
+        Some(Session { id: id.to_owned(), used: self.used })
+    }
+
+    /// Takes one turn: the first, or a later one with a prompt of its own.
+    fn turn(
+        &mut self,
+        number: u32,
+        prompt: &str,
+        session: Option<Session>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Turn, RunError> {
+        let path = self.path(number, place);
+        write(&path, prompt)?;
+        if let (1, Some(system)) = (number, &self.taker.system) {
+            write(&self.beside("system.txt", place), system)?;
+        }
+        match &self.taker.door {
+            Door::Closed(failure) => Ok(Turn::failed(failure.clone())),
+            Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
+            Door::Program(program) => {
+                let session = session.as_ref().or(program.session.as_ref());
+                self.program(program, prompt, path, session, place)
+            }
+        }
+    }
+
+    fn program(
+        &mut self,
+        program: &Program,
+        prompt: &str,
+        path: PathBuf,
+        session: Option<&Session>,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Turn, RunError> {
+        let mut argv = match session {
+            None => program.argv.clone(),
+            Some(session) => match resumed(program, session) {
+                Ok(argv) => argv,
+                Err(message) => {
+                    let message = format!("provider `{}` {message}", self.taker.provider);
+                    return Ok(Turn::failed(Failure::Spawn { message }));
+                }
+            },
+        };
+        argv.extend(program.options.iter().cloned());
+        if let (Some(flag), Some(schema)) = (&program.schema, self.job.shape.as_ref().and_then(|shape| shape.native()))
+        {
+            match flag {
+                SchemaFlag::Inline(flag) => argv.extend([OsString::from(flag), OsString::from(schema)]),
+                SchemaFlag::File(flag) => {
+                    let file = self.beside("schema.json", place);
+                    write(&file, schema)?;
+                    argv.extend([OsString::from(flag), file.into_os_string()]);
+                }
+            }
+        }
+        let stdin = match program.delivery {
+            PromptDelivery::Stdin => Some(prompt),
+            PromptDelivery::Argument => {
+                argv.push(argument(prompt));
+                program.stdin.as_deref()
+            }
+            PromptDelivery::File => {
+                argv.push(path.into_os_string());
+                program.stdin.as_deref()
+            }
+        };
+        let earlier = session.map_or_else(Usage::default, |session| session.used);
+        place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
+        let stdin = stdin.map(str::as_bytes);
+        let end = process(self.job, &argv, &self.taker.environment, stdin, program.install.as_deref(), place);
+        let turn = ended(self.job, program.reads, end, place);
+        self.used = turn.ended.outcome.usage.map_or(earlier, |usage| sum(earlier, usage));
+        Ok(turn)
+    }
+
+    /// Where the prompt of turn `number` lies.
+    fn path(&self, number: u32, place: &Place<'_, '_>) -> PathBuf {
+        match number {
+            1 if self.position == 0 => place.services.layout.prompt(&self.job.step, self.job.attempt),
+            1 => self.beside("txt", place),
+            number => self.beside(&format!("repair-{}.txt", number - 1), place),
+        }
+    }
+
+    /// Beside the attempt's prompt, a file of this agent's.
+    fn beside(&self, extension: &str, place: &Place<'_, '_>) -> PathBuf {
+        let extension = match self.position {
+            0 => extension.to_owned(),
+            position => format!("fallback-{position}.{extension}"),
+        };
+        place.services.layout.beside_prompt(&self.job.step, self.job.attempt, &extension)
+    }
+}
+
+impl Turn {
+    fn failed(failure: Failure) -> Turn {
+        Turn { ended: Ended::failed(failure), said: String::new(), is_cut: false }
+    }
+}
+
+/// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
+/// dropped.
+pub(super) fn value(
+    read: impl FnOnce() -> Result<String, Vec<String>>,
+    is_cut: bool,
+    max_output: usize,
+) -> Result<String, Vec<String>> {
+    match read() {
+        Ok(value) if value.len() > max_output => {
+            let bytes = value.len();
+            Err(vec![format!("the value has {bytes} bytes, more than the {max_output} of `output max=`")])
+        }
+        Ok(value) => Ok(value),
+        Err(_) if is_cut => {
+            Err(vec![format!("the output is longer than the {max_output} bytes of `output max=`, and was cut")])
+        }
+        Err(violations) => Err(violations),
+    }
+}
+
+/// The argument vector that goes on with `session`; else what the provider cannot do.
+fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String> {
+    let Some(words) = &program.resume else {
+        return Err("cannot go on with a session: give it `resume`".to_owned());
+    };
+    // The id is plain, so that it changes nothing else of the word that it stands in.
+    let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));
+    Ok(words.iter().map(word).collect())
+}
+
+/// Whether the id of a session, which a program printed, may be an argument of that program: nothing in it can be taken
+/// for an option or a path.
+pub(crate) fn may_pass(id: &str) -> bool {
+    (1..=LONGEST_SESSION).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && !id.starts_with(['-', '.'])
+}
+
+/// An agent's output is its final text; one that failed has none.
+fn ended(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Turn {
+    let end = match end {
+        Ok(end) => end,
+        Err(message) => return Turn::failed(Failure::Spawn { message }),
+    };
+    let report = place.capture.end_stream().unwrap_or_default();
+    let (output, stderr) = place.capture.begin_check();
+    let is_plain = matches!(reads, Format::Text | Format::Json);
+    let is_cut = is_plain && output.is_cut();
+    let typed = job.shape.is_some();
+    let mut said = String::new();
+    let captured = match report.text {
+        Some(mut answer) => {
+            if typed {
+                said.clone_from(&answer);
+            }
+            keep_last(&mut answer, job.max_output);
+            Some(answer.into_bytes())
+        }
+        None => (is_plain && !output.is_empty()).then(|| output.into_bytes()),
+    };
+    // The stream's own word counts for more than the exit code, which several programs get wrong; but an end that we
+    // brought about says more than a stream that was cut short by it.
+    let failure = match (failure(job, end), report.failure) {
+        // A program that wraps its JSON into words is not wrong where the JSON is looked for.
+        (None, Some(_)) if typed && reads == Format::Json => None,
+        (None | Some(Failure::Exit), Some(message)) => Some(Failure::Agent { message }),
+        (failure, _) => failure,
+    };
+    let answer = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+    if typed && is_plain {
+        said.clone_from(&answer);
+    }
+    let outcome = Outcome {
+        exit: Some(end.exit),
+        stderr: text(stderr.into_bytes(), INLINE),
+        usage: report.usage,
+        session: report.session,
+        failure,
+        ..Outcome::default()
+    };
+    let ended = Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome, logs: false };
+    Turn { ended, said, is_cut }
+}
+
+/// The recorded answer of turn `number`.
+fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Turn {
+    let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
+        let message = format!(
+            "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
+            job.step.name, job.step.iteration, job.attempt
+        );
+        return Turn::failed(Failure::Agent { message });
+    };
+    let end = Instant::now() + Duration::from_millis(answer.delay_ms);
+    let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
+    if !sleep(job, deadline.unwrap_or(end)) {
+        return Turn::failed(Failure::Cancelled);
+    }
+    if deadline.is_some() {
+        return Turn::failed(Failure::Timeout { after_ms: millis(job.timeout) });
+    }
+    place.capture.begin_turn(None);
+    place.capture.stdout(answer.text.as_bytes());
+    let (output, _) = place.capture.begin_check();
+    let is_cut = output.is_cut();
+    let captured = (!output.is_empty()).then(|| output.into_bytes());
+    let said = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+    let failure = (answer.exit != 0).then_some(Failure::Exit);
+    let ended = Ended {
+        output: failure.is_none().then(|| said.clone()),
+        captured,
+        outcome: Outcome { failure, exit: Some(answer.exit), ..Outcome::default() },
+        logs: false,
+    };
+    Turn { ended, said, is_cut }
+}
+
+/// A text as one argument: no NUL, which none can hold, and no dash in front, which would make it an option.
+pub(crate) fn argument(text: &str) -> OsString {
+    let text = text.replace('\0', "\u{fffd}");
+    OsString::from(if text.starts_with('-') { format!("\n{text}") } else { text })
+}
+
+fn write(path: &std::path::Path, text: &str) -> Result<(), RunError> {
+    let folder = path.parent().expect("a prompt lies in a folder");
+    create_private(folder, true).map_err(RunError::io("create", folder))?;
+    std::fs::write(path, text).map_err(RunError::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_ids_of_sessions_become_arguments() {
+        for id in ["0199f0c2-7d7e-7000-8000-000000000000", "ses_6a7b", "a.b"] {
+            assert!(may_pass(id), "{id}");
+        }
+        for id in ["", "-o", "--last", "../x", "a/b", "a b", "é", "x;y", ".hidden", &"x".repeat(201)] {
+            assert!(!may_pass(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_text_never_becomes_an_option() {
+        assert_eq!(argument("--help"), "\n--help");
+        assert_eq!(argument("a\0b"), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,170 @@
+//! From the order to ask an agent to everything its turns need: who may take them, what each is told, how each is
+//! reached.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use swarmc_plan::{Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
+
+use super::run_loop::Loop;
+use super::scene::{failed, render};
+use super::values::View;
+use crate::answer::{self, Shape};
+use crate::event::{Failure, StepId};
+use crate::executor::{Asked, Door, Program, Session, Taker, argument, may_pass};
+
+/// The agents in a chain of fallbacks at most, the first one included.
+const LONGEST_CHAIN: usize = 16;
+
+/// An attempt for which an agent is asked.
+pub(super) struct Attempt<'a> {
+    pub id: &'a StepId,
+    pub number: u32,
+    pub step: &'a Step,
+    pub view: &'a View<'a>,
+    /// What the step has for standard input.
+    pub stdin: Option<String>,
+    /// What the answer must be.
+    pub shape: Option<&'a Shape>,
+}
+
+impl Loop<'_> {
+    /// What the agent of a step is asked, and those who may answer in its place.
+    pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
+        let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+        let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, &prompt, attempt));
+        let takers = takers.collect::<Result<Vec<Taker>, Failure>>()?;
+        if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
+            return Err(failure.clone());
+        }
+        Ok(Asked { takers, repair: attempt.step.output.repair })
+    }
+
+    /// The agent called `first`, and its fallbacks in order, each once.
+    fn chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
+        let mut chain = vec![first];
+        while let Some(next) = chain.last().and_then(|last| self.scene.plan.agent(last)?.fallback.as_deref())
+            && !chain.contains(&next)
+            && chain.len() < LONGEST_CHAIN
+        {
+            chain.push(next);
+        }
+        chain
+    }
+
+    fn taker(&self, name: &str, prompt: &str, attempt: &Attempt<'_>) -> Result<Taker, Failure> {
+        let Attempt { id, number, step, view, stdin, shape } = attempt;
+        let agent = self.scene.plan.agent(name);
+        let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
+        let (Some(agent), Some(provider)) = (agent, provider) else {
+            return Err(render(format!("the plan has no provider for agent `{name}`")));
+        };
+        let system =
+            agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
+        let (prompt, system) = told(&provider.connection, prompt, system, stdin.as_deref(), *shape);
+        let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
+            Ok(environment) => (environment, self.door(agent, provider, system.as_deref(), attempt)),
+            // Without its secrets it cannot be reached.
+            Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
+            Err(failure) => return Err(failure),
+        };
+        Ok(Taker { agent: name.to_owned(), provider: provider.name.clone(), prompt, system, environment, door })
+    }
+
+    fn door(&self, agent: &Agent, provider: &Provider, system: Option<&str>, attempt: &Attempt<'_>) -> Door {
+        let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
+            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
+                (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
+            }
+            Connection::Script { answers } => return recorded(answers, attempt.id, attempt.number),
+            Connection::Acp { .. } | Connection::Llm { .. } => {
+                let message =
+                    format!("this version cannot reach provider `{}`: only `exec` and `script`", provider.name);
+                return Door::Closed(Failure::Spawn { message });
+            }
+        };
+        let mut options = Vec::new();
+        if let (Some(flag), Some(model)) = (model_flag, &agent.model) {
+            options.extend([OsString::from(flag), OsString::from(model)]);
+        }
+        if let (Some(flag), Some(system)) = (system_flag, system) {
+            options.extend([OsString::from(flag), argument(system)]);
+        }
+        // Beside a prompt on standard input there is no room for it; the prompt has it then.
+        let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
+        Door::Program(Box::new(Program {
+            argv: argv.iter().map(OsString::from).collect(),
+            resume: resume.clone(),
+            options,
+            schema: schema.clone(),
+            delivery,
+            stdin,
+            reads,
+            install: provider.install.clone(),
+            session: self.session(agent, attempt.step, attempt.id),
+        }))
+    }
+
+    /// The conversation that a turn of `agent` goes on with.
+    fn session(&self, agent: &Agent, step: &Step, id: &StepId) -> Option<Session> {
+        let name = step.session.as_ref()?;
+        let session = self.last_session(agent, name, id)?;
+        if !may_pass(&session.id) {
+            self.viewer.notice(format!(
+                "`{}`: session `{name}` starts afresh: its provider named it with characters that are not passed on",
+                step.name
+            ));
+            return None;
+        }
+        Some(session)
+    }
+
+    /// The last session of `agent` under this name, where one is known.
+    fn last_session(&self, _agent: &Agent, _name: &str, _id: &StepId) -> Option<Session> {
+        None
+    }
+}
+
+/// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
+/// their own way where there is one, else into the prompt.
+fn told(
+    connection: &Connection,
+    prompt: &str,
+    mut system: Option<String>,
+    stdin: Option<&str>,
+    shape: Option<&Shape>,
+) -> (String, Option<String>) {
+    let mut prompt = prompt.to_owned();
+    let has_flag = matches!(connection, Connection::Exec { system_flag: Some(_), .. });
+    if !has_flag && let Some(system) = system.take() {
+        prompt = format!("{system}\n\n{prompt}");
+    }
+    if let (Connection::Exec { prompt: PromptDelivery::Stdin, .. }, Some(data)) = (connection, stdin) {
+        prompt = format!("{prompt}\n\n{data}");
+    }
+    if let Some(shape) = shape {
+        let takes_schema = matches!(connection, Connection::Exec { schema: Some(_), .. });
+        if !(takes_schema && shape.native().is_some()) {
+            prompt = answer::instructed(&prompt, shape);
+        }
+    }
+    (prompt, system)
+}
+
+/// The answers of a script that fit an attempt.
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
+    let fits = |answer: &&Recorded| {
+        answer.task.as_deref().is_none_or(|task| task == &*id.name)
+            && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
+            && answer.attempt.is_none_or(|number| number == attempt)
+    };
+    let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
+    if answers.is_empty() {
+        let message = format!(
+            "no recorded answer fits task `{}`, iteration {}, attempt {attempt}: add one to the provider",
+            id.name, id.iteration
+        );
+        return Door::Closed(Failure::Agent { message });
+    }
+    Door::Recorded(answers)
+}
