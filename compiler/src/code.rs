@@ -113,6 +113,14 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A step that can structurally never run.
+    Deadlock = "SW303" "deadlock" Error;
+    /// A prompt that may be longer than its model's window.
+    ContextOverflow = "SW401" "context-overflow" Error;
+    /// An output in a prompt whose size nobody chose.
+    UnboundedInput = "SW403" "unbounded-input" Warning Strict;
+    /// A budget that the worst case goes beyond, or none where there is no end.
+    BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -133,11 +141,20 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::Deadlock
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )
+    }
+
+    /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
+    pub(crate) fn of_plan(self) -> bool {
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
     }
 
     /// The code with this id or name, in any case.
