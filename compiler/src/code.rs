@@ -91,6 +91,8 @@ codes! {
     UnusedDefinition = "SW103" "unused-definition" Warning;
     /// A file that is not there.
     MissingFile = "SW104" "missing-file" Error;
+    /// Imports in a circle, or a name that hides an imported one.
+    ImportCycle = "SW105" "import-cycle" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -99,6 +101,8 @@ codes! {
     UnknownField = "SW203" "unknown-field" Error;
     /// A field of a value without fields.
     UntypedFieldAccess = "SW206" "untyped-field-access" Error;
+    /// Routes over a value that leave a case out.
+    NonExhaustive = "SW207" "non-exhaustive" Error;
     /// A directive that does not fit the notation.
     BadDirective = "SW208" "bad-directive" Error;
     /// A template that minijinja refuses.
@@ -113,6 +117,10 @@ codes! {
     NeverRuns = "SW302" "never-runs" Warning;
     /// A step that can structurally never run.
     Deadlock = "SW303" "deadlock" Error;
+    /// Private data, text of strangers and a way out in one flow.
+    LethalTrifecta = "SW501" "lethal-trifecta" Error;
+    /// Text of strangers in the prompt of an agent that acts.
+    UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -130,6 +138,9 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::Deadlock
+                | Code::NonExhaustive
+                | Code::LethalTrifecta
+                | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

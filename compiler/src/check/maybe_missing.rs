@@ -10,7 +10,7 @@ use crate::check::upstream::read_as_previous;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
-use crate::model::{Body, Model, Pipeline, Read, Step, siblings};
+use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
 use crate::template::{Fact, Kind, Root, Status, same_name};
 
 pub(super) fn check<'a>(
@@ -207,8 +207,10 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         );
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
-    let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
-    let param = params.find(|param| same_name(&param.name.value, name))?;
+    let param = match read.param? {
+        ParamRef::Pipeline(index) => &pipeline?.ast.params[index],
+        ParamRef::Spec(index) => &model.spec.params[index],
+    };
     if !param.kind.optional || param.default.is_some() {
         return None;
     }
