@@ -117,6 +117,10 @@ codes! {
     NeverRuns = "SW302" "never-runs" Warning;
     /// A step that can structurally never run.
     Deadlock = "SW303" "deadlock" Error;
+    /// A loop without a limit.
+    UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A gate that nobody may ever answer.
+    UnattendedGate = "SW306" "unattended-gate" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -138,6 +142,7 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::Deadlock
+                | Code::UnattendedGate
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged

@@ -10,6 +10,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Uncovered};
 use crate::model::{Body, Model, Pipeline, Read, Step};
+use crate::source::Span;
 use crate::suggest;
 use crate::template::Root;
 
@@ -38,6 +39,7 @@ pub(super) fn check<'a>(
         if let Some(ast::Body::Gate(gate)) = &step.ast.body
             && gate.options.len() > 1
             && !is_read(pipeline, index)
+            && !diagnostics.covers(options(gate))
         {
             diagnostics.about(Some(step.ast.name.span));
             diagnostics.push(unread(step, gate));
@@ -148,15 +150,19 @@ fn is_read(pipeline: &Pipeline<'_>, gate: usize) -> bool {
 
 fn unread(step: &Step<'_>, gate: &ast::Gate) -> Diagnostic {
     let name = step.name();
-    let options = gate.options.iter().map(|option| option.value.as_str());
+    let words = gate.options.iter().map(|option| option.value.as_str());
     let message = format!("gate `{name}` lets a person choose, and nothing reads the choice");
-    let (first, last) = (gate.options[0].span, gate.options[gate.options.len() - 1].span);
-    let span = crate::source::Span { end: last.end, ..first };
     Diagnostic::new(Code::NonExhaustive, message)
-        .label(span, format!("whether {}, the same happens", suggest::list(options, "or")))
+        .label(options(gate), format!("whether {}, the same happens", suggest::list(words, "or")))
         .help(format!(
             "ask in a step after it, `when \"output.{}.choice == '{}'\"`, or leave one option",
             name.replace('-', "_"),
             gate.options[0].value
         ))
+}
+
+/// From the first option to the last.
+fn options(gate: &ast::Gate) -> Span {
+    let (first, last) = (&gate.options[0], &gate.options[gate.options.len() - 1]);
+    Span { end: last.span.end, ..first.span }
 }

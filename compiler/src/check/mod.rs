@@ -6,7 +6,9 @@ mod cycle;
 mod deadlock;
 mod exhaustive;
 mod fields;
+mod gates;
 mod injection;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
@@ -32,6 +34,8 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
+        loops::check(pipeline, diagnostics);
+        gates::check(pipeline, diagnostics);
         fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
