@@ -121,6 +121,12 @@ codes! {
     UnboundedLoop = "SW304" "unbounded-loop" Error;
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
+    /// A prompt that may be longer than its model's window.
+    ContextOverflow = "SW401" "context-overflow" Error;
+    /// An output in a prompt whose size nobody chose.
+    UnboundedInput = "SW403" "unbounded-input" Warning Strict;
+    /// A budget that the worst case goes beyond, or none where there is no end.
+    BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -146,9 +152,17 @@ impl Code {
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )
+    }
+
+    /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
+    pub(crate) fn of_plan(self) -> bool {
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
     }
 
     /// The code with this id or name, in any case.
