@@ -105,6 +105,8 @@ codes! {
     TypeMismatch = "SW205" "type-mismatch" Error;
     /// A field of a value without fields.
     UntypedFieldAccess = "SW206" "untyped-field-access" Error;
+    /// Routes over a value that leave a case out.
+    NonExhaustive = "SW207" "non-exhaustive" Error;
     /// A directive that does not fit the notation.
     BadDirective = "SW208" "bad-directive" Error;
     /// A template that minijinja refuses.
@@ -119,6 +121,10 @@ codes! {
     NeverRuns = "SW302" "never-runs" Warning;
     /// A step that can structurally never run.
     Deadlock = "SW303" "deadlock" Error;
+    /// A loop without a limit.
+    UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A gate that nobody may ever answer.
+    UnattendedGate = "SW306" "unattended-gate" Error;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// An output in a prompt whose size nobody chose.
@@ -146,6 +152,8 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::Deadlock
+                | Code::UnattendedGate
+                | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::ContextOverflow

@@ -4,7 +4,11 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
+mod exhaustive;
+mod fields;
+mod gates;
 mod injection;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
@@ -32,11 +36,15 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
+        loops::check(pipeline, diagnostics);
+        gates::check(pipeline, diagnostics);
+        fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
+            exhaustive::check(model, pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
