@@ -145,6 +145,7 @@ impl Emitter<'_, '_, '_> {
             model: agent.ast.model.clone(),
             description: agent.ast.description.clone(),
             system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
+            can: agent.ast.can.iter().map(|can| can.value).collect(),
             origin: self.origin(agent.ast.name.span),
             ..plan::Agent::default()
         }

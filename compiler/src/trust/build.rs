@@ -148,11 +148,15 @@ impl<'a> Builder<'_, 'a> {
             marks.private = secret.map(|(secret, place)| Mark {
                 span: place.span,
                 text: format!("`{name}` has the secret `{}` in its environment", secret.name.value),
+                agent: None,
             });
             marks.merge(&self.agents[agent]);
             if marks.privileged.is_some() && marks.private.is_none() {
-                let commands =
-                    self.model.agents[agent].ast.can.iter().any(|can| can.value == ast::Capability::RunCommands);
+                let commands = self.model.agents[agent]
+                    .ast
+                    .can
+                    .iter()
+                    .any(|can| can.value == swarmc_plan::Capability::RunCommands);
                 let secret = self.secrets.of(&pipeline.ast.env).next().filter(|_| commands);
                 marks.private = secret.map(|(secret, place)| Mark {
                     span: place.span,
@@ -160,6 +164,7 @@ impl<'a> Builder<'_, 'a> {
                         "`{name}` runs commands with the secret `{}` in their environment",
                         secret.name.value
                     ),
+                    agent: None,
                 });
             }
         }
@@ -167,7 +172,9 @@ impl<'a> Builder<'_, 'a> {
             marks.merge(&self.agents[agent]);
         }
         for started in command::body(step, self.sources) {
-            let mark = |does: &str| Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()) });
+            let mark = |does: &str| {
+                Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()), agent: None })
+            };
             if marks.untrusted.is_none() && command::fetches(&started.simple) {
                 marks.untrusted = mark("fetches what strangers wrote");
             }
@@ -183,6 +190,7 @@ impl<'a> Builder<'_, 'a> {
             marks.untrusted = text.map(|field| Mark {
                 span: field.name.span,
                 text: format!("a person writes `{}` at `{name}`", field.name.value),
+                agent: None,
             });
         }
         marks
@@ -290,7 +298,7 @@ impl<'a> Builder<'_, 'a> {
         *self.stdin.get_or_insert_with(|| {
             let node = self.graph.node("stdin", Kind::Stdin, span);
             self.graph.nodes[node].marks.untrusted =
-                Some(Mark { span, text: "what is piped into the run comes from outside".to_owned() });
+                Some(Mark { span, text: "what is piped into the run comes from outside".to_owned(), agent: None });
             node
         })
     }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use super::graph::{Mark, Marks};
-use crate::ast::{self, Capability, Variable};
+use swarmc_plan::Capability;
+
+use crate::ast::{self, Variable};
 use crate::model::Model;
 
 /// The secrets of a spec, by their names and by their variables.
@@ -49,7 +51,7 @@ fn marks(
     let name = &agent.name.value;
     let able = |wanted: Capability, does: &str| {
         let can = agent.can.iter().find(|can| can.value == wanted)?;
-        Some(Mark { span: can.span, text: format!("agent `{name}` {does}") })
+        Some(Mark { span: can.span, text: format!("agent `{name}` {does}"), agent: Some(agent.name.clone()) })
     };
     let commands = able(Capability::RunCommands, "runs commands");
     // What is in the environment of a process is there for whoever can run `printenv` in it.
@@ -57,19 +59,18 @@ fn marks(
         let provider = model.providers[provider?].ast;
         let (secret, place) = secrets.of(&provider.env).next()?;
         let text = format!("agent `{name}` runs commands with the secret `{}` in their environment", secret.name.value);
-        commands.as_ref().map(|_| Mark { span: place.span, text })
+        commands.as_ref().map(|_| Mark { span: place.span, text, agent: Some(agent.name.clone()) })
     };
     let from_server = || {
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
             let server = servers.get(server_of(&tool.value))?;
-            let by_header = server.headers.iter().find_map(|header| header.secret.as_ref());
-            let secret = secrets.of(&server.env).map(|(secret, _)| &secret.name).next().or(by_header)?;
+            let (secret, _) = secrets.of(&server.env).next()?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
-                server.name.value, secret.value
+                server.name.value, secret.name.value
             );
-            Some(Mark { span: tool.span, text })
+            Some(Mark { span: tool.span, text, agent: Some(agent.name.clone()) })
         })
     };
     Marks {
