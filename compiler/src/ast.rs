@@ -109,7 +109,7 @@ pub(crate) struct Prompt {
 }
 
 /// Where a text comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Source {
     Inline(Text),
     File(Text),
@@ -167,7 +167,7 @@ pub(crate) struct Line {
 }
 
 /// What may be spent; each at most.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub tokens: Option<Spanned<u64>>,
     /// In micro-dollars.

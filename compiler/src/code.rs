@@ -91,6 +91,8 @@ codes! {
     UnusedDefinition = "SW103" "unused-definition" Warning;
     /// A file that is not there.
     MissingFile = "SW104" "missing-file" Error;
+    /// Imports in a circle, or a name that hides an imported one.
+    ImportCycle = "SW105" "import-cycle" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -111,6 +113,8 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A step that can structurally never run.
+    Deadlock = "SW303" "deadlock" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -147,6 +151,7 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::Deadlock
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand

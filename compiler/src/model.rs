@@ -3,12 +3,14 @@
 //! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
 //! not hold, there is none, and a diagnostic says why.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name};
 use crate::passage::Passage;
+use crate::resolve::tables::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
@@ -21,8 +23,16 @@ pub(crate) struct Model<'a> {
     pub default: Option<usize>,
     pub providers: Vec<Provider<'a>>,
     pub agents: Vec<Agent<'a>>,
+    pub servers: Vec<Server<'a>>,
+    /// The script files of the hooks, where they have one.
+    pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
+    /// The names of the top level, by module.
+    pub tables: Tables,
+    /// Parameters that have another name in the plan than in a text: by the spec that the text belongs to and the place
+    /// of the whole reference, with the name and how many fields belong to it.
+    pub renames: BTreeMap<(FileId, Span), (String, usize)>,
 }
 
 /// What is used, by index.
@@ -31,7 +41,11 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    pub tiers: Vec<bool>,
+    /// Those that take a turn.
     pub agents: Vec<bool>,
+    /// Those that others start from.
+    pub templates: Vec<bool>,
     pub prompts: Vec<bool>,
     pub tasks: Vec<bool>,
     pub packs: Vec<bool>,
@@ -70,7 +84,20 @@ pub(crate) enum Variable {
 pub(crate) struct Agent<'a> {
     pub ast: &'a ast::Agent,
     pub provider: Option<usize>,
+    /// The tier that names its provider.
+    pub tier: Option<usize>,
+    /// Who takes its turn when its provider cannot.
+    pub fallback: Option<usize>,
     pub system: Option<Prose>,
+}
+
+/// A server of tools.
+#[derive(Debug)]
+pub(crate) struct Server<'a> {
+    pub ast: &'a ast::ToolServer,
+    pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
 }
 
 /// A text with holes.
@@ -223,10 +250,15 @@ pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(
 }
 
 impl Step<'_> {
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
-    /// failed agent has none.
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
+    /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
-        !matches!(self.body, Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_))
+        match self.body {
+            _ if self.list.is_some() => true,
+            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
+            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
+        }
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.
@@ -246,12 +278,23 @@ impl Step<'_> {
     }
 }
 
+/// A parameter, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamRef {
+    /// Of the pipeline.
+    Pipeline(usize),
+    /// Of the whole spec.
+    Spec(usize),
+}
+
 /// A place that reads a value of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub root: Root,
     /// The step read, also where a port leads to it.
     pub step: Option<usize>,
+    /// The parameter read.
+    pub param: Option<ParamRef>,
     /// The step, port or parameter as written; `_` may stand for `-`.
     pub name: Option<String>,
     /// Fields of the value, outermost first, each with its place.

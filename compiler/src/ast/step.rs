@@ -138,7 +138,7 @@ pub(crate) struct Worktree {
 }
 
 /// The files that an agent gets and leaves, beside its prompt and its answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Files {
     /// The file that becomes `SKILL.md`.
     pub skill: Option<Text>,
@@ -153,7 +153,7 @@ pub(crate) struct Files {
 }
 
 /// What lies in the inbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileInput {
     /// A path of the workspace, or in the outbox of `from`.
     pub path: Text,
@@ -167,7 +167,7 @@ pub(crate) struct FileInput {
 }
 
 /// What must lie in the outbox at the end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileOutput {
     /// A file, or a folder with a `/` at its end.
     pub path: Text,

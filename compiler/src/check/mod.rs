@@ -3,6 +3,7 @@
 mod answers;
 mod command;
 mod cycle;
+mod deadlock;
 mod fields;
 mod hidden;
 mod injection;
@@ -23,7 +24,9 @@ pub(crate) mod upstream;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow;
 use crate::model::Model;
+use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
 
 /// Runs every check.
@@ -32,14 +35,16 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
+    let sure = flow::sure(model);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
         fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(model, pipeline, diagnostics);
-            never_runs::check(pipeline, diagnostics);
+            let mut flow = flow::Lazy::new(model, pipeline, &sure);
+            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            never_runs::check(pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
@@ -49,6 +54,18 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
                 .label(Span::new(file, 0, 0), "no pipeline")
                 .help("write `pipeline NAME { task NAME { … } }`"),
+        );
+    }
+    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+        let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
+        let help = match names.first() {
+            Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
+            None => "write `pipeline NAME { task NAME { … } }`".to_owned(),
+        };
+        diagnostics.push(
+            Diagnostic::new(Code::WrongValue, "the spec has no pipeline of its own, so nothing says what runs")
+                .label(Span::new(FileId::new(0), 0, 0), "no pipeline")
+                .help(help),
         );
     }
     answers::check(model, diagnostics);
