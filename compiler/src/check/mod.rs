@@ -9,12 +9,21 @@ mod fields;
 mod gates;
 mod injection;
 mod loops;
+mod hidden;
+mod injection;
+mod irreversible;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod permissions;
 mod privileged;
+mod provider_lacks;
+mod secret_flow;
+mod secret_width;
 mod secrets;
 mod types;
+mod spawn;
+mod tools;
 mod unused;
 pub(crate) mod upstream;
 
@@ -80,5 +89,21 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
+    }
+    spawn::check(model, diagnostics);
+    provider_lacks::check(model, diagnostics);
+    secret_flow::check(model, sources, diagnostics);
+    hidden::check(sources, diagnostics);
+    if diagnostics.shows(Code::OverBroadPermission) {
+        permissions::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::NeedsDeniedTool) {
+        tools::check(model, diagnostics);
+    }
+    if diagnostics.shows(Code::SecretTooWide) {
+        secret_width::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::UngatedIrreversible) {
+        irreversible::check(model, sources, diagnostics);
     }
 }
