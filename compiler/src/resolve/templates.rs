@@ -62,11 +62,9 @@ fn fill(agent: &mut Agent, template: &Agent) {
     or(&mut agent.permissions, &template.permissions);
     or(&mut agent.budget, &template.budget);
     or(&mut agent.files, &template.files);
+    or(&mut agent.fallback, &template.fallback);
     if agent.can.is_empty() {
         agent.can.clone_from(&template.can);
-    }
-    if agent.fallback.is_empty() {
-        agent.fallback.clone_from(&template.fallback);
     }
 }
 
