@@ -113,6 +113,10 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// Private data, text of strangers and a way out in one flow.
+    LethalTrifecta = "SW501" "lethal-trifecta" Error;
+    /// Text of strangers in the prompt of an agent that acts.
+    UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -129,6 +133,8 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::LethalTrifecta
+                | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

@@ -23,6 +23,9 @@ pub(crate) struct Model<'a> {
     pub default: Option<usize>,
     pub providers: Vec<Provider<'a>>,
     pub agents: Vec<Agent<'a>>,
+    pub servers: Vec<Server<'a>>,
+    /// The script files of the hooks, where they have one.
+    pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
     /// The names of the top level, by module.
@@ -38,6 +41,7 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    pub tiers: Vec<bool>,
     /// Those that take a turn.
     pub agents: Vec<bool>,
     /// Those that others start from.
@@ -80,7 +84,20 @@ pub(crate) enum Variable {
 pub(crate) struct Agent<'a> {
     pub ast: &'a ast::Agent,
     pub provider: Option<usize>,
+    /// The tier that names its provider.
+    pub tier: Option<usize>,
+    /// Who takes its turn when its provider cannot.
+    pub fallback: Option<usize>,
     pub system: Option<Prose>,
+}
+
+/// A server of tools.
+#[derive(Debug)]
+pub(crate) struct Server<'a> {
+    pub ast: &'a ast::ToolServer,
+    pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
 }
 
 /// A text with holes.

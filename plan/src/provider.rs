@@ -110,8 +110,8 @@ pub enum Connection {
         /// The flag before the agent's system text; without it, that text stands before the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_flag: Option<String>,
-        /// The argument vector that continues a session, in place of `argv`: the word [`SESSION`] in it is the session's
-        /// id. None: it cannot.
+        /// The argument vector that continues a session, in place of `argv`: [`SESSION`] in it is the session's id. None:
+        /// it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<Vec<String>>,
         /// How it takes a JSON Schema for its answer. None: it cannot.
@@ -148,7 +148,7 @@ impl Default for Connection {
     }
 }
 
-/// The word of [`Connection::Exec`]'s `resume` that the session's id replaces.
+/// What the session's id replaces in the words of [`Connection::Exec`]'s `resume`.
 pub const SESSION: &str = "{session}";
 
 /// How a command-line agent takes a JSON Schema for its answer.
@@ -222,6 +222,9 @@ pub struct Recorded {
     /// The attempt it answers, from 1; any, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
+    /// The position from 0 of the for-each item that it answers; any, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// The turn of that attempt that it answers: 1 is the first, 2 the first repair; any, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,

@@ -4,9 +4,11 @@ mod answers;
 mod command;
 mod cycle;
 mod fields;
+mod injection;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod privileged;
 mod secrets;
 mod unused;
 pub(crate) mod upstream;
@@ -57,4 +59,14 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
+    trust(model, sources, diagnostics);
+}
+
+/// What may reach what: text of strangers, private data, secrets.
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let graph = crate::trust::build(model, sources);
+    injection::check(&graph, diagnostics);
+    if diagnostics.shows(Code::UntrustedToPrivileged) {
+        privileged::check(&graph, diagnostics);
+    }
 }

@@ -137,6 +137,8 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
         task: element.property("task").map(spanned),
         iteration: number("iteration"),
         attempt: number("attempt"),
+        turn: number("turn"),
+        index: number("index"),
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         delay_ms: section.number_of("delay"),
     }
