@@ -113,6 +113,8 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A step that can structurally never run.
+    Deadlock = "SW303" "deadlock" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -133,6 +135,7 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::Deadlock
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand

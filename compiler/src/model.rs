@@ -250,10 +250,15 @@ pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(
 }
 
 impl Step<'_> {
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
-    /// failed agent has none.
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
+    /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
-        !matches!(self.body, Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_))
+        match self.body {
+            _ if self.list.is_some() => true,
+            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
+            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
+        }
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.
