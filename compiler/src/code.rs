@@ -91,6 +91,8 @@ codes! {
     UnusedDefinition = "SW103" "unused-definition" Warning;
     /// A file that is not there.
     MissingFile = "SW104" "missing-file" Error;
+    /// Imports in a circle, or a name that hides an imported one.
+    ImportCycle = "SW105" "import-cycle" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -111,6 +113,10 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// Private data, text of strangers and a way out in one flow.
+    LethalTrifecta = "SW501" "lethal-trifecta" Error;
+    /// Text of strangers in the prompt of an agent that acts.
+    UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -127,6 +133,8 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::LethalTrifecta
+                | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

@@ -53,7 +53,8 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
         dropped
     });
     for (code, allow, used) in active {
-        if !used && !diagnostics.shows(code) {
+        // What nobody uses of a library, for one, is reported where that is compiled itself.
+        if !used && (!diagnostics.shows(code) || imported(sources, allow.span.file)) {
             // Another profile may find something here.
         } else if !used {
             diagnostics.push(
@@ -77,6 +78,11 @@ pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &
             );
         }
     }
+}
+
+/// Whether a file is a spec that another imports: the first file is the one that is compiled.
+fn imported(sources: &Sources, file: FileId) -> bool {
+    file.index() > 0 && sources.name(file).ends_with(".kdl")
 }
 
 /// What goes with a suppression: the `;` after it, and the line where nothing else stands on it.

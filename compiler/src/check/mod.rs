@@ -4,9 +4,11 @@ mod answers;
 mod command;
 mod cycle;
 mod fields;
+mod injection;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod privileged;
 mod secrets;
 mod unused;
 pub(crate) mod upstream;
@@ -14,6 +16,7 @@ pub(crate) mod upstream;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
+use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
 
 /// Runs every check.
@@ -41,7 +44,29 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
+    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+        let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
+        let help = match names.first() {
+            Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
+            None => "write `pipeline NAME { task NAME { … } }`".to_owned(),
+        };
+        diagnostics.push(
+            Diagnostic::new(Code::WrongValue, "the spec has no pipeline of its own, so nothing says what runs")
+                .label(Span::new(FileId::new(0), 0, 0), "no pipeline")
+                .help(help),
+        );
+    }
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
+    trust(model, sources, diagnostics);
+}
+
+/// What may reach what: text of strangers, private data, secrets.
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let graph = crate::trust::build(model, sources);
+    injection::check(&graph, diagnostics);
+    if diagnostics.shows(Code::UntrustedToPrivileged) {
+        privileged::check(&graph, diagnostics);
+    }
 }
