@@ -87,7 +87,8 @@ impl Diagnostic {
 
     /// The labels, and after them the trace, numbered.
     pub fn places(&self) -> Vec<Label> {
-        let numbered = |(index, label): (usize, &Label)| Label { text: format!("{}. {}", index + 1, label.text), ..*label };
+        let numbered =
+            |(index, label): (usize, &Label)| Label { text: format!("{}. {}", index + 1, label.text), ..*label };
         self.labels.iter().cloned().chain(self.trace.iter().enumerate().map(numbered)).collect()
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Answer {
     pub task: Option<Name>,
     pub iteration: Option<u32>,
     pub attempt: Option<u32>,
+    /// The turn of the attempt: 1 asks, later ones repair.
+    pub turn: Option<u32>,
     pub exit: i32,
     pub delay_ms: u64,
 }

@@ -29,7 +29,10 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
         let does = privileged.text.rsplit_once("` ").map_or("", |(_, does)| does);
         let message = format!("what strangers wrote reaches the prompt of `{}`, which {does}", node.name);
         let help = match path.is_empty() {
-            true => format!("let another agent read it, and pass on a typed output to `{}`: `output {{ kind enum … }}`", node.name),
+            true => format!(
+                "let another agent read it, and pass on a typed output to `{}`: `output {{ kind enum … }}`",
+                node.name
+            ),
             false => format!(
                 "give {} a typed output without free text, `output {{ kind enum … }}`, or put a `gate` before `{}`",
                 graph.named(source),

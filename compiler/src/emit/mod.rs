@@ -127,22 +127,33 @@ impl Emitter<'_, '_, '_> {
                 argv.extend(args.map(|word| word.as_str().to_owned()));
                 let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
                 let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));
+                let resume = own.resume_args.as_ref().or_else(|| preset.and_then(|preset| preset.resume_args.as_ref()));
+                let resume = resume.map(|words| {
+                    argv.iter().cloned().chain(words.iter().map(|word| word.as_str().to_owned())).collect()
+                });
+                let schema = own.schema_flag.as_ref().or_else(|| preset.and_then(|preset| preset.schema_flag.as_ref()));
                 Connection::Exec {
                     argv,
                     prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
                     reads: reads.map_or_else(Default::default, |reads| reads.value),
                     model_flag: either(|provider| provider.model_flag.clone()),
                     system_flag: either(|provider| provider.system_flag.clone()),
-                    resume: None,
-                    schema: None,
+                    resume,
+                    schema: schema.cloned(),
                 }
             }
         };
+        let window = own.context_window.as_ref().or_else(|| preset.and_then(|preset| preset.context_window.as_ref()));
+        let price = own.price.as_ref().or_else(|| preset.and_then(|preset| preset.price.as_ref()));
+        let provides = own.provides.as_ref().or_else(|| preset.and_then(|preset| preset.provides.as_ref()));
         plan::Provider {
             name: own.name.value.clone(),
             connection,
             env: self.env(&provider.env),
             install: either(|provider| provider.install.clone()),
+            context_window: window.map(|window| window.value),
+            price: price.and_then(self::price),
+            provides: provides.iter().flat_map(|all| all.iter()).map(|one| one.value).collect(),
             origin: self.origin(own.name.span),
             ..plan::Provider::default()
         }
@@ -186,12 +197,23 @@ impl Emitter<'_, '_, '_> {
     }
 }
 
+/// A price, where both parts that every turn has are known.
+fn price(price: &ast::Price) -> Option<plan::Price> {
+    let of = |part: &Option<ast::Spanned<u64>>| part.as_ref().map(|part| part.value);
+    Some(plan::Price {
+        input: of(&price.input)?,
+        output: of(&price.output)?,
+        cache_read: of(&price.cache_read),
+        cache_write: of(&price.cache_write),
+    })
+}
+
 fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
     plan::Recorded {
         task: answer.ast.task.as_ref().map(|task| task.value.clone()),
         iteration: answer.ast.iteration,
         attempt: answer.ast.attempt,
-        turn: None,
+        turn: answer.ast.turn,
         text: answer.text.clone(),
         exit: answer.ast.exit,
         delay_ms: answer.ast.delay_ms,

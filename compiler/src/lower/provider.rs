@@ -137,6 +137,7 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
         task: element.property("task").map(spanned),
         iteration: number("iteration"),
         attempt: number("attempt"),
+        turn: number("turn"),
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         delay_ms: section.number_of("delay"),
     }
