@@ -60,13 +60,11 @@ fn fill(agent: &mut Agent, template: &Agent) {
     or(&mut agent.max_output, &template.max_output);
     or(&mut agent.tools, &template.tools);
     or(&mut agent.permissions, &template.permissions);
+    or(&mut agent.fallback, &template.fallback);
     or(&mut agent.budget, &template.budget);
     or(&mut agent.files, &template.files);
     if agent.can.is_empty() {
         agent.can.clone_from(&template.can);
-    }
-    if agent.fallback.is_empty() {
-        agent.fallback.clone_from(&template.fallback);
     }
 }
 

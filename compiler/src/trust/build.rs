@@ -151,8 +151,11 @@ impl<'a> Builder<'_, 'a> {
             });
             marks.merge(&self.agents[agent]);
             if marks.privileged.is_some() && marks.private.is_none() {
-                let commands =
-                    self.model.agents[agent].ast.can.iter().any(|can| can.value == ast::Capability::RunCommands);
+                let commands = self.model.agents[agent]
+                    .ast
+                    .can
+                    .iter()
+                    .any(|can| can.value == swarmc_plan::Capability::RunCommands);
                 let secret = self.secrets.of(&pipeline.ast.env).next().filter(|_| commands);
                 marks.private = secret.map(|(secret, place)| Mark {
                     span: place.span,

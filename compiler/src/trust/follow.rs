@@ -217,7 +217,7 @@ impl<'a> Builder<'_, 'a> {
                             }
                         }
                     }
-                    ast::PackRule::Artifacts { from: Some(name), .. } => {
+                    ast::PackRule::Artifacts { from: name, .. } => {
                         if let Some(step) = find(&name.value) {
                             self.graph.edge(instance.steps[step], node, name.span, Via::Joins);
                         }

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 
 use super::graph::{Mark, Marks};
-use crate::ast::{self, Capability, Variable};
+use swarmc_plan::Capability;
+
+use crate::ast::{self, Variable};
 use crate::model::Model;
 
 /// The secrets of a spec, by their names and by their variables.
@@ -63,8 +65,7 @@ fn marks(
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
             let server = servers.get(server_of(&tool.value))?;
-            let by_header = server.headers.iter().find_map(|header| header.secret.as_ref());
-            let secret = secrets.of(&server.env).map(|(secret, _)| &secret.name).next().or(by_header)?;
+            let secret = secrets.of(&server.env).map(|(secret, _)| &secret.name).next()?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
                 server.name.value, secret.value
