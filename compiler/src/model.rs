@@ -313,6 +313,9 @@ pub(crate) struct Read {
     pub whole: Span,
     /// Whether a missing value does no harm.
     pub guarded: bool,
+    /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
+    /// behind a read that has none.
+    pub leans: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
     /// Whether the `when` of the step reads it, before anything else of the step is read.

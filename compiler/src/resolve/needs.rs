@@ -142,7 +142,7 @@ fn lifted(holder: &mut Step<'_>, need: Need) {
 /// How the step that is read must have ended, and whether that handles its failure.
 fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
     match read.root {
-        Root::Output | Root::Input if read.guarded || has_default => Some((When::Always, false)),
+        Root::Output | Root::Input if read.guarded && !read.leans || has_default => Some((When::Always, false)),
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
         Root::Exit | Root::Error => Some((When::Any, true)),
