@@ -324,6 +324,15 @@ pub(crate) struct Read {
     pub assumes: Arc<[Fact]>,
 }
 
+impl Read {
+    /// Whether the place does without the whole value: in an expression, `output.x.field is defined` still needs `x`.
+    pub(crate) fn guards_step(&self) -> bool {
+        self.guarded
+            && !self.leans
+            && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
+    }
+}
+
 /// One step that another waits for.
 #[derive(Clone, Debug)]
 pub(crate) struct Need {
