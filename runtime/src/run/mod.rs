@@ -5,7 +5,7 @@ mod environment;
 mod limits;
 mod prepare;
 mod run_loop;
-mod scene;
+pub(crate) mod scene;
 mod survivors;
 #[cfg(test)]
 mod tests;
@@ -355,7 +355,7 @@ fn unsynced(inputs: &Sender<Input>) -> impl FnOnce(std::io::Error) + Send + 'sta
     }
 }
 
-fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
 }
@@ -370,7 +370,7 @@ fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Facts) ->
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.
-fn params(
+pub(crate) fn params(
     plan: &Plan,
     pipeline: &Pipeline,
     mut given: BTreeMap<String, String>,
