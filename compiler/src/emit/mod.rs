@@ -1,18 +1,22 @@
 //! Model to plan: names are spelled out, defaults filled in, texts cut into segments. Only a model without errors is
 //! emitted, so what a hole would have been is not there.
 
+mod agent;
 mod command;
 mod pipeline;
 mod text;
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
-use swarmc_plan::{Connection, EnvValue, Origin, Plan};
+use swarmc_plan::{EnvValue, Origin, Plan};
 
 use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{self, Model, Variable};
+use crate::model::{Model, Variable};
 use crate::source::Span;
+use crate::types::{Lack, Type};
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -34,10 +38,12 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         params: spec
             .params
             .iter()
+            .zip(&model.typing.params)
             .zip(&model.uses.params)
-            .filter(|(param, used)| wanted(param.name.span, **used))
-            .map(|(param, _)| emitter.param(param))
+            .filter(|((param, _), used)| wanted(param.name.span, **used))
+            .map(|((param, kind), _)| emitter.param(param, kind))
             .collect(),
+        types: emitter.types(),
         secrets: spec
             .secrets
             .iter()
@@ -46,13 +52,35 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .map(|(secret, _)| secret)
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
+        mode: workflow.and_then(|workflow| workflow.mode.as_ref()).map(|mode| mode.value),
+        docs_root: workflow
+            .and_then(|workflow| workflow.docs_root.as_ref())
+            .and_then(|path| emitter.workspace_path(path)),
+        policy: spec.policy.as_ref().map(policy).unwrap_or_default(),
+        hooks: spec.hooks.iter().zip(&model.hooks).filter_map(|(hook, script)| emitter.hook(hook, *script)).collect(),
+        tool_servers: model.servers.iter().map(|server| emitter.server(server)).collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
-        pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
+        pipelines: model
+            .pipelines
+            .iter()
+            .zip(&model.typing.pipelines)
+            .map(|(pipeline, known)| emitter.pipeline(pipeline, &known.own_params))
+            .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()
     })
+}
+
+fn policy(policy: &ast::Policy) -> plan::Policy {
+    let approval = |said: &Option<ast::Spanned<plan::Approval>>| said.as_ref().map(|it| it.value).unwrap_or_default();
+    plan::Policy {
+        spawn: approval(&policy.spawn),
+        tools: policy.tools.iter().map(|(name, approval)| (name.value.clone(), approval.value)).collect(),
+        plan_update: approval(&policy.plan_update),
+        unattended: policy.unattended.value,
+    }
 }
 
 /// What was read, with digests, by path.
@@ -90,7 +118,17 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn param(&self, param: &ast::Param) -> plan::Param {
+    /// The declared types as schemas, by name.
+    fn types(&self) -> BTreeMap<String, plan::Schema> {
+        let definitions = self.model.typing.types.definitions().into_iter();
+        definitions.map(|(name, schema)| (name, plan::Schema(schema))).collect()
+    }
+
+    fn params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
+        params.iter().zip(types).map(|(param, kind)| self.param(param, kind)).collect()
+    }
+
+    fn param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
             kind: match param.kind.kind {
@@ -99,7 +137,11 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::Bool => plan::ParamType::Bool,
                 TypeKind::File => plan::ParamType::File,
                 TypeKind::Dir => plan::ParamType::Dir,
-                _ => plan::ParamType::String,
+                TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
+                // Whether it may be left out is not part of the schema.
+                _ => plan::ParamType::Json(plan::Schema(
+                    self.model.typing.types.schema(&kind.clone().lacking(Lack::Never)),
+                )),
             },
             optional: param.kind.optional,
             default: param.default.as_ref().map(|default| match param.kind.kind {
@@ -107,57 +149,11 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
+                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
             description: param.description.clone(),
             origin: self.origin(param.name.span),
-        }
-    }
-
-    fn provider(&self, provider: &model::Provider<'_>) -> plan::Provider {
-        let (own, preset) = (provider.ast, provider.preset);
-        let words = |line: &ast::Line| line.words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>();
-        let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
-        let connection = match &own.script {
-            Some(_) => Connection::Script { answers: provider.answers.iter().map(recorded).collect() },
-            None => {
-                let exec = own.exec.as_ref().or_else(|| preset.and_then(|preset| preset.exec.as_ref()));
-                let mut argv = exec.map(words).unwrap_or_default();
-                let args = preset.into_iter().flat_map(|preset| &preset.args).chain(&own.args);
-                argv.extend(args.map(|word| word.as_str().to_owned()));
-                let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
-                let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));
-                Connection::Exec {
-                    argv,
-                    prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
-                    reads: reads.map_or_else(Default::default, |reads| reads.value),
-                    model_flag: either(|provider| provider.model_flag.clone()),
-                    system_flag: either(|provider| provider.system_flag.clone()),
-                    resume: None,
-                    schema: None,
-                }
-            }
-        };
-        plan::Provider {
-            name: own.name.value.clone(),
-            connection,
-            env: self.env(&provider.env),
-            install: either(|provider| provider.install.clone()),
-            origin: self.origin(own.name.span),
-            ..plan::Provider::default()
-        }
-    }
-
-    fn agent(&self, agent: &model::Agent<'_>) -> plan::Agent {
-        let provider = agent.provider.expect("a model without errors has a provider for each agent");
-        plan::Agent {
-            name: agent.ast.name.value.clone(),
-            provider: self.model.providers[provider].ast.name.value.clone(),
-            model: agent.ast.model.clone(),
-            description: agent.ast.description.clone(),
-            system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
-            origin: self.origin(agent.ast.name.span),
-            ..plan::Agent::default()
         }
     }
 
@@ -183,17 +179,5 @@ impl Emitter<'_, '_, '_> {
         let home = self.loader.sources.name(span.file);
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
         crate::load::join(folder, path)
-    }
-}
-
-fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
-    plan::Recorded {
-        task: answer.ast.task.as_ref().map(|task| task.value.clone()),
-        iteration: answer.ast.iteration,
-        attempt: answer.ast.attempt,
-        turn: None,
-        text: answer.text.clone(),
-        exit: answer.ast.exit,
-        delay_ms: answer.ast.delay_ms,
     }
 }
