@@ -23,7 +23,7 @@ mod socket;
 mod state;
 mod stream;
 
-pub use control::Control;
+pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
 pub use error::{JournalError, RunError};
 pub use event::*;
@@ -32,6 +32,6 @@ pub use home::{Home, Layout, Prune, Pruned, PrunedRun, RunFolder, RunSummary, Ru
 pub use observer::{Observer, Stream};
 pub use rehearse::{Answer, Asks, Fault, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
-pub use socket::request_stop;
+pub use socket::{answer_gate, request_stop};
 pub use state::{Counts, End, Open, Reading, State};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

@@ -489,7 +489,7 @@ impl Stage<'_, '_> {
                 Answer::Choice { .. } | Answer::Nobody => (String::new(), 1, "nobody is asked to choose".to_owned()),
             };
             if exit != 0 {
-                let output = agent.is_none().then(|| Content::Text(text));
+                let output = agent.is_none().then_some(Content::Text(text));
                 return Ok(Outcome {
                     failure: Some(Failure::Exit),
                     exit: Some(exit),
