@@ -5,13 +5,11 @@ mod command;
 mod cycle;
 mod deadlock;
 mod exhaustive;
-mod fields;
 mod gates;
-mod injection;
-mod loops;
 mod hidden;
 mod injection;
 mod irreversible;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
@@ -21,9 +19,9 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
-mod types;
 mod spawn;
 mod tools;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
@@ -47,7 +45,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
         gates::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
