@@ -1,6 +1,7 @@
 //! Runs of hand-built plans, end to end, with real processes.
 
 mod answers;
+mod inside;
 mod world;
 
 use std::collections::BTreeMap;
