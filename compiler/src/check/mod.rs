@@ -17,7 +17,6 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
-mod spawn;
 mod tools;
 mod unused;
 pub(crate) mod upstream;
@@ -81,7 +80,6 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
-    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);
