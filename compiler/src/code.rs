@@ -99,8 +99,14 @@ codes! {
     OutputMayBeSkipped = "SW202" "output-may-be-skipped" Error;
     /// A field that the value does not have.
     UnknownField = "SW203" "unknown-field" Error;
+    /// An optional field without a default or a guard.
+    OptionalFieldUnguarded = "SW204" "optional-field-unguarded" Error;
+    /// A value of the wrong type.
+    TypeMismatch = "SW205" "type-mismatch" Error;
     /// A field of a value without fields.
     UntypedFieldAccess = "SW206" "untyped-field-access" Error;
+    /// Routes over a value that leave a case out.
+    NonExhaustive = "SW207" "non-exhaustive" Error;
     /// A directive that does not fit the notation.
     BadDirective = "SW208" "bad-directive" Error;
     /// A template that minijinja refuses.
@@ -115,6 +121,16 @@ codes! {
     NeverRuns = "SW302" "never-runs" Warning;
     /// A step that can structurally never run.
     Deadlock = "SW303" "deadlock" Error;
+    /// A loop without a limit.
+    UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A gate that nobody may ever answer.
+    UnattendedGate = "SW306" "unattended-gate" Error;
+    /// A prompt that may be longer than its model's window.
+    ContextOverflow = "SW401" "context-overflow" Error;
+    /// An output in a prompt whose size nobody chose.
+    UnboundedInput = "SW403" "unbounded-input" Warning Strict;
+    /// A budget that the worst case goes beyond, or none where there is no end.
+    BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -150,8 +166,13 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::Deadlock
+                | Code::UnattendedGate
+                | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
@@ -161,6 +182,11 @@ impl Code {
                 | Code::SecretInPrompt
                 | Code::SecretTooWide
         )
+    }
+
+    /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
+    pub(crate) fn of_plan(self) -> bool {
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
     }
 
     /// The code with this id or name, in any case.

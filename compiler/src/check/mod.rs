@@ -4,10 +4,12 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
-mod fields;
+mod exhaustive;
+mod gates;
 mod hidden;
 mod injection;
 mod irreversible;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
@@ -18,6 +20,7 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod tools;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
@@ -35,15 +38,18 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
     let sure = flow::sure(model);
+    types::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
+        loops::check(pipeline, diagnostics);
+        gates::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
+            exhaustive::check(model, pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
