@@ -28,6 +28,8 @@ pub(crate) struct Model<'a> {
     /// The script files of the hooks, where they have one.
     pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
+    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
+    pub wanted: Vec<bool>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -39,7 +41,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// What is used, by index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,

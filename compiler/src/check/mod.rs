@@ -19,7 +19,6 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
-mod spawn;
 mod tools;
 mod types;
 mod unused;
