@@ -111,6 +111,12 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A prompt that may be longer than its model's window.
+    ContextOverflow = "SW401" "context-overflow" Error;
+    /// An output in a prompt whose size nobody chose.
+    UnboundedInput = "SW403" "unbounded-input" Warning Strict;
+    /// A budget that the worst case goes beyond, or none where there is no end.
+    BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -127,9 +133,17 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )
+    }
+
+    /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
+    pub(crate) fn of_plan(self) -> bool {
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
     }
 
     /// The code with this id or name, in any case.
