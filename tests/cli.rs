@@ -332,7 +332,8 @@ fn a_plan_is_shown_written_and_run() {
     assert_eq!(place.swarmc(&["plan", "flow.kdl", "-o", "-"]).out, plan);
     fs::remove_file(place.work().join("flow.kdl")).expect("the spec can be removed");
     place.swarmc(&["run", "plan.json"]).expect(0, &["got one\n"], &[]);
-    place.write("plan.json", &plan.replacen("\"version\": 1", "\"version\": 99", 1));
+    let newer = plan.replacen(&format!("\"version\": {}", swarmc_plan::VERSION), "\"version\": 99", 1);
+    place.write("plan.json", &newer);
     place.swarmc(&["run", "plan.json"]).expect(2, &[], &["version 99", "update swarmc"]);
     place.write("plan.json", "{");
     place.swarmc(&["run", "plan.json"]).expect(2, &[], &["malformed"]);

@@ -11,19 +11,19 @@ use swarmc_plan as plan;
 use crate::source::Span;
 use crate::syntax::Text;
 
-pub(crate) use pack::{ContextPack, Literal, Overflow, PackRule};
-pub(crate) use provider::{
-    Ability, Agent, Answer, Capability, Header, Llm, LlmKind, Permissions, Price, Provider, Script, Tier, ToolServer,
-    Tools,
-};
+pub(crate) use pack::{ContextPack, Literal, PackRule};
+pub(crate) use provider::{Agent, Answer, Llm, Price, Provider, Script, Tier, ToolServer, Tools};
 pub(crate) use step::{
-    Body, FileInput, FileOutput, Files, ForEach, ForEachJoin, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
+    Body, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,
 };
 pub(crate) use swarm::{
-    Channel, Convergence, Decompose, Edge, EdgeKind, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed,
-    Member, NameList, Priority, Response, Spawn, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
+    Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
+    NameList, Spawn, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
 };
 pub(crate) use types::{Field, TypeDef, TypeExpr, TypeKind};
+
+/// How many items must succeed.
+pub(crate) type ForEachJoin = plan::EachJoin;
 
 /// Something with its place.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,16 +67,7 @@ pub(crate) struct Workflow {
     pub default: Option<Name>,
     pub edition: Option<Name>,
     pub docs_root: Option<Text>,
-    pub mode: Option<Spanned<Mode>>,
-}
-
-/// What agents are there to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// As the agent sees fit.
-    Auto,
-    Planning,
-    Implementation,
+    pub mode: Option<Spanned<plan::Mode>>,
 }
 
 /// Another spec, or a part of the library (`std:NAME`).
@@ -118,7 +109,7 @@ pub(crate) struct Prompt {
 }
 
 /// Where a text comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Source {
     Inline(Text),
     File(Text),
@@ -176,7 +167,7 @@ pub(crate) struct Line {
 }
 
 /// What may be spent; each at most.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub tokens: Option<Spanned<u64>>,
     /// In micro-dollars.
@@ -193,50 +184,20 @@ pub(crate) struct Budget {
 /// Who approves what.
 #[derive(Debug)]
 pub(crate) struct Policy {
-    pub spawn: Option<Spanned<Approval>>,
-    pub tools: Vec<(Name, Spanned<Approval>)>,
-    pub plan_update: Option<Spanned<Approval>>,
-    pub unattended: Spanned<Unattended>,
+    pub spawn: Option<Spanned<plan::Approval>>,
+    pub tools: Vec<(Name, Spanned<plan::Approval>)>,
+    pub plan_update: Option<Spanned<plan::Approval>>,
+    pub unattended: Spanned<plan::Unattended>,
     pub span: Span,
-}
-
-/// Who approves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Approval {
-    /// Nobody is asked.
-    Auto,
-    Human,
-    Coordinator,
-}
-
-/// What an approval becomes where no person is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unattended {
-    Deny,
-    Approve,
-    /// The run fails.
-    Fail,
 }
 
 /// A command that runs when something happened.
 #[derive(Debug)]
 pub(crate) struct Hook {
-    pub event: Spanned<HookEvent>,
+    pub event: Spanned<plan::HookEvent>,
     /// [`Body::Run`] or [`Body::Script`].
     pub body: Option<Body>,
-    pub env: Vec<Variable>,
-    pub timeout_ms: u64,
     pub span: Span,
-}
-
-/// When a hook runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HookEvent {
-    Start,
-    Complete,
-    Failure,
-    Gate,
-    Stop,
 }
 
 /// A suppression.

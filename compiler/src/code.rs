@@ -91,6 +91,8 @@ codes! {
     UnusedDefinition = "SW103" "unused-definition" Warning;
     /// A file that is not there.
     MissingFile = "SW104" "missing-file" Error;
+    /// Imports in a circle, or a name that hides an imported one.
+    ImportCycle = "SW105" "import-cycle" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.

@@ -15,6 +15,7 @@ mod library;
 mod load;
 mod lower;
 mod model;
+mod modules;
 #[cfg(test)]
 mod pages;
 mod passage;
@@ -34,7 +35,7 @@ pub use bounds::{Turn, bounds, turns};
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
-pub use library::presets;
+pub use library::{library, presets};
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use suggest::closest;
@@ -42,6 +43,7 @@ pub use tokens::{Bytes, O200k, Tokenizer};
 
 use diagnostic::Diagnostics;
 use load::Loader;
+use resolve::tables::Tables;
 use suppress::Suppressions;
 
 /// What came of a spec.
@@ -73,13 +75,17 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     };
     let tree = syntax::parse(loader.sources.text(file), file);
     tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
-    let mut spec = lower::lower(tree.nodes, loader.sources.text(file), &mut diagnostics);
+    let spec = lower::lower(tree.nodes, loader.sources.text(file), &mut diagnostics);
+    let (modules, specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
+    let tables = Tables::new(modules, &specs, &mut diagnostics);
+    let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);
     let allows = std::mem::take(&mut spec.allows);
+    let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
-    let model = resolve::resolve(&spec, &presets, &mut loader, &mut diagnostics);
+    let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
     if !diagnostics.has_errors() {
-        unsupported::report(&spec, &mut diagnostics);
+        unsupported::report(&spec, &loader.sources, &mut diagnostics);
     }
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);

@@ -1,4 +1,7 @@
 //! The library that every spec can draw on, in the language itself, embedded.
+//!
+//! Its parts are imported as `std:NAME`, and provider presets come from `std:providers`. Nothing of it is read before a
+//! spec asks for it.
 
 use crate::ast::Spec;
 use crate::diagnostic::Diagnostics;
@@ -7,24 +10,45 @@ use crate::lower::lower;
 use crate::source::FileId;
 use crate::syntax;
 
-/// `std:providers`: how well-known agents are started.
-const PROVIDERS: &str = include_str!("std/providers.kdl");
+/// What the names of its parts begin with.
+pub(crate) const PREFIX: &str = "std:";
+
+/// How well-known agents are started.
+const PROVIDERS: &str = "std:providers";
+
+/// Its parts, by name.
+const PARTS: &[(&str, &str)] = &[(PROVIDERS, include_str!("std/providers.kdl"))];
+
+/// The name and text of a part.
+pub(crate) fn part(name: &str) -> Option<(&'static str, &'static str)> {
+    PARTS.iter().copied().find(|(part, _)| *part == name)
+}
+
+/// The names of its parts.
+pub(crate) fn parts() -> Vec<&'static str> {
+    PARTS.iter().map(|(name, _)| *name).collect()
+}
 
 /// The presets that a spec starts from; nothing where it names none.
 pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
-    match spec.providers.iter().any(|provider| provider.preset.is_some()) {
-        true => {
-            let file = loader.sources.add("std:providers", PROVIDERS);
-            lower(syntax::parse(PROVIDERS, file).nodes, PROVIDERS, &mut Diagnostics::default())
-        }
-        false => Spec::default(),
+    if spec.providers.iter().all(|provider| provider.preset.is_none()) {
+        return Spec::default();
     }
+    let file = loader.library(PROVIDERS).expect("the library has its providers");
+    let text = loader.sources.text(file);
+    lower(syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
 }
 
 /// The names of the provider presets, in the order of the library.
 pub fn presets() -> Vec<String> {
-    let spec = lower(syntax::parse(PROVIDERS, FileId::new(0)).nodes, PROVIDERS, &mut Diagnostics::default());
+    let text = part(PROVIDERS).map_or("", |(_, text)| text);
+    let spec = lower(syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
     spec.providers.into_iter().map(|provider| provider.name.value).collect()
+}
+
+/// The parts of the library: name and text, in the language itself.
+pub fn library() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PARTS.iter().copied()
 }
 
 #[cfg(test)]
@@ -33,12 +57,13 @@ mod tests {
 
     #[test]
     fn the_library_is_in_the_language() {
-        let mut diagnostics = Diagnostics::default();
-        let tree = syntax::parse(PROVIDERS, FileId::new(0));
-        assert_eq!(tree.problems, []);
-        let spec = lower(tree.nodes, PROVIDERS, &mut diagnostics);
-        assert_eq!(diagnostics.into_sorted(), []);
-        let names: Vec<&str> = spec.providers.iter().map(|provider| provider.name.value.as_str()).collect();
-        assert_eq!(names, ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"]);
+        for (name, text) in PARTS {
+            let mut diagnostics = Diagnostics::default();
+            let tree = syntax::parse(text, FileId::new(0));
+            assert_eq!(tree.problems, [], "{name}");
+            lower(tree.nodes, text, &mut diagnostics);
+            assert_eq!(diagnostics.into_sorted(), [], "{name}");
+        }
+        assert_eq!(presets(), ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"]);
     }
 }

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::{Entry, FileError, Files};
+use crate::library;
 use crate::passage::Passage;
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
+use crate::syntax::Text;
 use crate::template::{self, Kind, Part};
 
 /// How deep includes nest (DESIGN "Limits").
@@ -24,11 +26,12 @@ pub(crate) struct Loader<'a> {
     files: &'a dyn Files,
     pub(crate) sources: Sources,
     read: BTreeMap<String, FileId>,
+    library: BTreeMap<&'static str, FileId>,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Loader<'a> {
-        Loader { files, sources: Sources::new(), read: BTreeMap::new() }
+        Loader { files, sources: Sources::new(), read: BTreeMap::new(), library: BTreeMap::new() }
     }
 
     /// The text of the file at a workspace-relative path.
@@ -40,6 +43,33 @@ impl<'a> Loader<'a> {
         let file = self.sources.add(path, text);
         self.read.insert(path.to_owned(), file);
         Ok(file)
+    }
+
+    /// A part of the embedded library, read when it is first asked for.
+    pub(crate) fn library(&mut self, name: &str) -> Option<FileId> {
+        let (name, text) = library::part(name)?;
+        let sources = &mut self.sources;
+        Some(*self.library.entry(name).or_insert_with(|| sources.add(name, text)))
+    }
+
+    /// The file that an `import` names, or a report.
+    pub(crate) fn imported(&mut self, path: &Text, diagnostics: &mut Diagnostics) -> Option<FileId> {
+        let (written, span) = (path.as_str(), path.span(0..path.as_str().len()));
+        if !written.starts_with(library::PREFIX) {
+            return self.named(written, span, diagnostics);
+        }
+        let file = self.library(written);
+        if file.is_none() {
+            let (close, help) = suggest::did_you_mean(written, &library::parts(), "the library has ");
+            let diagnostic = Diagnostic::new(Code::MissingFile, format!("there is no `{written}`"))
+                .label(span, "not a part of the library")
+                .help_maybe(help);
+            diagnostics.push(match close {
+                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                None => diagnostic,
+            });
+        }
+        file
     }
 
     /// The file that a spec or a prompt names, or a report.
@@ -204,7 +234,8 @@ impl Expansion<'_, '_, '_> {
                 self.diagnostics.push(passage.problem(problem));
             }
             if let Some(file) = self.include(&name.value, span) {
-                let text = Passage::file(file, self.loader.sources.text(file)).trimmed();
+                let text =
+                    Passage::file(file, self.loader.sources.text(file), passage.home(name.range.start)).trimmed();
                 self.chain.push(file);
                 let text = self.expand(&text);
                 self.chain.pop();

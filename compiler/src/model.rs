@@ -3,12 +3,14 @@
 //! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
 //! not hold, there is none, and a diagnostic says why.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swarmc_plan as plan;
 
 use crate::ast::{self, Name};
 use crate::passage::Passage;
+use crate::resolve::tables::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
@@ -23,6 +25,11 @@ pub(crate) struct Model<'a> {
     pub agents: Vec<Agent<'a>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
+    /// The names of the top level, by module.
+    pub tables: Tables,
+    /// Parameters that have another name in the plan than in a text: by the spec that the text belongs to and the place
+    /// of the whole reference, with the name and how many fields belong to it.
+    pub renames: BTreeMap<(FileId, Span), (String, usize)>,
 }
 
 /// What is used, by index.
@@ -31,7 +38,10 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    /// Those that take a turn.
     pub agents: Vec<bool>,
+    /// Those that others start from.
+    pub templates: Vec<bool>,
     pub prompts: Vec<bool>,
     pub tasks: Vec<bool>,
     pub packs: Vec<bool>,
@@ -246,12 +256,23 @@ impl Step<'_> {
     }
 }
 
+/// A parameter, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ParamRef {
+    /// Of the pipeline.
+    Pipeline(usize),
+    /// Of the whole spec.
+    Spec(usize),
+}
+
 /// A place that reads a value of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub root: Root,
     /// The step read, also where a port leads to it.
     pub step: Option<usize>,
+    /// The parameter read.
+    pub param: Option<ParamRef>,
     /// The step, port or parameter as written; `_` may stand for `-`.
     pub name: Option<String>,
     /// Fields of the value, outermost first, each with its place.

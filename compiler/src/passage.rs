@@ -24,8 +24,8 @@ struct Piece {
 
 #[derive(Clone, Debug)]
 enum Origin {
-    /// A file's bytes from this offset.
-    File(FileId, usize),
+    /// A file's bytes from this offset, and the spec that names the file.
+    File(FileId, usize, FileId),
     /// A string's bytes from this offset of its value.
     Text(Box<Text>, usize),
     /// Made by us, on behalf of this place.
@@ -38,9 +38,9 @@ impl Passage {
         Passage { text: String::new(), pieces: vec![Piece { at: 0, origin: Origin::Made(span) }] }
     }
 
-    /// The whole text of a file.
-    pub(crate) fn file(file: FileId, text: &str) -> Passage {
-        Passage { text: text.to_owned(), pieces: vec![Piece { at: 0, origin: Origin::File(file, 0) }] }
+    /// The whole text of a file that the spec `home` names, or that such a file includes.
+    pub(crate) fn file(file: FileId, text: &str, home: FileId) -> Passage {
+        Passage { text: text.to_owned(), pieces: vec![Piece { at: 0, origin: Origin::File(file, 0, home) }] }
     }
 
     /// The value of a string.
@@ -68,13 +68,13 @@ impl Passage {
 
     /// The place of a range of the text. One that runs over several places is given by its first.
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
-        let index = self.pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        let index = self.piece(range.start);
         let piece = &self.pieces[index];
         let end = self.pieces.get(index + 1).map_or(self.text.len(), |next| next.at).max(range.start);
         let range = range.start..range.end.min(end);
         let inside = |offset: usize| range.start - piece.at + offset..range.end - piece.at + offset;
         match &piece.origin {
-            Origin::File(file, offset) => {
+            Origin::File(file, offset, _) => {
                 let inside = inside(*offset);
                 let byte = |at: usize| u32::try_from(at).expect("files are under 4 GiB");
                 Span::new(*file, byte(inside.start), byte(inside.end))
@@ -84,16 +84,30 @@ impl Passage {
         }
     }
 
+    /// The spec in which a byte stands, or which names the file that it stands in: names mean what they mean there.
+    pub(crate) fn home(&self, at: usize) -> FileId {
+        match &self.pieces[self.piece(at)].origin {
+            Origin::File(_, _, home) => *home,
+            Origin::Text(text, _) => text.span(0..0).file,
+            Origin::Made(span) => span.file,
+        }
+    }
+
+    /// The index of the piece that holds a byte.
+    fn piece(&self, at: usize) -> usize {
+        self.pieces.partition_point(|piece| piece.at <= at).saturating_sub(1)
+    }
+
     /// Appends a range of another text.
     pub(crate) fn append(&mut self, other: &Passage, range: Range<usize>) {
         if range.is_empty() {
             return;
         }
-        let first = other.pieces.partition_point(|piece| piece.at <= range.start).saturating_sub(1);
+        let first = other.piece(range.start);
         for piece in other.pieces[first..].iter().take_while(|piece| piece.at < range.end) {
             let skipped = range.start.saturating_sub(piece.at);
             let origin = match &piece.origin {
-                Origin::File(file, offset) => Origin::File(*file, offset + skipped),
+                Origin::File(file, offset, home) => Origin::File(*file, offset + skipped, *home),
                 Origin::Text(text, offset) => Origin::Text(text.clone(), offset + skipped),
                 Origin::Made(span) => Origin::Made(*span),
             };
@@ -124,8 +138,8 @@ mod tests {
     #[test]
     fn every_byte_leads_back_to_its_place() {
         let (one, two) = (FileId::new(0), FileId::new(1));
-        let outer = Passage::file(one, "before<<include:x>>after");
-        let inner = Passage::file(two, "INSIDE");
+        let outer = Passage::file(one, "before<<include:x>>after", one);
+        let inner = Passage::file(two, "INSIDE", one);
         let mut passage = Passage::empty(Span::new(one, 0, 0));
         passage.append(&outer, 0..6);
         passage.append(&inner, 0..6);
@@ -135,5 +149,6 @@ mod tests {
         assert_eq!(passage.span(6..12), Span::new(two, 0, 6));
         assert_eq!(passage.span(13..17), Span::new(one, 20, 24));
         assert_eq!(passage.span(10..15), Span::new(two, 4, 6));
+        assert_eq!(passage.home(8), one);
     }
 }

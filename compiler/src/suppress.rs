@@ -59,9 +59,11 @@ impl Suppressions {
     /// Reports those that suppressed nothing or give no reason. Without a plan, nothing was found in one.
     pub(crate) fn finish(self, planned: bool, sources: &Sources, diagnostics: &mut Diagnostics) {
         for (code, allow, used) in self.active {
-            // Another profile, or a plan, may find something here.
             let looked = diagnostics.shows(code) && (planned || !code.of_plan());
-            if !used && looked {
+            // What nobody uses of a library, for one, is reported where that is compiled itself.
+            if !used && (!looked || imported(sources, allow.span.file)) {
+                // Another profile, or a plan, may find something here.
+            } else if !used {
                 diagnostics.push(
                     Diagnostic::new(
                         Code::UnusedSuppression,
@@ -91,6 +93,11 @@ fn unknown(allow: &Allow) -> Diagnostic {
     Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
         .label(allow.code.span, "suppresses nothing")
         .help(help)
+}
+
+/// Whether a file is a spec that another imports: the first file is the one that is compiled.
+fn imported(sources: &Sources, file: FileId) -> bool {
+    file.index() > 0 && sources.name(file).ends_with(".kdl")
 }
 
 /// What goes with a suppression: the `;` after it, and the line where nothing else stands on it.

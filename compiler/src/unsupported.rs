@@ -4,13 +4,16 @@
 use crate::ast::{Agent, Body, Pipeline, Provider, Spec, Step, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::source::Span;
+use crate::source::{Sources, Span};
 
 /// Reports every use of what cannot run yet.
-pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
+pub(crate) fn report(spec: &Spec, sources: &Sources, diagnostics: &mut Diagnostics) {
     let mut found: Vec<(Span, &str)> = Vec::new();
-    found.extend(spec.imports.iter().map(|import| (import.span, "import")));
-    found.extend(spec.types.iter().map(|declared| (declared.name.span, "type")));
+    // What nobody uses of the library does no harm.
+    let own = |span: Span| !sources.name(span.file).starts_with("std:");
+    found.extend(
+        spec.types.iter().filter(|declared| own(declared.name.span)).map(|declared| (declared.name.span, "type")),
+    );
     found.extend(spec.tiers.iter().map(|tier| (tier.name.span, "tiers")));
     found.extend(spec.tool_servers.iter().map(|server| (server.name.span, "tool-server")));
     found.extend(spec.packs.iter().map(|pack| (pack.name.span, "context-pack")));
@@ -22,7 +25,7 @@ pub(crate) fn report(spec: &Spec, diagnostics: &mut Diagnostics) {
         found.extend(workflow.mode.iter().map(|mode| (mode.span, "mode")));
     }
     spec.providers.iter().for_each(|provider| provider_parts(provider, &mut found));
-    spec.agents.iter().for_each(|agent| agent_parts(agent, &mut found));
+    spec.agents.iter().filter(|agent| own(agent.name.span)).for_each(|agent| agent_parts(agent, &mut found));
     let params = spec.params.iter().chain(spec.pipelines.iter().flat_map(|pipeline| &pipeline.params));
     found.extend(params.filter_map(|param| match param.kind.kind {
         TypeKind::List(_) | TypeKind::Map(_) | TypeKind::Enum(_) | TypeKind::Named(_) => {
@@ -54,12 +57,10 @@ fn provider_parts<'s>(provider: &'s Provider, found: &mut Vec<(Span, &'s str)>) 
     let whole = provider.name.span;
     found.extend(provider.acp.iter().map(|_| (whole, "acp")));
     found.extend(provider.llm.iter().map(|llm| (llm.span, "llm")));
-    found.extend(provider.headers.iter().map(|header| (header.name.span, "header")));
 }
 
 fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
     let whole = agent.name.span;
-    found.extend(agent.template.iter().map(|template| (template.span, "template")));
     found.extend(agent.tier.iter().map(|tier| (tier.span, "tier")));
     found.extend(agent.mode.iter().map(|mode| (mode.span, "mode")));
     found.extend(agent.temperature.iter().map(|temperature| (temperature.span, "temperature")));
@@ -67,7 +68,7 @@ fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
     found.extend(agent.tools.iter().map(|tools| (tools.span, "tools")));
     found.extend(agent.can.first().map(|_| (whole, "can")));
     found.extend(agent.permissions.iter().map(|permissions| (permissions.span, "permissions")));
-    found.extend(agent.fallback.first().map(|fallback| (fallback.span, "fallback")));
+    found.extend(agent.fallback.as_ref().map(|fallback| (fallback.span, "fallback")));
     found.extend(agent.budget.iter().map(|budget| (budget.span, "budget")));
     found.extend(agent.files.iter().map(|files| (files.span, "files")));
 }

@@ -110,8 +110,8 @@ pub enum Connection {
         /// The flag before the agent's system text; without it, that text stands before the prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         system_flag: Option<String>,
-        /// The argument vector that continues a session, in place of `argv`: the word [`SESSION`] in it is the session's
-        /// id. None: it cannot.
+        /// The argument vector that continues a session, in place of `argv`: [`SESSION`] in it is the session's id. None:
+        /// it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<Vec<String>>,
         /// How it takes a JSON Schema for its answer. None: it cannot.
@@ -148,7 +148,7 @@ impl Default for Connection {
     }
 }
 
-/// The word of [`Connection::Exec`]'s `resume` that the session's id replaces.
+/// What the session's id replaces in the words of [`Connection::Exec`]'s `resume`.
 pub const SESSION: &str = "{session}";
 
 /// How a command-line agent takes a JSON Schema for its answer.

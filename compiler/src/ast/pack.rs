@@ -1,5 +1,7 @@
 //! Context packs: what a turn is given to know.
 
+use swarmc_plan as plan;
+
 use super::{Name, Spanned};
 use crate::syntax::Text;
 
@@ -14,7 +16,7 @@ pub(crate) struct ContextPack {
     pub min_tokens: u32,
     /// In the order written; cut from the last upwards.
     pub rules: Vec<Spanned<PackRule>>,
-    pub on_overflow: Overflow,
+    pub on_overflow: plan::Overflow,
 }
 
 /// One part of a pack.
@@ -40,8 +42,8 @@ pub(crate) enum PackRule {
     /// Envelopes and outputs of these steps or members.
     Inputs(Vec<Name>),
     Artifacts {
-        kind: Option<Name>,
-        from: Option<Name>,
+        kind: Name,
+        from: Name,
     },
     Constraint {
         name: Name,
@@ -57,15 +59,4 @@ pub(crate) enum Literal {
     Bool(bool),
     Number(serde_json::Number),
     Text(Text),
-}
-
-/// What happens to a pack that is too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overflow {
-    /// Whole rules are left out.
-    Drop,
-    /// The last rule that fits in part is cut.
-    Truncate,
-    /// The turn fails.
-    Error,
 }

@@ -2,7 +2,7 @@
 
 use swarmc_plan as plan;
 
-use super::{Budget, Files, Line, Mode, Name, Source, Spanned, Variable};
+use super::{Budget, Files, Line, Name, Source, Spanned, Variable};
 use crate::source::Span;
 use crate::syntax::Text;
 
@@ -19,40 +19,25 @@ pub(crate) struct Provider {
     pub reads: Option<Spanned<plan::Format>>,
     pub model_flag: Option<String>,
     pub system_flag: Option<String>,
-    /// Words that continue the conversation `{session}`; one of them holds the placeholder.
+    /// Words that continue a conversation, behind those of every turn; one of them is [`plan::SESSION`].
     pub resume_args: Option<Vec<Text>>,
-    /// Words that begin a conversation with an id of ours, `{session}`.
-    pub session_args: Option<Vec<Text>>,
-    /// Words that hand over a JSON Schema: as text, `{schema}`, or as the path of a file, `{schema-file}`.
-    pub schema_args: Option<Vec<Text>>,
+    pub schema_flag: Option<plan::SchemaFlag>,
     pub env: Vec<Variable>,
-    pub headers: Vec<Header>,
     pub install: Option<String>,
     /// In tokens.
     pub context_window: Option<Spanned<u64>>,
     pub price: Option<Price>,
     /// What it says it can do; none when it says nothing.
-    pub provides: Option<Vec<Spanned<Ability>>>,
+    pub provides: Option<Vec<Spanned<plan::Ability>>>,
 }
 
 /// A model behind an HTTP interface.
 #[derive(Debug)]
 pub(crate) struct Llm {
-    pub kind: Spanned<LlmKind>,
+    pub kind: Spanned<plan::LlmKind>,
     pub base_url: Option<Text>,
     pub model: Option<Text>,
-    /// The secret that is sent as the key.
-    pub key: Option<Name>,
     pub span: Span,
-}
-
-/// The protocol of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LlmKind {
-    /// Chat completions.
-    OpenAi,
-    /// Messages.
-    Anthropic,
 }
 
 /// Micro-dollars for a million tokens; none is unknown, which is not zero.
@@ -63,27 +48,6 @@ pub(crate) struct Price {
     pub cache_read: Option<Spanned<u64>>,
     pub cache_write: Option<Spanned<u64>>,
     pub span: Span,
-}
-
-/// What a provider can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ability {
-    /// Answers that follow a JSON Schema.
-    Schema,
-    /// Tools, and servers of tools.
-    Tools,
-    /// Going on with a conversation.
-    Resume,
-    /// Pictures in prompts.
-    Images,
-}
-
-/// A header of an HTTP request: a text, a secret, or a text with a secret behind it.
-#[derive(Debug)]
-pub(crate) struct Header {
-    pub name: Name,
-    pub text: Option<Text>,
-    pub secret: Option<Name>,
 }
 
 /// Recorded answers.
@@ -121,46 +85,26 @@ pub(crate) struct Agent {
     pub description: Option<String>,
     pub system: Option<Source>,
     /// None: the workflow's.
-    pub mode: Option<Spanned<Mode>>,
+    pub mode: Option<Spanned<plan::Mode>>,
     pub temperature: Option<Spanned<f64>>,
     /// The tokens of an answer at most.
     pub max_output: Option<Spanned<u64>>,
     /// The tools it may use; none when it says nothing, an empty list when it may use none.
     pub tools: Option<Tools>,
-    pub can: Vec<Spanned<Capability>>,
-    pub permissions: Option<Spanned<Permissions>>,
-    /// Who takes the turn when its provider fails, in order.
-    pub fallback: Vec<Name>,
+    pub can: Vec<Spanned<plan::Capability>>,
+    pub permissions: Option<Spanned<plan::Permissions>>,
+    /// Who takes the turn when its provider cannot.
+    pub fallback: Option<Name>,
     pub budget: Option<Budget>,
     /// What its workspace holds: the contract of its outbox.
     pub files: Option<Files>,
 }
 
 /// An allow-list of tools: names of tools, of tool servers, or patterns such as `"*"`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tools {
     pub names: Vec<Name>,
     pub span: Span,
-}
-
-/// What an agent is able to do beyond answering.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Capability {
-    WriteFiles,
-    RunCommands,
-    Network,
-    PrivateData,
-    UntrustedInput,
-    Spawn,
-}
-
-/// How an agent's command asks before it acts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Permissions {
-    /// What it is not allowed is refused.
-    Gated,
-    /// It is told to skip its own permission checks.
-    Skip,
 }
 
 /// A server of tools that speaks MCP.
@@ -171,5 +115,4 @@ pub(crate) struct ToolServer {
     pub exec: Option<Line>,
     pub url: Option<Text>,
     pub env: Vec<Variable>,
-    pub headers: Vec<Header>,
 }

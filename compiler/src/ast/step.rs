@@ -73,16 +73,8 @@ pub(crate) struct ForEach {
     pub list: Text,
     /// How many items at once; as many as may run when left out.
     pub parallel: Option<Spanned<u32>>,
-    pub join: ForEachJoin,
+    pub join: plan::EachJoin,
     pub span: Span,
-}
-
-/// How many items must succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForEachJoin {
-    All,
-    Any,
-    Settled,
 }
 
 #[derive(Debug)]
@@ -148,7 +140,7 @@ pub(crate) struct Worktree {
 }
 
 /// The files that an agent gets and leaves, beside its prompt and its answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Files {
     /// The file that becomes `SKILL.md`.
     pub skill: Option<Text>,
@@ -163,7 +155,7 @@ pub(crate) struct Files {
 }
 
 /// What lies in the inbox.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileInput {
     /// A path of the workspace, or in the outbox of `from`.
     pub path: Text,
@@ -177,7 +169,7 @@ pub(crate) struct FileInput {
 }
 
 /// What must lie in the outbox at the end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FileOutput {
     /// A file, or a folder with a `/` at its end.
     pub path: Text,
@@ -185,4 +177,6 @@ pub(crate) struct FileOutput {
     pub required: bool,
     /// The type of a JSON file.
     pub kind: Option<TypeExpr>,
+    /// Where in the workspace it is copied to at the end.
+    pub copy_to: Option<Text>,
 }

@@ -1,6 +1,8 @@
 //! Swarms and the edges between who takes part in them.
 
-use super::{Approval, Budget, Name, Source, Spanned, TypeExpr};
+use swarmc_plan as plan;
+
+use super::{Budget, Name, Source, Spanned, TypeExpr};
 use crate::source::Span;
 use crate::syntax::Text;
 
@@ -54,7 +56,6 @@ pub(crate) enum LeaderKind {
 pub(crate) struct Member {
     pub name: Name,
     pub agent: Option<Name>,
-    pub tier: Option<Name>,
     /// Its own task; without one it waits for its first message, or for its part of the goal.
     pub task: Option<Source>,
 }
@@ -64,7 +65,6 @@ pub(crate) struct Member {
 pub(crate) struct Group {
     pub count: Spanned<u32>,
     pub agent: Option<Name>,
-    pub tier: Option<Name>,
     pub names: NameList,
     pub span: Span,
 }
@@ -152,7 +152,7 @@ pub(crate) struct TransientRetry {
 #[derive(Debug)]
 pub(crate) struct Spawn {
     /// None: what the policy says.
-    pub approval: Option<Spanned<Approval>>,
+    pub approval: Option<Spanned<plan::Approval>>,
     /// How often each member may ask.
     pub per_agent: u32,
 }
@@ -170,15 +170,8 @@ pub(crate) struct Item {
     pub name: Name,
     pub text: Option<Text>,
     pub owner: Option<Name>,
-    pub priority: Priority,
+    pub priority: plan::Priority,
     pub needs: Vec<Name>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Priority {
-    Low,
-    Normal,
-    High,
 }
 
 /// A checkout with somebody who integrates it.
@@ -209,25 +202,11 @@ pub(crate) struct Edge {
     pub to: Name,
     /// Whether it leads back too: `<->`.
     pub both: bool,
-    pub kind: EdgeKind,
+    pub kind: plan::EdgeKind,
     /// The type of what it carries.
     pub carries: Option<TypeExpr>,
-    pub response: Spanned<Response>,
+    pub response: Spanned<plan::Response>,
     /// How many envelopes at most.
     pub max: Option<Spanned<u32>>,
     pub span: Span,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EdgeKind {
-    Handoff,
-    Signal,
-}
-
-/// Whether the receiver answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Response {
-    None,
-    Optional,
-    Required,
 }

@@ -13,7 +13,7 @@ use crate::ast::OnFailure;
 use crate::check::upstream::read_as_previous;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Model, Need, Pipeline, Read, Step};
+use crate::model::{Model, Need, ParamRef, Pipeline, Read, Step};
 use crate::template::{Fact, Kind, Root, Status, same_name};
 
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
@@ -359,8 +359,10 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
         );
     }
     let name = read.name.as_deref().filter(|_| read.root == Root::Param)?;
-    let mut params = pipeline.into_iter().flat_map(|pipeline| &pipeline.ast.params).chain(&model.spec.params);
-    let param = params.find(|param| same_name(&param.name.value, name))?;
+    let param = match read.param? {
+        ParamRef::Pipeline(index) => &pipeline?.ast.params[index],
+        ParamRef::Spec(index) => &model.spec.params[index],
+    };
     if !param.kind.optional || param.default.is_some() {
         return None;
     }

@@ -14,6 +14,7 @@ pub(crate) mod upstream;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
+use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
 
 /// Runs every check.
@@ -39,6 +40,18 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
                 .label(Span::new(file, 0, 0), "no pipeline")
                 .help("write `pipeline NAME { task NAME { … } }`"),
+        );
+    }
+    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+        let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
+        let help = match names.first() {
+            Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
+            None => "write `pipeline NAME { task NAME { … } }`".to_owned(),
+        };
+        diagnostics.push(
+            Diagnostic::new(Code::WrongValue, "the spec has no pipeline of its own, so nothing says what runs")
+                .label(Span::new(FileId::new(0), 0, 0), "no pipeline")
+                .help(help),
         );
     }
     answers::check(model, diagnostics);

@@ -4,6 +4,7 @@ use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
+use crate::modules::Import;
 use crate::template::Root;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
@@ -11,7 +12,10 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     if diagnostics.has_errors() || model.pipelines.is_empty() {
         return;
     }
+    // A library need not be used up.
+    let own = |name: &Name| model.tables.modules.is_own(name.span);
     let (spec, uses) = (model.spec, &model.uses);
+    let agents: Vec<bool> = uses.agents.iter().zip(&uses.templates).map(|(turn, start)| *turn || *start).collect();
     let lists: [(&str, Vec<&Name>, &[bool], &str); 5] = [
         (
             "parameter",
@@ -26,7 +30,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             &uses.providers,
             "say `provider=NAME` in an agent",
         ),
-        ("agent", spec.agents.iter().map(|agent| &agent.name).collect(), &uses.agents, "say `agent=NAME` in a task"),
+        ("agent", spec.agents.iter().map(|agent| &agent.name).collect(), &agents, "say `agent=NAME` in a task"),
         (
             "prompt",
             spec.prompts.iter().map(|prompt| &prompt.name).collect(),
@@ -35,9 +39,14 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         ),
     ];
     for (what, names, used, how) in lists {
-        report(what, names.into_iter().zip(used), how, diagnostics);
+        report(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how, diagnostics);
     }
-    for (pipeline, used) in model.pipelines.iter().zip(&uses.pipeline_params) {
+    // Where nothing is said to run, nothing can be used.
+    if model.default.is_some() {
+        model.tables.unused_imports().for_each(|import| diagnostics.push(unused_import(model, import)));
+    }
+    let pipelines = model.pipelines.iter().zip(&uses.pipeline_params);
+    for (pipeline, used) in pipelines.filter(|(pipeline, _)| own(&pipeline.ast.name)) {
         let params = pipeline.ast.params.iter().map(|param| &param.name).zip(used);
         report("parameter", params, "read it as `<<param:NAME>>`", diagnostics);
         for step in &pipeline.steps {
@@ -50,6 +59,17 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             }
         }
     }
+}
+
+fn unused_import(model: &Model<'_>, import: &Import) -> Diagnostic {
+    let name = &model.tables.modules.list[import.module].name;
+    let help = match &import.alias {
+        Some(alias) => format!("remove it, or use what it declares, as `{}.NAME`", alias.value),
+        None => "remove it, or use what it declares".to_owned(),
+    };
+    Diagnostic::new(Code::UnusedDefinition, format!("nothing of `{name}` is used"))
+        .label(import.path, "never used")
+        .help(help)
 }
 
 fn report<'a>(what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str, diagnostics: &mut Diagnostics) {

@@ -19,6 +19,8 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
     let spec = model.spec;
     let emitter = Emitter { model, loader };
     let workflow = spec.workflow.as_ref();
+    // Of what imports declare, what is used: nobody has to give a parameter that nothing reads.
+    let wanted = |span: Span, used: bool| used || model.tables.modules.is_own(span);
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
     let providers: Vec<usize> = (0..model.providers.len())
@@ -29,10 +31,19 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         workflow: workflow.map_or_else(|| stem.to_owned(), |workflow| workflow.name.value.clone()),
         description: workflow.and_then(|workflow| workflow.description.clone()),
         default: model.pipelines.get(model.default?)?.ast.name.value.clone(),
-        params: spec.params.iter().map(|param| emitter.param(param)).collect(),
+        params: spec
+            .params
+            .iter()
+            .zip(&model.uses.params)
+            .filter(|(param, used)| wanted(param.name.span, **used))
+            .map(|(param, _)| emitter.param(param))
+            .collect(),
         secrets: spec
             .secrets
             .iter()
+            .zip(&model.uses.secrets)
+            .filter(|(secret, used)| wanted(secret.name.span, **used))
+            .map(|(secret, _)| secret)
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),

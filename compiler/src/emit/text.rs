@@ -1,5 +1,7 @@
 //! Texts as segments.
 
+use std::ops::Range;
+
 use swarmc_plan as plan;
 use swarmc_plan::{DirectiveKind, Filter, Segment};
 
@@ -32,7 +34,7 @@ impl Emitter<'_, '_, '_> {
                     None => continue,
                 },
                 Part::Logic(range) => Segment::Logic(plan::Expression {
-                    source: rewritten(text, range.clone(), &prose.template.reads, back),
+                    source: self.rewritten(&prose.passage, range.clone(), &prose.template.reads, back),
                     origin: self.origin(prose.passage.span(range.clone())),
                 }),
             };
@@ -48,12 +50,56 @@ impl Emitter<'_, '_, '_> {
     }
 
     pub(super) fn condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
-        let text = condition.text.as_str();
         let passage = Passage::string(&condition.text);
         plan::Expression {
-            source: rewritten(text, 0..text.len(), &condition.expression.reads, back),
-            origin: self.origin(passage.span(0..text.len())),
+            source: self.rewritten(&passage, 0..passage.text().len(), &condition.expression.reads, back),
+            origin: self.origin(passage.span(0..passage.text().len())),
         }
+    }
+
+    /// The source of a piece of logic, its back references saying `previous` and its parameters named as the plan names
+    /// them.
+    fn rewritten(&self, passage: &Passage, range: Range<usize>, reads: &[Read], back: &dyn Fn(&str) -> bool) -> String {
+        let text = passage.text();
+        let mut source = String::new();
+        let mut copied = range.start;
+        // Reads are sorted by place.
+        let first = reads.partition_point(|read| read.whole.start < range.start);
+        let inside = reads[first..]
+            .iter()
+            .take_while(|read| read.whole.start < range.end)
+            .filter(|read| !read.via_directive && read.whole.end <= range.end);
+        for read in inside.filter(|read| text[read.whole.start..].starts_with(Kind::Read(read.root).word())) {
+            if read.whole.start < copied {
+                continue;
+            }
+            let root = read.whole.start + Kind::Read(read.root).word().len();
+            if read.root == Root::Output && read.name.as_deref().is_some_and(back) {
+                source.push_str(&text[copied..read.whole.start]);
+                source.push_str(Kind::Read(Root::Previous).word());
+                copied = root;
+            } else if let Some((name, fields)) = self.renamed(passage, read.root, &read.range, &read.whole) {
+                source.push_str(&text[copied..root]);
+                source.push_str(&format!("[\"{name}\"]"));
+                copied = after_name(text, crate::resolve::text::name_end(read, passage, *fields));
+            }
+        }
+        source.push_str(&text[copied..range.end]);
+        source
+    }
+
+    /// What the plan calls a parameter, where that is not what the text says, and how many fields belong to the name.
+    fn renamed(
+        &self,
+        passage: &Passage,
+        root: Root,
+        name: &Range<usize>,
+        whole: &Range<usize>,
+    ) -> Option<&(String, usize)> {
+        if root != Root::Param || self.model.renames.is_empty() {
+            return None;
+        }
+        self.model.renames.get(&(passage.home(name.start), passage.span(whole.clone())))
     }
 
     fn directive(&self, directive: &Directive, prose: &Prose, back: &dyn Fn(&str) -> bool) -> Option<plan::Directive> {
@@ -73,6 +119,11 @@ impl Emitter<'_, '_, '_> {
             }
             _ => name,
         };
+        let place = directive.name.as_ref().map_or(&directive.range, |name| &name.range);
+        let (name, in_name) = match self.renamed(&prose.passage, Root::Param, place, &directive.range) {
+            Some((renamed, fields)) if kind == DirectiveKind::Param => (Some(renamed.clone()), *fields),
+            _ => (name, 0),
+        };
         let filters: Vec<Filter> = directive.filters.iter().map(|filter| filter.value.clone()).collect();
         let is_value = matches!(kind, DirectiveKind::Output | DirectiveKind::Previous | DirectiveKind::Input);
         let whole =
@@ -80,7 +131,7 @@ impl Emitter<'_, '_, '_> {
         Some(plan::Directive {
             kind,
             name,
-            fields: directive.fields.iter().map(|field| field.value.clone()).collect(),
+            fields: directive.fields.iter().skip(in_name).map(|field| field.value.clone()).collect(),
             filters,
             wrap: prose.wrap && is_value && whole,
             origin: self.origin(prose.passage.span(directive.range.clone())),
@@ -111,25 +162,11 @@ fn kind(root: Root) -> DirectiveKind {
     }
 }
 
-/// The source of a piece of logic, its back references saying `previous`.
-fn rewritten(text: &str, range: std::ops::Range<usize>, reads: &[Read], back: &dyn Fn(&str) -> bool) -> String {
-    let mut source = String::new();
-    let mut copied = range.start;
-    // Reads are sorted by place.
-    let first = reads.partition_point(|read| read.whole.start < range.start);
-    let inside = reads[first..]
-        .iter()
-        .take_while(|read| read.whole.start < range.end)
-        .filter(|read| !read.via_directive && read.whole.end <= range.end);
-    for read in inside {
-        let root = Kind::Read(Root::Output).word();
-        let is_back = read.root == Root::Output && read.name.as_deref().is_some_and(back);
-        if is_back && read.whole.start >= copied && text[read.whole.start..].starts_with(root) {
-            source.push_str(&text[copied..read.whole.start]);
-            source.push_str(Kind::Read(Root::Previous).word());
-            copied = read.whole.start + root.len();
-        }
+/// Where a name in an expression ends: behind the bracket of `param["goal"]`.
+fn after_name(text: &str, end: usize) -> usize {
+    let gap = text[end..].len() - text[end..].trim_start().len();
+    match text[end + gap..].starts_with(']') {
+        true => end + gap + 1,
+        false => end,
     }
-    source.push_str(&text[copied..range.end]);
-    source
 }

@@ -1,12 +1,13 @@
 //! Tiers, agents and servers of tools.
 
+use swarmc_plan as plan;
+
 use super::element::Element;
 use super::provider::amount;
 use super::{choice, command, description, files, name, names, policy, source, spanned, value, variables};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::suggest;
 
 /// `tiers { small P; medium P model=M }`.
 pub(super) fn tiers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Tier> {
@@ -61,34 +62,33 @@ pub(super) fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<
         can: element.child("can").map(|node| capabilities(node, diagnostics)).unwrap_or_default(),
         permissions: element.child("permissions").and_then(|node| {
             Some(choice(node.argument(0)?, |word| match word {
-                "skip" => ast::Permissions::Skip,
-                _ => ast::Permissions::Gated,
+                "skip" => plan::Permissions::Skip,
+                _ => plan::Permissions::Gated,
             }))
         }),
-        fallback: element.child("fallback").map(names).unwrap_or_default(),
+        fallback: element.child("fallback").and_then(|node| name(node, 0)),
         budget: element.child("budget").map(|node| policy::budget(node, diagnostics)),
         files: element.child("files").map(|node| files::files(node, diagnostics)),
     })
 }
 
-pub(super) fn mode(word: &str) -> ast::Mode {
+pub(super) fn mode(word: &str) -> plan::Mode {
     match word {
-        "planning" => ast::Mode::Planning,
-        "implementation" => ast::Mode::Implementation,
-        _ => ast::Mode::Auto,
+        "planning" => plan::Mode::Planning,
+        _ => plan::Mode::Implementation,
     }
 }
 
-fn capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned<ast::Capability>> {
-    let mut found: Vec<Spanned<ast::Capability>> = Vec::new();
+fn capabilities(element: &Element, diagnostics: &mut Diagnostics) -> Vec<Spanned<plan::Capability>> {
+    let mut found: Vec<Spanned<plan::Capability>> = Vec::new();
     for (_, datum) in &element.arguments {
         let capability = choice(datum, |word| match word {
-            "write-files" => ast::Capability::WriteFiles,
-            "run-commands" => ast::Capability::RunCommands,
-            "network" => ast::Capability::Network,
-            "private-data" => ast::Capability::PrivateData,
-            "untrusted-input" => ast::Capability::UntrustedInput,
-            _ => ast::Capability::Spawn,
+            "write-files" => plan::Capability::WriteFiles,
+            "run-commands" => plan::Capability::RunCommands,
+            "network" => plan::Capability::Network,
+            "private-data" => plan::Capability::PrivateData,
+            "untrusted-input" => plan::Capability::UntrustedInput,
+            _ => plan::Capability::Spawn,
         });
         match found.iter().find(|known| known.value == capability.value) {
             Some(first) => {
@@ -131,12 +131,11 @@ pub(super) fn tool_server(element: &Element, diagnostics: &mut Diagnostics) -> O
         exec: exec.and_then(|exec| command(exec, diagnostics)),
         url: url.map(|url| url.text.clone()),
         env: variables(element, diagnostics),
-        headers: headers(element, diagnostics),
     })
 }
 
 /// Reports an address that is none of HTTP.
-pub(super) fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
+fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
     let written = url.text.as_str();
     let host = written.strip_prefix("https://").or_else(|| written.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace)) {
@@ -145,46 +144,4 @@ pub(super) fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
             .help("write `\"https://HOST/PATH\"`");
         diagnostics.push(diagnostic);
     }
-}
-
-/// The headers of HTTP requests, each name once.
-pub(super) fn headers(element: &Element, diagnostics: &mut Diagnostics) -> Vec<ast::Header> {
-    let mut headers: Vec<ast::Header> = Vec::new();
-    for node in element.children("header") {
-        let Some(name) = name(node, 0) else { continue };
-        let header = ast::Header {
-            name,
-            text: node.argument(1).map(|text| text.text.clone()),
-            secret: node.property("secret").map(spanned),
-        };
-        let written = &header.name.value;
-        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if written.is_empty() || !written.bytes().all(token) {
-            let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{written}` is not the name of a header"))
-                .label(header.name.span, "not a header")
-                .help("letters, digits and `-`, as in `X-Api-Version`");
-            diagnostics.push(diagnostic);
-        }
-        if header.text.is_none() && header.secret.is_none() && !diagnostics.covers(node.span) {
-            let diagnostic = Diagnostic::new(Code::WrongValue, format!("header `{written}` has no value"))
-                .label(node.name.span, "a text or `secret=` is missing")
-                .help(format!("write `header {written} \"TEXT\"` or `header {written} secret=NAME`"));
-            diagnostics.push(diagnostic);
-        }
-        let broken = header.text.as_ref().filter(|text| text.as_str().contains(['\r', '\n', '\0']));
-        if broken.is_some() {
-            let diagnostic = Diagnostic::new(Code::WrongValue, format!("header `{written}` holds a line break"))
-                .label(header.name.span, "its text has more than one line")
-                .help("write it on one line");
-            diagnostics.push(diagnostic);
-        }
-        match headers.iter().find(|known| known.name.value.eq_ignore_ascii_case(written)) {
-            Some(first) => {
-                let what = format!("header {}", suggest::list([written.as_str()].into_iter(), "and"));
-                diagnostics.push(super::unknown::twice(&what, header.name.span, first.name.span));
-            }
-            None => headers.push(header),
-        }
-    }
-    headers
 }

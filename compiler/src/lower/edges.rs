@@ -1,5 +1,7 @@
 //! Edges: `a -> b`, where the node's name is the sender.
 
+use swarmc_plan as plan;
+
 use super::element::Element;
 use super::type_text::type_expr;
 use super::{Section, count, spanned, value};
@@ -38,17 +40,17 @@ fn edge(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Edge> {
     }
     let section = Section::of(node);
     let response = match section.word_of("response").as_str() {
-        "optional" => ast::Response::Optional,
-        "required" => ast::Response::Required,
-        _ => ast::Response::None,
+        "optional" => plan::Response::Optional,
+        "required" => plan::Response::Required,
+        _ => plan::Response::None,
     };
     Some(ast::Edge {
         from,
         to,
         both,
         kind: match section.word_of("kind").as_str() {
-            "signal" => ast::EdgeKind::Signal,
-            _ => ast::EdgeKind::Handoff,
+            "signal" => plan::EdgeKind::Signal,
+            _ => plan::EdgeKind::Handoff,
         },
         carries: node.property("carries").map(|datum| type_expr(datum, &[], false, diagnostics)),
         response: Spanned { value: response, span: node.property("response").map_or(node.span, |datum| datum.span) },

@@ -59,6 +59,7 @@ fn output(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::FileOutp
         description: node.argument(1).map(|text| text.text.as_str().to_owned()),
         required: Section::of(node).is("required"),
         kind,
+        copy_to: node.property("copy-to").map(|path| path.text.clone()),
     })
 }
 

@@ -1,19 +1,18 @@
 //! Context packs.
 
+use swarmc_plan::Overflow;
+
 use super::datum::Form;
 use super::element::Element;
 use super::{Section, description, name, names, spanned, texts, value};
-use crate::ast::{self, Literal, Overflow, PackRule, Spanned};
+use crate::ast::{self, Literal, PackRule, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) fn pack(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::ContextPack> {
     let name = name(element, 0)?;
-    let rules: Vec<Spanned<PackRule>> = element
-        .children
-        .iter()
-        .filter_map(|node| Some(Spanned { value: rule(node, diagnostics)?, span: node.span }))
-        .collect();
+    let rules: Vec<Spanned<PackRule>> =
+        element.children.iter().filter_map(|node| Some(Spanned { value: rule(node)?, span: node.span })).collect();
     if rules.is_empty() && !diagnostics.covers(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("context pack `{}` holds nothing", name.value))
             .label(name.span, "nothing to know")
@@ -48,7 +47,7 @@ pub(super) fn pack(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
     })
 }
 
-fn rule(node: &Element, diagnostics: &mut Diagnostics) -> Option<PackRule> {
+fn rule(node: &Element) -> Option<PackRule> {
     Some(match node.schema.name {
         "goal" => PackRule::Goal(node.argument(0)?.text.clone()),
         "definition-of-done" => PackRule::DefinitionOfDone(texts(node)),
@@ -65,14 +64,7 @@ fn rule(node: &Element, diagnostics: &mut Diagnostics) -> Option<PackRule> {
         "fact" => PackRule::Fact { name: spanned(node.argument(0)?), value: node.argument(1)?.text.clone() },
         "inputs" => PackRule::Inputs(names(node)),
         "artifacts" => {
-            let (kind, from) = (node.property("kind").map(spanned), node.property("from").map(spanned));
-            if kind.is_none() && from.is_none() && !diagnostics.covers(node.span) {
-                let diagnostic = Diagnostic::new(Code::WrongValue, "`artifacts` does not say which")
-                    .label(node.name.span, "every artifact of the run")
-                    .help("write `kind=`, `from=` or both");
-                diagnostics.push(diagnostic);
-            }
-            PackRule::Artifacts { kind, from }
+            PackRule::Artifacts { kind: spanned(node.property("kind")?), from: spanned(node.property("from")?) }
         }
         "constraint" => {
             let datum = node.argument(1)?;

@@ -1,8 +1,10 @@
 //! Budgets, policies and hooks.
 
+use swarmc_plan as plan;
+
 use super::element::Element;
 use super::provider::amount;
-use super::{Section, choice, count, spanned, variables};
+use super::{Section, choice, count, spanned};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -44,9 +46,9 @@ pub(super) fn policy(element: &Element) -> ast::Policy {
         plan_update: of("plan-update"),
         unattended: Spanned {
             value: match unattended.word().as_str() {
-                "approve" => ast::Unattended::Approve,
-                "fail" => ast::Unattended::Fail,
-                _ => ast::Unattended::Deny,
+                "approve" => plan::Unattended::Approve,
+                "fail" => plan::Unattended::Fail,
+                _ => plan::Unattended::Deny,
             },
             span: unattended.element().map_or(element.span, |node| node.span),
         },
@@ -54,11 +56,11 @@ pub(super) fn policy(element: &Element) -> ast::Policy {
     }
 }
 
-pub(super) fn approval(word: &str) -> ast::Approval {
+pub(super) fn approval(word: &str) -> plan::Approval {
     match word {
-        "human" => ast::Approval::Human,
-        "coordinator" => ast::Approval::Coordinator,
-        _ => ast::Approval::Auto,
+        "human" => plan::Approval::Human,
+        "coordinator" => plan::Approval::Coordinator,
+        _ => plan::Approval::Auto,
     }
 }
 
@@ -72,15 +74,13 @@ pub(super) fn hook(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
     }
     Some(ast::Hook {
         event: choice(element.argument(0)?, |word| match word {
-            "start" => ast::HookEvent::Start,
-            "complete" => ast::HookEvent::Complete,
-            "failure" => ast::HookEvent::Failure,
-            "gate" => ast::HookEvent::Gate,
-            _ => ast::HookEvent::Stop,
+            "start" => plan::HookEvent::Start,
+            "complete" => plan::HookEvent::Complete,
+            "failure" => plan::HookEvent::Failure,
+            "gate" => plan::HookEvent::Gate,
+            _ => plan::HookEvent::Stop,
         }),
         body: run.and_then(|run| super::body::run(run, diagnostics)),
-        env: variables(element, diagnostics),
-        timeout_ms: Section::of(element).child("timeout").number(),
         span: element.span,
     })
 }

@@ -4,7 +4,7 @@ use swarmc_plan as plan;
 
 use super::datum::Datum;
 use super::element::Element;
-use super::{Section, agent, choice, command, count, name, source, spanned, texts, variables};
+use super::{Section, choice, command, count, name, source, spanned, texts, variables};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -48,11 +48,9 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         reads: element.child("reads").and_then(|format| whole(format, self::format)),
         model_flag: flag(element, "model-flag"),
         system_flag: flag(element, "system-flag"),
-        resume_args: with_place(element, "resume-args", &["{session}"], diagnostics),
-        session_args: with_place(element, "session-args", &["{session}"], diagnostics),
-        schema_args: with_place(element, "schema-args", &["{schema}", "{schema-file}"], diagnostics),
+        resume_args: resume(element, diagnostics),
+        schema_flag: element.child("schema-flag").and_then(schema_flag),
         env: variables(element, diagnostics),
-        headers: agent::headers(element, diagnostics),
         install: flag(element, "install"),
         context_window: element.child("context-window").and_then(|node| Some(amount(node.argument(0)?))),
         price: element.child("price").map(price),
@@ -66,12 +64,13 @@ fn llm(element: &Element) -> Option<ast::Llm> {
     let text = |property: &str| element.property(property).map(|datum| datum.text.clone());
     Some(ast::Llm {
         kind: choice(element.argument(0)?, |word| match word {
-            "anthropic" => ast::LlmKind::Anthropic,
-            _ => ast::LlmKind::OpenAi,
+            "openai-responses" => plan::LlmKind::OpenaiResponses,
+            "anthropic" => plan::LlmKind::Anthropic,
+            "gemini" => plan::LlmKind::Gemini,
+            _ => plan::LlmKind::Openai,
         }),
         base_url: text("base-url"),
         model: text("model"),
-        key: element.property("key").map(spanned),
         span: element.span,
     })
 }
@@ -87,12 +86,12 @@ fn price(element: &Element) -> ast::Price {
     }
 }
 
-fn ability(word: &str) -> ast::Ability {
+fn ability(word: &str) -> plan::Ability {
     match word {
-        "schema" => ast::Ability::Schema,
-        "tools" => ast::Ability::Tools,
-        "resume" => ast::Ability::Resume,
-        _ => ast::Ability::Images,
+        "schema" => plan::Ability::Schema,
+        "tools" => plan::Ability::Tools,
+        "resume" => plan::Ability::Resume,
+        _ => plan::Ability::Images,
     }
 }
 
@@ -101,22 +100,28 @@ pub(super) fn amount(datum: &Datum) -> Spanned<u64> {
     Spanned { value: u64::try_from(datum.number).unwrap_or(u64::MAX), span: datum.span }
 }
 
-/// Arguments, one of which holds one of these places for a value.
-fn with_place(element: &Element, child: &str, places: &[&str], diagnostics: &mut Diagnostics) -> Option<Vec<Text>> {
-    let node = element.child(child)?;
+fn schema_flag(element: &Element) -> Option<plan::SchemaFlag> {
+    let flag = element.argument(0)?.text.as_str().to_owned();
+    Some(match Section::of(element).word_of("as").as_str() {
+        "file" => plan::SchemaFlag::File(flag),
+        _ => plan::SchemaFlag::Inline(flag),
+    })
+}
+
+/// The words that continue a conversation; without a place for its id they do not.
+fn resume(element: &Element, diagnostics: &mut Diagnostics) -> Option<Vec<Text>> {
+    let node = element.child("resume-args")?;
     let words = texts(node);
-    if !words.iter().any(|word| places.iter().any(|place| word.as_str().contains(place)))
-        && !diagnostics.covers(node.span)
-    {
-        let shown = crate::suggest::list(places.iter().copied(), "or");
-        let diagnostic =
-            Diagnostic::new(Code::WrongValue, format!("`{child}` has no place for the value that it hands over"))
-                .label(node.span, format!("no {shown} in it"))
-                .help(format!("write `{child} \"--flag\" \"{}\"`", places[0]));
-        diagnostics.push(diagnostic);
-        return None;
+    if words.iter().any(|word| word.as_str() == plan::SESSION) {
+        return Some(words);
     }
-    Some(words)
+    if !diagnostics.covers(node.span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`resume-args` does not say which conversation")
+            .label(node.span, format!("no `{}` among them", plan::SESSION))
+            .help(format!("write `resume-args \"--resume\" \"{}\"`", plan::SESSION));
+        diagnostics.push(diagnostic);
+    }
+    None
 }
 
 fn script(element: &Element, diagnostics: &mut Diagnostics) -> ast::Script {

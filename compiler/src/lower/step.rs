@@ -119,9 +119,9 @@ fn for_each(node: &Element) -> Option<ast::ForEach> {
         list: node.argument(0)?.text.clone(),
         parallel: node.property("parallel").map(|datum| Spanned { value: count(datum.number), span: datum.span }),
         join: match Section::of(node).word_of("join").as_str() {
-            "any" => ast::ForEachJoin::Any,
-            "settled" => ast::ForEachJoin::Settled,
-            _ => ast::ForEachJoin::All,
+            "any" => plan::EachJoin::Any,
+            "settled" => plan::EachJoin::Settled,
+            _ => plan::EachJoin::All,
         },
         span: node.span,
     })

@@ -1,5 +1,7 @@
 //! Swarms. Every number that is not written is the table's.
 
+use swarmc_plan as plan;
+
 use super::element::Element;
 use super::policy::{approval, budget};
 use super::{Section, argument, choice, count, description, edges, name, names, source, spanned};
@@ -88,7 +90,6 @@ fn member(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Member> 
     Some(ast::Member {
         name: name(node, 0)?,
         agent: node.property("agent").map(spanned),
-        tier: node.property("tier").map(spanned),
         task: says.then(|| source(node, 1, diagnostics)).flatten(),
     })
 }
@@ -98,7 +99,6 @@ fn group(node: &Element) -> Option<ast::Group> {
     Some(ast::Group {
         count: Spanned { value: count(size.number), span: size.span },
         agent: node.property("agent").map(spanned),
-        tier: node.property("tier").map(spanned),
         // The only list there is.
         names: ast::NameList::Stations,
         span: node.span,
@@ -168,9 +168,9 @@ fn item(node: &Element) -> Option<ast::Item> {
         text: node.argument(1).map(|text| text.text.clone()),
         owner: node.property("owner").map(spanned),
         priority: match Section::of(node).word_of("priority").as_str() {
-            "low" => ast::Priority::Low,
-            "high" => ast::Priority::High,
-            _ => ast::Priority::Normal,
+            "low" => plan::Priority::Low,
+            "high" => plan::Priority::High,
+            _ => plan::Priority::Normal,
         },
         needs: node.children("depends-on").flat_map(names).collect(),
     })

@@ -3,9 +3,14 @@
 mod names;
 mod needs;
 mod order;
+mod params;
 mod pipeline;
 mod step;
+pub(crate) mod tables;
+pub(crate) mod templates;
 pub(crate) mod text;
+
+use std::collections::BTreeMap;
 
 use crate::ast::{self, Name, Spanned};
 use crate::code::Code;
@@ -14,69 +19,50 @@ use crate::files::Entry;
 use crate::load::Loader;
 use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Uses, Variable};
 use crate::passage::Passage;
+use crate::source::{FileId, Span};
 use crate::suggest;
 use names::Names;
+use params::Params;
+use tables::{Tables, What};
 use text::Scope;
 
-/// Resolves a spec. `presets` are the providers of the library that it may start from.
+/// Resolves a spec. `presets` are the providers of the library that it may start from, `templates` says which agents
+/// others start from.
 pub(crate) fn resolve<'a>(
     spec: &'a ast::Spec,
     presets: &'a ast::Spec,
+    tables: Tables,
+    templates: Vec<bool>,
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Model<'a> {
-    let tables = Tables::new(spec, diagnostics);
+    let unused = |what: What| vec![false; tables.len(what)];
     let uses = Uses {
-        params: vec![false; tables.params.len()],
-        secrets: vec![false; tables.secrets.len()],
-        providers: vec![false; tables.providers.len()],
-        agents: vec![false; tables.agents.len()],
-        prompts: vec![false; tables.prompts.len()],
-        tasks: vec![false; tables.tasks.len()],
-        packs: vec![false; tables.packs.len()],
-        swarms: vec![false; tables.swarms.len()],
+        params: unused(What::Param),
+        secrets: unused(What::Secret),
+        providers: unused(What::Provider),
+        agents: unused(What::Agent),
+        templates,
+        prompts: unused(What::Prompt),
+        tasks: unused(What::Task),
+        packs: unused(What::Pack),
+        swarms: unused(What::Swarm),
         pipeline_params: Vec::new(),
     };
-    let mut resolver = Resolver { spec, presets, tables, uses, loader, diagnostics, shared: Vec::new() };
+    let (shared, renames) = (Vec::new(), BTreeMap::new());
+    let mut resolver = Resolver { spec, presets, tables, uses, renames, loader, diagnostics, shared };
     resolver.default_paths(&spec.params);
     resolver.shared = resolver.shared_prompts();
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
-    let agents: Vec<Agent<'a>> = spec.agents.iter().map(|agent| resolver.agent(agent)).collect();
+    let agents: Vec<Agent<'a>> =
+        spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
     let pipelines: Vec<Pipeline<'a>> =
         spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
-    Model { spec, default, providers, agents, pipelines, uses: resolver.uses }
-}
-
-/// The names of the top level.
-struct Tables {
-    params: Names,
-    secrets: Names,
-    providers: Names,
-    agents: Names,
-    prompts: Names,
-    tasks: Names,
-    packs: Names,
-    pipelines: Names,
-    swarms: Names,
-}
-
-impl Tables {
-    fn new(spec: &ast::Spec, diagnostics: &mut Diagnostics) -> Tables {
-        Tables {
-            params: Names::new("parameter", spec.params.iter().map(|param| &param.name), diagnostics),
-            secrets: Names::new("secret", spec.secrets.iter().map(|secret| &secret.name), diagnostics),
-            providers: Names::new("provider", spec.providers.iter().map(|provider| &provider.name), diagnostics),
-            agents: Names::new("agent", spec.agents.iter().map(|agent| &agent.name), diagnostics),
-            prompts: Names::new("prompt", spec.prompts.iter().map(|prompt| &prompt.name), diagnostics),
-            tasks: Names::new("task", spec.tasks.iter().map(|task| &task.name), diagnostics),
-            packs: Names::new("context-pack", spec.packs.iter().map(|pack| &pack.name), diagnostics),
-            swarms: Names::new("swarm", spec.swarms.iter().map(|swarm| &swarm.name), diagnostics),
-            pipelines: Names::new("pipeline", spec.pipelines.iter().map(|pipeline| &pipeline.name), diagnostics),
-        }
-    }
+    let Resolver { tables, uses, renames, .. } = resolver;
+    Model { spec, default, providers, agents, pipelines, uses, tables, renames }
 }
 
 struct Resolver<'r, 'a, 'l, 'd> {
@@ -84,6 +70,7 @@ struct Resolver<'r, 'a, 'l, 'd> {
     presets: &'a ast::Spec,
     tables: Tables,
     uses: Uses,
+    renames: BTreeMap<(FileId, Span), (String, usize)>,
     loader: &'r mut Loader<'l>,
     diagnostics: &'d mut Diagnostics,
     /// The texts of the shared prompts, by index.
@@ -110,8 +97,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn default(&mut self) -> Option<usize> {
         let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
         match written {
-            Some(name) => self.lookup("pipeline", name, |tables| &tables.pipelines, "{ … }"),
-            None => (!self.spec.pipelines.is_empty()).then_some(0),
+            Some(name) => self.tables.lookup(What::Pipeline, name, self.diagnostics),
+            // The items of the spec itself come first.
+            None => (self.tables.own_len(What::Pipeline) > 0).then_some(0),
         }
     }
 
@@ -133,7 +121,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let preset = provider.preset.as_ref().and_then(|preset| self.preset(preset));
         let mut env = preset.map_or_else(Vec::new, |preset| self.variables(&preset.env));
         env.extend(self.variables(&provider.env));
-        let env_reads = self.outside_reads(&env, &Names::default(), "the `env` of a provider");
+        let env_reads = self.outside_reads(&env, None, "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
         Provider { ast: provider, preset, env, env_reads, answers }
@@ -167,8 +155,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn agent(&mut self, agent: &'a ast::Agent) -> Agent<'a> {
-        let provider = self.provider_of(agent);
+    fn agent(&mut self, index: usize, agent: &'a ast::Agent) -> Agent<'a> {
+        let provider = self.provider_of(index, agent);
         if let Some(provider) = provider {
             self.uses.providers[provider] = true;
         }
@@ -177,16 +165,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         Agent { ast: agent, provider, system }
     }
 
-    fn provider_of(&mut self, agent: &ast::Agent) -> Option<usize> {
+    fn provider_of(&mut self, index: usize, agent: &ast::Agent) -> Option<usize> {
         let Some(name) = &agent.provider else {
-            if self.tables.providers.distinct() == 1 {
-                return Some(0);
+            let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
+            let sole = self.tables.sole(What::Provider, home).or_else(|| self.tables.sole(What::Provider, spec));
+            if sole.is_some() || self.is_template(index) {
+                return sole;
             }
-            let known = self.tables.providers.iter();
-            let help = match self.spec.providers.is_empty() {
-                true => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
-                false => format!("write `provider=` with {}", suggest::list(known, "or")),
-            };
+            let help = self.name_one(What::Provider, home);
             let message = format!("agent `{}` has no provider", agent.name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::WrongValue, message).label(agent.name.span, "`provider=` is missing").help(help),
@@ -194,7 +180,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             return None;
         };
         let is_preset = || crate::library::presets().contains(&name.value);
-        if self.tables.providers.exact(&name.value).is_none() && is_preset() {
+        if self.tables.find(What::Provider, &name.value, true, name.span.file).is_none() && is_preset() {
             let message = format!("there is no provider `{}`", name.value);
             self.diagnostics.push(
                 Diagnostic::new(Code::UnknownReference, message)
@@ -203,13 +189,31 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             );
             return None;
         }
-        self.lookup("provider", name, |tables| &tables.providers, "{ … }")
+        self.tables.lookup(What::Provider, name, self.diagnostics)
+    }
+
+    /// Whether an agent need not be able to take turns itself: others start from it, or it is there for those that
+    /// import it.
+    fn is_template(&self, agent: usize) -> bool {
+        self.uses.templates[agent] || !self.tables.modules.is_own(self.spec.agents[agent].name.span)
+    }
+
+    /// What to type where one of several has to be named.
+    fn name_one(&self, what: What, from: FileId) -> String {
+        let seen = self.tables.seen(what, from);
+        match (what, seen.is_empty()) {
+            (What::Agent, true) => "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
+            (_, true) => "declare one: `provider claude preset=claude-code`, and say `provider=claude`".to_owned(),
+            (_, false) => {
+                format!("write `{}=` with {}", what.noun(), suggest::list(seen.iter().map(String::as_str), "or"))
+            }
+        }
     }
 
     fn passage(&mut self, source: &ast::Source) -> Option<Passage> {
         let (tables, shared, uses) = (&self.tables, &self.shared, &mut self.uses);
         let mut lookup = |name: &Spanned<String>, diagnostics: &mut Diagnostics| {
-            let index = lookup("prompt", name, &tables.prompts, "file=…", diagnostics)?;
+            let index = tables.lookup(What::Prompt, name, diagnostics)?;
             uses.prompts[index] = true;
             shared[index].clone()
         };
@@ -220,7 +224,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut resolved = Vec::new();
         for variable in variables {
             resolved.push(match variable {
-                ast::Variable::Named(name) => match self.secret(&name.value) {
+                ast::Variable::Named(name) => match self.secret(name) {
                     Some(secret) => {
                         self.uses.secrets[secret] = true;
                         Variable::Secret(self.spec.secrets[secret].env.clone())
@@ -236,65 +240,26 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// The secret of this name, or the one that this variable holds.
-    fn secret(&self, name: &str) -> Option<usize> {
-        self.tables.secrets.exact(name).or_else(|| self.spec.secrets.iter().position(|secret| secret.env == name))
+    fn secret(&self, name: &Name) -> Option<usize> {
+        let (name, home) = (&name.value, name.span.file);
+        self.tables.find(What::Secret, name, true, home).or_else(|| {
+            let holds = |secret: &ast::Secret| secret.env == *name;
+            let seen = |index: &usize| self.tables.sees(What::Secret, *index, home);
+            (0..self.spec.secrets.len()).filter(|index| holds(&self.spec.secrets[*index])).find(seen)
+        })
     }
 
     /// What variables read that are the same for every step.
-    fn outside_reads(&mut self, env: &[Variable], params: &Names, place: &str) -> Vec<Read> {
+    fn outside_reads(&mut self, env: &[Variable], params: Option<(&Names, FileId)>, place: &str) -> Vec<Read> {
         let mut reads = Vec::new();
         for variable in env {
             let Variable::Set(_, prose) = variable else { continue };
             // The first step to start reads it already.
             self.file_reads(prose, None);
-            let mut param = param_lookup(&self.tables.params, params, &mut self.uses);
-            let mut scope = Scope { steps: None, ports: &[], param: &mut param, place };
+            let params = Params { tables: &self.tables, inner: params, outer: &self.spec.params, uses: &mut self.uses };
+            let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, place };
             reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
         }
         reads
     }
-
-    fn lookup(&mut self, what: &str, name: &Name, table: fn(&Tables) -> &Names, rest: &str) -> Option<usize> {
-        lookup(what, name, table(&self.tables), rest, self.diagnostics)
-    }
-}
-
-/// Looks a parameter up in the pipeline, then in the workflow, and marks it as used.
-fn param_lookup<'p>(
-    outer: &'p Names,
-    inner: &'p Names,
-    uses: &'p mut Uses,
-) -> impl FnMut(&str, bool) -> Result<(), Vec<String>> + 'p {
-    move |name, exact| {
-        if let Some(index) = inner.find(name, exact) {
-            let own = uses.pipeline_params.last_mut().expect("the pipeline's own are being resolved");
-            own[index] = true;
-            return Ok(());
-        }
-        match outer.find(name, exact) {
-            Some(index) => {
-                uses.params[index] = true;
-                Ok(())
-            }
-            None => Err(inner.iter().chain(outer.iter()).map(str::to_owned).collect()),
-        }
-    }
-}
-
-/// The thing that a name names, or a report; `rest` is what follows the name where such a thing is declared.
-fn lookup(what: &str, name: &Name, table: &Names, rest: &str, diagnostics: &mut Diagnostics) -> Option<usize> {
-    let found = table.exact(&name.value);
-    if found.is_none() {
-        let known: Vec<&str> = table.iter().collect();
-        let (close, help) = suggest::did_you_mean(&name.value, &known, &format!("the {what}s are "));
-        let help = help.unwrap_or_else(|| format!("declare it: `{what} {} {rest}`", name.value));
-        let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`", name.value))
-            .label(name.span, "not defined")
-            .help(help);
-        diagnostics.push(match close {
-            Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
-            None => diagnostic,
-        });
-    }
-    found
 }

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Span;
 
 /// Names and their indices. Two names that differ in `-` and `_` only are one, since expressions cannot tell them apart.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     list: Vec<String>,
+    spans: Vec<Span>,
     by_plain: HashMap<String, usize>,
 }
 
@@ -17,10 +19,9 @@ impl Names {
     /// The table of a list of definitions; later ones with a name that is taken are reported (SW102).
     pub(super) fn new<'a>(what: &str, names: impl Iterator<Item = &'a Name>, diagnostics: &mut Diagnostics) -> Names {
         let mut table = Names::default();
-        let mut spans = Vec::new();
         for (index, name) in names.enumerate() {
             table.list.push(name.value.clone());
-            spans.push(name.span);
+            table.spans.push(name.span);
             let first = *table.by_plain.entry(plain(&name.value)).or_insert(index);
             if first != index {
                 let diagnostic = if table.list[first] == name.value {
@@ -35,7 +36,7 @@ impl Names {
                 diagnostics.push(
                     diagnostic
                         .label(name.span, "again here")
-                        .label(spans[first], "first here")
+                        .label(table.spans[first], "first here")
                         .help("rename one of them"),
                 );
             }
@@ -56,6 +57,19 @@ impl Names {
     /// The index of this name, spelt as it is declared or as expressions may spell it.
     pub(super) fn find(&self, name: &str, exact: bool) -> Option<usize> {
         if exact { self.exact(name) } else { self.same(name) }
+    }
+
+    /// Where the name of this index is declared.
+    pub(super) fn span(&self, index: usize) -> Span {
+        self.spans[index]
+    }
+
+    /// The first index of this table whose name another has too, with its index there.
+    pub(super) fn shared(&self, other: &Names) -> Option<(usize, usize)> {
+        if self.len() > other.len() {
+            return other.shared(self).map(|(theirs, ours)| (ours, theirs));
+        }
+        self.list.iter().enumerate().find_map(|(index, name)| Some((index, other.same(name)?)))
     }
 
     /// The names, in order.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::names::Names;
+use super::tables::What;
 use super::{Resolver, needs, order, text};
 use crate::ast;
 use crate::code::Code;
@@ -10,6 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Agent, Body, Condition, Pipeline, Read, Step};
 use crate::passage::Passage;
+use crate::source::{FileId, Span};
 use crate::suggest;
 
 /// How deep loops may stand in each other: a plan is read with bounded recursion.
@@ -19,6 +21,8 @@ const DEEPEST: usize = 16;
 pub(super) struct Within<'w> {
     /// The pipeline.
     pub(super) name: &'w str,
+    /// The file that it stands in.
+    pub(super) file: FileId,
     pub(super) steps: &'w Names,
     pub(super) params: &'w Names,
     /// The patterns of paths that steps say they write.
@@ -47,18 +51,22 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
         let left_out = match list.iter().any(|step| step.partial) {
-            true => self.tables.tasks.iter().filter(|task| steps.exact(task).is_none()).map(str::to_owned).collect(),
-            false => BTreeSet::<String>::new(),
+            true => {
+                let tasks = self.spec.tasks.iter().map(|task| task.name.value.as_str());
+                tasks.filter(|task| steps.exact(task).is_none()).collect()
+            }
+            false => BTreeSet::new(),
         };
         let within = Within {
             name: &pipeline.name.value,
+            file: pipeline.name.span.file,
             steps: &steps,
             params: &params,
             writes,
-            left_out: left_out.iter().map(String::as_str).collect(),
+            left_out,
         };
         let env = self.variables(&pipeline.env);
-        let env_reads = self.outside_reads(&env, &params, "the `env` of a pipeline");
+        let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
         let mut resolved: Vec<Step<'a>> = Vec::with_capacity(list.len());
         let mut declared = Vec::new();
         for (index, step) in list.iter().enumerate() {
@@ -79,7 +87,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn params(&mut self, pipeline: &'a ast::Pipeline) -> Names {
         let params = Names::new("parameter", pipeline.params.iter().map(|param| &param.name), self.diagnostics);
         for param in &pipeline.params {
-            if let Some(outer) = self.tables.params.same(&param.name.value) {
+            if let Some(outer) = self.tables.find(What::Param, &param.name.value, false, param.name.span.file) {
                 self.diagnostics.push(
                     Diagnostic::new(
                         Code::DuplicateDefinition,
@@ -124,10 +132,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 
     /// The shared tasks that a pipeline takes in.
     fn taken_in(&mut self, pipeline: &'a ast::Pipeline, list: &mut Vec<Listed<'a>>) {
-        let mut taken: Vec<(usize, crate::source::Span)> = Vec::new();
+        let mut taken: Vec<(usize, Span)> = Vec::new();
         for used in &pipeline.uses {
             for name in &used.tasks {
-                let Some(task) = self.lookup("task", name, |tables| &tables.tasks, "{ … }") else { continue };
+                let Some(task) = self.tables.lookup(What::Task, name, self.diagnostics) else { continue };
                 self.uses.tasks[task] = true;
                 if let Some((_, first)) = taken.iter().find(|(known, _)| *known == task) {
                     self.diagnostics.push(

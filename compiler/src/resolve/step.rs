@@ -1,16 +1,17 @@
 //! Steps: who does them, what they say, what they read.
 
 use super::names::Names;
+use super::params::Params;
 use super::pipeline::{Listed, Within};
+use super::tables::What;
 use super::text::Scope;
-use super::{Resolver, needs, param_lookup, text};
+use super::{Resolver, needs, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Agent, Body, Made, Prose, Read, Step, Variable};
 use crate::passage::Passage;
-use crate::suggest;
 
 /// The ports of a step: what they are called, and the step behind them where it is known.
 type Ports = [(String, Option<usize>)];
@@ -29,11 +30,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             ports.push((input.name.value.clone(), source));
         }
         let agent = match &step.body {
-            Some(ast::Body::Prompt(_)) => self.step_agent(step),
+            Some(ast::Body::Prompt(_)) => self.step_agent(step, agents),
             _ => None,
         };
         let fixer = match &step.on_failure {
-            ast::OnFailure::Fix(name) => self.agent_named(name),
+            ast::OnFailure::Fix(name) => self.agent_named(name, agents),
             _ => None,
         };
         let context = step.context.iter().filter_map(|name| self.pack_named(name)).collect();
@@ -99,37 +100,50 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         declared
     }
 
-    fn step_agent(&mut self, step: &ast::Step) -> Option<usize> {
+    fn step_agent(&mut self, step: &ast::Step, agents: &[Agent<'a>]) -> Option<usize> {
         if let Some(name) = &step.agent {
-            return self.agent_named(name);
+            return self.agent_named(name, agents);
         }
-        if self.tables.agents.distinct() == 1 {
-            self.uses.agents[0] = true;
-            return Some(0);
-        }
-        let (code, help) = match self.spec.agents.is_empty() {
-            true => (
-                Code::UnknownReference,
-                "declare one: `agent coder provider=…`; a sole agent is the default one".to_owned(),
-            ),
-            false => {
-                let known = suggest::list(self.tables.agents.iter(), "or");
-                (Code::WrongValue, format!("write `agent=` with {known}"))
-            }
+        let home = step.name.span.file;
+        let Some(agent) = self.tables.sole(What::Agent, home) else {
+            let none = self.tables.seen(What::Agent, home).is_empty();
+            let code = if none { Code::UnknownReference } else { Code::WrongValue };
+            let message = format!("task `{}` has a prompt and no agent", step.name.value);
+            let diagnostic = Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?");
+            self.diagnostics.push(diagnostic.help(self.name_one(What::Agent, home)));
+            return None;
         };
-        let message = format!("task `{}` has a prompt and no agent", step.name.value);
-        self.diagnostics.push(Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?").help(help));
-        None
+        let name = Name { value: agents[agent].ast.name.value.clone(), span: step.name.span };
+        Some(self.takes_turns(agent, &name, agents))
     }
 
-    fn agent_named(&mut self, name: &Name) -> Option<usize> {
-        let agent = self.lookup("agent", name, |tables| &tables.agents, "provider=…")?;
+    /// An agent that is named where one takes a turn.
+    fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
+        let agent = self.tables.lookup(What::Agent, name, self.diagnostics)?;
+        Some(self.takes_turns(agent, name, agents))
+    }
+
+    /// Marks an agent as one that takes turns; one that is there to start from cannot.
+    fn takes_turns(&mut self, agent: usize, name: &Name, agents: &[Agent<'a>]) -> usize {
         self.uses.agents[agent] = true;
-        Some(agent)
+        let declared = agents[agent].ast;
+        if agents[agent].provider.is_none() && declared.provider.is_none() && self.is_template(agent) {
+            let help = format!(
+                "declare one that starts from it, and name that: `agent NAME template={} provider=…`",
+                name.value
+            );
+            self.diagnostics.push(
+                Diagnostic::new(Code::WrongValue, format!("agent `{}` has no provider", declared.name.value))
+                    .label(name.span, "takes a turn here")
+                    .label(declared.name.span, "declared here, for others to start from")
+                    .help(help),
+            );
+        }
+        agent
     }
 
     fn pack_named(&mut self, name: &Name) -> Option<usize> {
-        let pack = self.lookup("context-pack", name, |tables| &tables.packs, "{ … }")?;
+        let pack = self.tables.lookup(What::Pack, name, self.diagnostics)?;
         self.uses.packs[pack] = true;
         Some(pack)
     }
@@ -149,11 +163,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 Body::Stop(message.as_ref().map(|message| text::inline(message, self.loader, self.diagnostics)))
             }
             ast::Body::Call { pipeline, args } => {
-                let target = self.lookup("pipeline", pipeline, |tables| &tables.pipelines, "{ … }");
+                let target = self.tables.lookup(What::Pipeline, pipeline, self.diagnostics);
                 Body::Call { pipeline: target, args: self.named_texts(args) }
             }
             ast::Body::Swarm { swarm, goal } => {
-                let target = self.lookup("swarm", swarm, |tables| &tables.swarms, "{ … }");
+                let target = self.tables.lookup(What::Swarm, swarm, self.diagnostics);
                 if let Some(target) = target {
                     self.uses.swarms[target] = true;
                 }
@@ -208,8 +222,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         ports: &Ports,
         place: &str,
     ) -> Vec<Read> {
-        let mut param = param_lookup(&self.tables.params, within.params, &mut self.uses);
-        let mut scope = Scope { steps: Some(within), ports, param: &mut param, place };
+        let inner = Some((within.params, within.file));
+        let params = Params { tables: &self.tables, inner, outer: &self.spec.params, uses: &mut self.uses };
+        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, place };
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 

@@ -1,5 +1,8 @@
 //! Texts with holes: where they come from, what is wrong with them, what they read.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use crate::ast::{Name, Source, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -7,7 +10,9 @@ use crate::load::Loader;
 use crate::model::{Condition, Prose, Read};
 use crate::passage::Passage;
 use crate::resolve::names::{self, Names};
+use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
+use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::syntax::Text;
 use crate::template::{self, Root};
@@ -23,7 +28,7 @@ pub(super) fn passage(
         Source::Inline(text) => Passage::string(text),
         Source::File(path) => {
             let file = loader.named(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
-            Passage::file(file, loader.sources.text(file))
+            Passage::file(file, loader.sources.text(file), path.span(0..0).file)
         }
         Source::Ref(name) => return shared(name, diagnostics),
     };
@@ -51,17 +56,15 @@ pub(super) fn condition(text: &Text, diagnostics: &mut Diagnostics) -> Condition
     Condition { text: text.clone(), expression }
 }
 
-/// Looks a parameter up and marks it as used, or gives those that there are. The second argument says whether the name
-/// must be spelt as it is declared.
-pub(super) type Lookup<'s> = dyn FnMut(&str, bool) -> Result<(), Vec<String>> + 's;
-
 /// What may be read in a place.
 pub(super) struct Scope<'s> {
     /// What the steps of the pipeline see; none where no step can be read.
     pub(super) steps: Option<&'s Within<'s>>,
     /// The ports of the step: what they are called, and the step behind them where it is known.
     pub(super) ports: &'s [(String, Option<usize>)],
-    pub(super) param: &'s mut Lookup<'s>,
+    pub(super) params: Params<'s>,
+    /// Where names that the plan spells otherwise are kept.
+    pub(super) renames: &'s mut BTreeMap<(FileId, Span), (String, usize)>,
     /// What the place is, for messages: "an `env` of a provider".
     pub(super) place: &'s str,
 }
@@ -83,7 +86,7 @@ fn resolved(
     diagnostics: &mut Diagnostics,
 ) -> Option<Read> {
     let span = passage.span(read.range.clone());
-    let mut step = None;
+    let (mut step, mut param, mut in_name) = (None, None, 0);
     // In expressions `_` stands for `-`, and never the other way round.
     let exact = read.via_directive || read.name.as_deref().is_some_and(|name| name.contains('-'));
     // How a name is written in this place.
@@ -135,25 +138,28 @@ fn resolved(
                 }
             }
         }
-        (Root::Param, Some(name)) => {
-            if let Err(known) = (scope.param)(name, exact) {
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                let (close, help) = suggest::did_you_mean(name, &known, "the parameters are ");
-                let help = help.unwrap_or_else(|| format!("declare it: `param {name} type=string`"));
-                let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no parameter `{name}`"))
-                    .label(span, "not a parameter")
-                    .help(help);
-                diagnostics.push(fixed(diagnostic, close, span, &spelt));
+        (Root::Param, Some(name)) => match scope.params.find(read, passage, exact, &spelt) {
+            Ok((found, fields)) => {
+                param = Some(found);
+                in_name = fields;
+                if let Some(renamed) = scope.params.renamed(found, fields, name) {
+                    let place = (passage.home(read.range.start), passage.span(read.whole.clone()));
+                    scope.renames.insert(place, (renamed, fields));
+                }
+            }
+            Err(unknown) => {
+                diagnostics.push(*unknown);
                 return None;
             }
-        }
+        },
         _ => {}
     }
     Some(Read {
         root: read.root,
         step,
+        param,
         name: read.name.clone(),
-        fields: fields(read, passage),
+        fields: fields(read, passage).split_off(in_name),
         span,
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
@@ -164,16 +170,25 @@ fn resolved(
 }
 
 /// The fields of a read, each with its place: after the name, in order.
-fn fields(read: &template::Read, passage: &Passage) -> Vec<Name> {
+pub(super) fn fields(read: &template::Read, passage: &Passage) -> Vec<Name> {
+    let places = field_ranges(read, passage);
+    let field = |(field, range): (&String, _)| Spanned { value: field.clone(), span: passage.span(range) };
+    read.fields.iter().zip(places).map(field).collect()
+}
+
+/// Where the name of a read ends when so many of its fields belong to it.
+pub(crate) fn name_end(read: &template::Read, passage: &Passage, fields: usize) -> usize {
+    field_ranges(read, passage).take(fields).last().map_or(read.range.end, |range| range.end)
+}
+
+fn field_ranges(read: &template::Read, passage: &Passage) -> impl Iterator<Item = Range<usize>> {
     let mut at = read.range.end;
-    let mut fields = Vec::new();
-    for field in &read.fields {
+    read.fields.iter().map(move |field| {
         let found = passage.text().get(at..read.whole.end).and_then(|rest| rest.find(field.as_str()));
         let range = found.map_or(read.range.clone(), |found| at + found..at + found + field.len());
         at = range.end;
-        fields.push(Spanned { value: field.clone(), span: passage.span(range) });
-    }
-    fields
+        range
+    })
 }
 
 /// A reference to a step that is not there.
@@ -181,7 +196,7 @@ pub(super) fn unknown_step(
     name: &str,
     pipeline: &str,
     steps: &Names,
-    span: crate::source::Span,
+    span: Span,
     spelt: &dyn Fn(&str) -> String,
 ) -> Diagnostic {
     let known: Vec<&str> = steps.iter().collect();
@@ -193,12 +208,7 @@ pub(super) fn unknown_step(
     fixed(diagnostic, close, span, spelt)
 }
 
-fn fixed(
-    diagnostic: Diagnostic,
-    close: Option<&str>,
-    span: crate::source::Span,
-    spelt: &dyn Fn(&str) -> String,
-) -> Diagnostic {
+fn fixed(diagnostic: Diagnostic, close: Option<&str>, span: Span, spelt: &dyn Fn(&str) -> String) -> Diagnostic {
     match close {
         Some(close) => {
             let close = spelt(close);
@@ -209,7 +219,7 @@ fn fixed(
 }
 
 /// A value of a task that `use partial=#true` left out, where no placeholder can stand for it.
-fn left_out_value(name: &str, pipeline: &str, root: Root, span: crate::source::Span) -> Diagnostic {
+fn left_out_value(name: &str, pipeline: &str, root: Root, span: Span) -> Diagnostic {
     let word = template::Kind::Read(root).word();
     let plain = name.replace('-', "_");
     Diagnostic::new(
@@ -220,7 +230,7 @@ fn left_out_value(name: &str, pipeline: &str, root: Root, span: crate::source::S
     .help(format!("ask first: `{word}.{plain} is defined and …`, or write `| default(\"\")`, or `use {name}` as well"))
 }
 
-fn no_steps(place: &str, root: Root, span: crate::source::Span) -> Diagnostic {
+fn no_steps(place: &str, root: Root, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::BadDirective,
         format!("{place} cannot read `{}`: it is the same for every step", template::Kind::Read(root).word()),

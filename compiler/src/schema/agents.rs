@@ -2,7 +2,7 @@
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME};
 use super::task::FILES;
-use super::words::{ABILITIES, AGENT_MODE, CAPABILITIES, DELIVERY, FORMAT, LLM, PERMISSIONS};
+use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM};
 use super::{Kind, Node, Property, defaulted, optional, required};
 
 /// How agents are reached.
@@ -24,10 +24,8 @@ pub(super) static PROVIDER: Node = Node::new(
     &MODEL_FLAG,
     &SYSTEM_FLAG,
     &RESUME_ARGS,
-    &SESSION_ARGS,
-    &SCHEMA_ARGS,
+    &SCHEMA_FLAG,
     &ENV,
-    &HEADER,
     &CONTEXT_WINDOW,
     &PRICE,
     &PROVIDES,
@@ -45,7 +43,6 @@ static LLM_NODE: Node = Node::new("llm", "A model behind an HTTP interface.")
     .properties(&[
         Property::new("base-url", Kind::Text, "Where it listens; the maker's own address, when left out."),
         Property::new("model", Kind::Scalar, "The model of agents that name none."),
-        Property::new("key", Kind::Reference, "The secret that is sent as the key."),
     ]);
 static ARGS: Node = Node::new("args", "Further arguments, after those of the preset.").rest("ARG", Kind::Scalar).many();
 static DELIVERED: Node = Node::new("prompt", "How the prompt reaches the command.").arguments(&[defaulted(
@@ -64,24 +61,12 @@ static SYSTEM_FLAG: Node = Node::new(
 .arguments(&[required("FLAG", Kind::Text)]);
 static RESUME_ARGS: Node = Node::new(
     "resume-args",
-    "The last arguments of a turn that goes on with a conversation; `{session}` in them is its id.",
+    "The arguments that make a turn go on with a conversation, behind all others; `{session}` among them is its id.",
 )
 .rest("ARG", Kind::Scalar);
-static SESSION_ARGS: Node = Node::new(
-    "session-args",
-    "The last arguments of a turn that begins a conversation, where the caller chooses its id; `{session}` is that id.",
-)
-.rest("ARG", Kind::Scalar);
-static SCHEMA_ARGS: Node = Node::new(
-    "schema-args",
-    "The arguments that ask for an answer of a type; `{schema}` is the JSON Schema, `{schema-file}` a file with it.",
-)
-.rest("ARG", Kind::Scalar);
-static HEADER: Node =
-    Node::new("header", "A header of each HTTP request: a text, a secret, or the one before the other.")
-        .arguments(&[required("NAME", Kind::Text), optional("TEXT", Kind::Text)])
-        .properties(&[Property::new("secret", Kind::Reference, "The secret that it holds, after the text.")])
-        .many();
+static SCHEMA_FLAG: Node = Node::new("schema-flag", "The flag before the JSON Schema of the answer that is wanted.")
+    .arguments(&[required("FLAG", Kind::Text)])
+    .properties(&[Property::new("as", Kind::Choice(SCHEMA_FORM), "How the schema follows it.").default("text")]);
 static CONTEXT_WINDOW: Node =
     Node::new("context-window", "The tokens that the model takes at most, the answer included.")
         .arguments(&[required("TOKENS", ANY_AMOUNT)]);
@@ -147,7 +132,7 @@ static SYSTEM: Node = Node::new("system", "What the agent is told before each pr
     .arguments(&[optional("TEXT", Kind::Template)])
     .properties(&[FILE]);
 static MODE_OF: Node = Node::new("mode", "What it is there to do; what the workflow says, when left out.")
-    .arguments(&[required("MODE", Kind::Choice(AGENT_MODE))]);
+    .arguments(&[required("MODE", Kind::Choice(MODE))]);
 static TEMPERATURE: Node =
     Node::new("temperature", "How freely a model chooses its words; the model's own, when left out.")
         .arguments(&[required("N", Kind::Ratio(0.0, 2.0))]);
@@ -164,15 +149,14 @@ static CAN: Node = Node::new("can", "What it is able to do beyond answering, for
 static PERMISSIONS_OF: Node =
     Node::new("permissions", "How its command asks before it acts; the command's own way, when left out.")
         .arguments(&[required("HOW", Kind::Choice(PERMISSIONS))]);
-static FALLBACK: Node = Node::new("fallback", "The agents that take a turn that its provider could not, in order.")
-    .arguments(&[required("AGENT", Kind::Reference)])
-    .rest("AGENT", Kind::Reference);
+static FALLBACK: Node = Node::new("fallback", "The agent that takes a turn that its provider could not.")
+    .arguments(&[required("AGENT", Kind::Reference)]);
 
 pub(super) static TOOL_SERVER: Node =
     Node::new("tool-server", "A server of tools that speaks MCP: a command, or an address.")
         .arguments(NAME)
         .properties(&[Property::new("url", Kind::Text, "Where it listens.")])
-        .children(&[&DESCRIPTION, &SERVER_EXEC, &ENV, &HEADER])
+        .children(&[&DESCRIPTION, &SERVER_EXEC, &ENV])
         .many();
 static SERVER_EXEC: Node = Node::new("exec", "The command that serves on its standard input, as an argument vector.")
     .rest("ARG", Kind::Scalar);

@@ -1,7 +1,7 @@
 //! A context pack.
 
 use super::table::{ANY_COUNT, DESCRIPTION, NAME};
-use super::words::OVERFLOW;
+use super::words::{self, OVERFLOW};
 use super::{Kind, Node, Property, defaulted, required};
 
 pub(super) static CONTEXT_PACK: Node = Node::new(
@@ -58,10 +58,10 @@ static INPUTS: Node = Node::new("inputs", "What these steps or members handed ov
     .arguments(&[required("STEP", Kind::Reference)])
     .rest("STEP", Kind::Reference)
     .many();
-static ARTIFACTS: Node = Node::new("artifacts", "References to what was made.")
+static ARTIFACTS: Node = Node::new("artifacts", "References to what a step or member made.")
     .properties(&[
-        Property::new("kind", Kind::Text, "Of this kind: `diff`, `log`, `report`; of any, when left out."),
-        Property::new("from", Kind::Reference, "Made by this step or member; by any, when left out."),
+        Property::new("kind", Kind::Choice(words::ARTIFACTS), "What it made.").required(),
+        Property::new("from", Kind::Reference, "Who made it.").required(),
     ])
     .many();
 static CONSTRAINT: Node = Node::new("constraint", "What holds for the work.")

@@ -50,11 +50,11 @@ static COORDINATOR: Node =
         .properties(&[AGENT]);
 static MEMBER: Node = Node::new("member", "A member and its task; without one it waits for its first message.")
     .arguments(&[required("NAME", Kind::Name), optional("TASK", Kind::Template)])
-    .properties(&[AGENT, TIER, FILE, REF])
+    .properties(&[AGENT, FILE, REF])
     .many();
 static MEMBERS: Node = Node::new("members", "Members that are named from a list.")
     .arguments(&[required("N", Kind::Count(1, 1000))])
-    .properties(&[AGENT, TIER, Property::new("names", Kind::Choice(NAMES), "The list of names.").default("stations")])
+    .properties(&[AGENT, Property::new("names", Kind::Choice(NAMES), "The list of names.").default("stations")])
     .many();
 static DECOMPOSE: Node = Node::new("decompose", "The leader splits the goal into the tasks of the members.")
     .properties(&[Property::new("max", Kind::Count(1, 1000), "The tasks at most.").default("10")]);

@@ -149,7 +149,5 @@ static UNATTENDED_POLICY: Node = Node::new("unattended", "What an approval of a 
 
 static HOOK: Node = Node::new("hook", "A command that runs when something happened, with `SWARM_*` variables.")
     .arguments(&[required("EVENT", Kind::Choice(EVENTS))])
-    .children(&[&DESCRIPTION, &RUN, &ENV, &HOOK_TIMEOUT])
+    .children(&[&DESCRIPTION, &RUN])
     .many();
-static HOOK_TIMEOUT: Node = Node::new("timeout", "The time that it may take; then it is ended.")
-    .arguments(&[defaulted("TIME", Kind::Duration, "1m")]);

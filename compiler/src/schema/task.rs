@@ -183,6 +183,7 @@ static FILE_OUTPUT: Node =
         .properties(&[
             Property::new("required", Kind::Bool, "Whether the task fails without it.").default("#true"),
             Property::new("type", Kind::Type, "The type of a JSON file."),
+            Property::new("copy-to", Kind::Glob, "Where in the workspace it is copied to at the end."),
         ])
         .many();
 static REQUIREMENT: Node = Node::new("requirement", "A requirement, for its instructions.")

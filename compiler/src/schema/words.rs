@@ -76,15 +76,11 @@ pub(crate) const EDITIONS: &[Word] = &[word("2026", "the first one")];
 pub(crate) const MODE: &[Word] =
     &[word("planning", "agents plan, and change nothing"), word("implementation", "agents do the work")];
 
-pub(crate) const AGENT_MODE: &[Word] = &[
-    word("auto", "as the agent sees fit"),
-    word("planning", "it plans, and changes nothing"),
-    word("implementation", "it does the work"),
-];
-
 pub(crate) const LLM: &[Word] = &[
     word("openai", "chat completions, as OpenAI and most others serve them"),
+    word("openai-responses", "responses, as OpenAI serves them"),
     word("anthropic", "messages, as Anthropic serves them"),
+    word("gemini", "as Google serves its Gemini models"),
 ];
 
 pub(crate) const ABILITIES: &[Word] = &[
@@ -147,4 +143,16 @@ pub(crate) const OVERFLOW: &[Word] = &[
     word("drop", "whole rules are left out, the last one first"),
     word("truncate", "the last rule that fits in part is cut"),
     word("error", "the turn fails"),
+];
+
+pub(crate) const SCHEMA_FORM: &[Word] =
+    &[word("text", "as a text"), word("file", "as the path of a file that holds it")];
+
+pub(crate) const ARTIFACTS: &[Word] = &[
+    word("diff", "what it changed"),
+    word("log", "what it printed"),
+    word("prompt", "what it was asked"),
+    word("transcript", "its turns"),
+    word("contextpack", "what it was given to know"),
+    word("report", "what it reported"),
 ];

@@ -101,16 +101,23 @@ impl Shape {
         Err(told.unwrap_or_else(|| vec![nothing(text, fault)]))
     }
 
-    /// A computed record as compact JSON. A text in it counts as what it says, a number say, where the type asks for one.
+    /// A value that a command printed or a template computed, as compact JSON: itself where it is of the type. Else a
+    /// text is read as an answer is, and a text within a record counts as what it says, a number say.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn record(&self, record: Value) -> Result<String, Vec<String>> {
-        let misfit = match self.fit(record.clone(), 0) {
+    pub(crate) fn computed(&self, value: Value) -> Result<String, Vec<String>> {
+        if self.validator.is_valid(&value) {
+            return Ok(value.to_string());
+        }
+        if let Value::String(text) = &value {
+            return self.read(text);
+        }
+        let misfit = match self.fit(value.clone(), 0) {
             Ok(value) => return Ok(value.to_string()),
             Err(misfit) => misfit,
         };
-        let said = violation::said(&self.validator, record);
+        let said = violation::said(&self.validator, value);
         match self.fit(said, 0) {
             Ok(value) => Ok(value.to_string()),
             Err(_) => Err(misfit.violations),

@@ -110,9 +110,13 @@ fn a_type_of_words_takes_them_bare_or_quoted() {
 fn a_computed_record_may_say_its_numbers_in_words() {
     let record = json!({ "approved": "true", "severity": "low", "score": "7", "id": "x" });
     let expected = r#"{"approved":true,"id":"x","score":7,"severity":"low"}"#;
-    assert_eq!(verdict().record(record).as_deref(), Ok(expected));
-    let wrong = verdict().record(json!({ "approved": "maybe", "severity": "low" })).unwrap_err();
+    assert_eq!(verdict().computed(record).as_deref(), Ok(expected));
+    let wrong = verdict().computed(json!({ "approved": "maybe", "severity": "low" })).unwrap_err();
     assert_eq!(wrong, [r#"at /approved: "maybe" is not true or false"#]);
+    let text = shape(json!({ "type": "string" }));
+    assert_eq!(text.computed(json!("\"quoted\"")).as_deref(), Ok(r#""\"quoted\"""#), "a text stays what it is");
+    assert_eq!(shape(json!({ "type": "integer" })).computed(json!(" 7")).as_deref(), Ok("7"));
+    assert_eq!(verdict().computed(json!(format!("see\n```\n{GOOD}\n```"))).as_deref(), Ok(GOOD));
 }
 
 #[test]

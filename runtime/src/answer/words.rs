@@ -40,3 +40,37 @@ fn listed(violations: &[String]) -> String {
     let lines: Vec<String> = violations.iter().map(|violation| format!("- {violation}")).collect();
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+    use swarmc_plan::Schema;
+
+    use super::*;
+
+    #[test]
+    fn the_docs_show_what_agents_are_told() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "approved": { "type": "boolean" }, "severity": { "type": "string", "enum": ["low", "medium", "high"] } },
+            "required": ["approved", "severity"],
+            "additionalProperties": false,
+        });
+        let shape = Shape::new(&Schema(schema), &BTreeMap::new()).unwrap();
+        let violations = shape.read(r#"{"approved":true,"severity":"hgih"}"#).unwrap_err();
+        let docs = include_str!("../../../docs/agents.md");
+        for told in [instructed("", &shape), again(&violations, &shape)] {
+            assert!(docs.contains(&format!("```text\n{}\n```", told.trim())), "docs/agents.md does not show:\n{told}");
+        }
+    }
+
+    #[test]
+    fn a_long_answer_is_shown_from_its_beginning_and_cut_at_a_character() {
+        let shape = Shape::new(&Schema(json!({ "type": "integer" })), &BTreeMap::new()).unwrap();
+        let told = afresh("Count.", &"é".repeat(SHOWN), &["it is no number".to_owned()], &shape);
+        assert!(told.starts_with("Count.\n\n--- Your last answer to this ---\néé"), "{}", &told[..80]);
+        assert!(told.len() < SHOWN + 500 && told.contains("é\n…\n--- End of your last answer ---\n\n"));
+    }
+}

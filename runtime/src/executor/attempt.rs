@@ -103,7 +103,8 @@ fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>)
     let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
     let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
     if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
-        match turn::read(shape, output, is_cut, job.max_output) {
+        let printed = serde_json::Value::from(output.as_str());
+        match turn::value(|| shape.computed(printed), is_cut, job.max_output) {
             Ok(value) => {
                 ended.captured = Some(value.clone().into_bytes());
                 ended.output = Some(value);

@@ -90,7 +90,7 @@ impl Conversation<'_> {
             if turn.ended.outcome.failure.is_some() {
                 return Ok(turn.ended);
             }
-            let violations = match read(shape, &turn.said, turn.is_cut, self.job.max_output) {
+            let violations = match value(|| shape.read(&turn.said), turn.is_cut, self.job.max_output) {
                 Ok(value) => {
                     turn.ended.captured = Some(value.clone().into_bytes());
                     turn.ended.output = Some(value);
@@ -227,14 +227,21 @@ impl Turn {
     }
 }
 
-/// The value in `said`, or what is wrong with it. `is_cut` says that the beginning of it was dropped.
-pub(super) fn read(shape: &Shape, said: &str, is_cut: bool, max_output: usize) -> Result<String, Vec<String>> {
-    let too_long = |bytes: usize| format!("the value has {bytes} bytes, more than the {max_output} of `output max=`");
-    match shape.read(said) {
-        Ok(value) if value.len() > max_output => Err(vec![too_long(value.len())]),
+/// The value that `read` finds in a text, or what is wrong with that. `is_cut` says that the beginning of the text was
+/// dropped.
+pub(super) fn value(
+    read: impl FnOnce() -> Result<String, Vec<String>>,
+    is_cut: bool,
+    max_output: usize,
+) -> Result<String, Vec<String>> {
+    match read() {
+        Ok(value) if value.len() > max_output => {
+            let bytes = value.len();
+            Err(vec![format!("the value has {bytes} bytes, more than the {max_output} of `output max=`")])
+        }
         Ok(value) => Ok(value),
         Err(_) if is_cut => {
-            Err(vec![format!("the answer is longer than the {max_output} bytes of `output max=`, and was cut")])
+            Err(vec![format!("the output is longer than the {max_output} bytes of `output max=`, and was cut")])
         }
         Err(violations) => Err(violations),
     }
@@ -245,7 +252,8 @@ fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String
     let Some(words) = &program.resume else {
         return Err("cannot go on with a session: give it `resume`".to_owned());
     };
-    let word = |word: &String| OsString::from(if word == SESSION { session.id.as_str() } else { word.as_str() });
+    // The id is plain, so that it changes nothing else of the word that it stands in.
+    let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));
     Ok(words.iter().map(word).collect())
 }
 

@@ -39,7 +39,10 @@ impl Loop<'_> {
                 Work::Agent(Box::new(self.asked(body, &attempt)?))
             }
             Body::Value(template) => Work::Text(match &shape {
-                Some(shape) => shape.read(&text(template)?).map_err(|violations| Failure::Invalid { violations })?,
+                Some(shape) => {
+                    let value = self.renderer.value(template, &view).map_err(failed)?;
+                    shape.computed(value).map_err(|violations| Failure::Invalid { violations })?
+                }
                 None => text(template)?,
             }),
             Body::Fields(fields) => {
@@ -49,7 +52,7 @@ impl Loop<'_> {
                     .collect::<Result<_, Failure>>()?;
                 let record = serde_json::Value::Object(record);
                 Work::Text(match &shape {
-                    Some(shape) => shape.record(record).map_err(|violations| Failure::Invalid { violations })?,
+                    Some(shape) => shape.computed(record).map_err(|violations| Failure::Invalid { violations })?,
                     None => record.to_string(),
                 })
             }

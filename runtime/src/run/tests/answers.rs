@@ -171,11 +171,12 @@ resume) say '{\"severity\":\"low\"}'; done_with 30 7 ;;
 esac"#;
     let mut connection = program(lines);
     let Connection::Exec { argv, resume, .. } = &mut connection else { unreachable!() };
-    *resume = Some([argv.as_slice(), &["resume".to_owned(), "{session}".to_owned(), "x{session}".to_owned()]].concat());
+    *resume =
+        Some([argv.as_slice(), &["resume".to_owned(), "{session}".to_owned(), "--id={session}".to_owned()]].concat());
     let plan = with_agents(vec![typed(ask("review", "critic", &[]), verdict(), 1)], vec![("critic", connection)]);
     let outcome = world.start(&plan);
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, r#"{"severity":"low"}"#));
-    assert_eq!(world.read(world.workspace().join("calls")), "[]\n[resume t-1 x{session}]\n");
+    assert_eq!(world.read(world.workspace().join("calls")), "[]\n[resume t-1 --id=t-1]\n");
     let heard = world.read(world.workspace().join("heard"));
     assert_eq!(heard.matches("Do review.").count(), 1, "the session knows the prompt: {heard}");
     assert!(heard.contains("- at /severity: \"lwo\" is none of low, medium, high"), "{heard}");
