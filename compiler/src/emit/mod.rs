@@ -117,7 +117,13 @@ impl Emitter<'_, '_, '_> {
     fn provider(&self, provider: &model::Provider<'_>) -> plan::Provider {
         let (own, preset) = (provider.ast, provider.preset);
         let words = |line: &ast::Line| line.words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>();
-        let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
+        fn either<T>(
+            own: &ast::Provider,
+            preset: Option<&ast::Provider>,
+            pick: fn(&ast::Provider) -> Option<T>,
+        ) -> Option<T> {
+            pick(own).or_else(|| preset.and_then(pick))
+        }
         let connection = match &own.script {
             Some(_) => Connection::Script { answers: provider.answers.iter().map(recorded).collect() },
             None => {
@@ -131,8 +137,8 @@ impl Emitter<'_, '_, '_> {
                     argv,
                     prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
                     reads: reads.map_or_else(Default::default, |reads| reads.value),
-                    model_flag: either(|provider| provider.model_flag.clone()),
-                    system_flag: either(|provider| provider.system_flag.clone()),
+                    model_flag: either(own, preset, |provider| provider.model_flag.clone()),
+                    system_flag: either(own, preset, |provider| provider.system_flag.clone()),
                     resume: None,
                     schema: None,
                 }
@@ -142,7 +148,9 @@ impl Emitter<'_, '_, '_> {
             name: own.name.value.clone(),
             connection,
             env: self.env(&provider.env),
-            install: either(|provider| provider.install.clone()),
+            install: either(own, preset, |provider| provider.install.clone()),
+            context_window: either(own, preset, |provider| provider.context_window.as_ref().map(|window| window.value)),
+            price: either(own, preset, |provider| provider.price.as_ref().and_then(price)),
             origin: self.origin(own.name.span),
             ..plan::Provider::default()
         }
@@ -184,6 +192,17 @@ impl Emitter<'_, '_, '_> {
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
         crate::load::join(folder, path)
     }
+}
+
+/// What tokens cost; unknown unless both directions are said.
+fn price(price: &ast::Price) -> Option<plan::Price> {
+    let value = |part: &Option<ast::Spanned<u64>>| part.as_ref().map(|part| part.value);
+    Some(plan::Price {
+        input: value(&price.input)?,
+        output: value(&price.output)?,
+        cache_read: value(&price.cache_read),
+        cache_write: value(&price.cache_write),
+    })
 }
 
 fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
