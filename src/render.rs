@@ -78,7 +78,7 @@ impl Problems {
 
     /// Whether every place is on a line that fits a screen: drawing shows whole lines.
     fn is_drawable(&self, diagnostic: &Diagnostic) -> bool {
-        diagnostic.labels.iter().all(|label| {
+        diagnostic.labels.iter().chain(&diagnostic.trace).all(|label| {
             let file = self.sources.file(label.span.file);
             let first = file.position(label.span.start as usize).line;
             let last = file.position(label.span.end as usize).line;
@@ -158,7 +158,7 @@ fn plain(sources: &Sources, severity: Severity, diagnostic: &Diagnostic, paint: 
         Severity::Hint => paint.cyan(&head),
     };
     out.push('\n');
-    for (index, label) in diagnostic.labels.iter().enumerate() {
+    for (index, label) in diagnostic.places().iter().enumerate() {
         let elsewhere = label.span.file != diagnostic.labels[0].span.file;
         snippet(&mut out, sources, label, if index == 0 { "^" } else { "-" }, elsewhere);
     }
@@ -196,11 +196,9 @@ fn snippet(out: &mut String, sources: &Sources, label: &Label, mark: &str, elsew
 }
 
 fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value {
-    let labels: Vec<Value> = diagnostic
-        .labels
-        .iter()
-        .map(|label| json!({ "at": json_span(sources, label.span), "text": label.text }))
-        .collect();
+    let label = |label: &Label| json!({ "at": json_span(sources, label.span), "text": label.text });
+    let labels: Vec<Value> = diagnostic.labels.iter().map(label).collect();
+    let flow: Vec<Value> = diagnostic.trace.iter().map(label).collect();
     let fix = diagnostic.fix.as_ref().map(|fix| {
         let edit = |edit: &swarmc_compiler::Edit| json!({ "at": json_span(sources, edit.span), "text": edit.text });
         json!({ "title": fix.title, "certain": fix.certain, "edits": fix.edits.iter().map(edit).collect::<Vec<_>>() })
@@ -211,6 +209,7 @@ fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value
         "severity": severity.word(),
         "message": diagnostic.message,
         "labels": labels,
+        "flow": flow,
         "help": diagnostic.help,
         "fix": fix,
     })
@@ -231,7 +230,7 @@ fn clean(diagnostic: &Diagnostic) -> Diagnostic {
     let mut diagnostic = diagnostic.clone();
     diagnostic.message = clean(&diagnostic.message);
     diagnostic.help = diagnostic.help.as_deref().map(clean);
-    for label in &mut diagnostic.labels {
+    for label in diagnostic.labels.iter_mut().chain(&mut diagnostic.trace) {
         label.text = clean(&label.text);
     }
     diagnostic
@@ -275,6 +274,7 @@ mod tests {
                 .iter()
                 .map(|(needle, text)| Label { span: span(needle), text: (*text).to_owned() })
                 .collect(),
+            trace: Vec::new(),
             help: Some("did you mean `draft`?".to_owned()),
             home: None,
             fix: None,

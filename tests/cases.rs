@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Carets mark the place exactly, `^…` one that goes on in further lines, `|` an empty one, `@1-4` one whose columns lie
-//! under the slashes. A `note` is another label of the diagnostic with that code. A message that ends in `…` stands for
+//! under the slashes. A `note` is another label of the diagnostic with that code, or a numbered place of its trace. A message that ends in `…` stands for
 //! all that begin so, with any notes and help. Every diagnostic has an annotation and every annotation its diagnostic.
 //! Several files stand in one fixture, each after a line `//- its/path`. A first line `// profile: strict` asks for
 //! what that profile shows. With `BLESS=1` the annotations are written anew.
@@ -222,7 +222,8 @@ fn help(line: &str) -> Option<String> {
 fn annotations(diagnostic: &Diagnostic, sources: &Sources, owner: usize) -> Vec<Annotation> {
     let code = diagnostic.code.id();
     let one_line = |text: &str| text.replace('\n', " ⏎ ");
-    let notes = diagnostic.labels.iter().enumerate().map(|(index, label)| {
+    let places = diagnostic.places();
+    let notes = places.iter().enumerate().map(|(index, label)| {
         let (text, help) = match index {
             0 => {
                 let severity = diagnostic.severity().word();

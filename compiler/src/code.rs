@@ -113,12 +113,18 @@ codes! {
     Cycle = "SW301" "cycle" Error;
     /// A step that never runs.
     NeverRuns = "SW302" "never-runs" Warning;
+    /// A step that can structurally never run.
+    Deadlock = "SW303" "deadlock" Error;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// An output in a prompt whose size nobody chose.
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
+    /// Private data, text of strangers and a way out in one flow.
+    LethalTrifecta = "SW501" "lethal-trifecta" Error;
+    /// Text of strangers in the prompt of an agent that acts.
+    UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
     /// A literal that looks like a key.
@@ -138,6 +144,9 @@ impl Code {
                 | Code::ContextOverflow
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
+                | Code::Deadlock
+                | Code::LethalTrifecta
+                | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
                 | Code::SecretInSource
         )

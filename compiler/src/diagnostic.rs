@@ -19,6 +19,8 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, the place itself first. Empty only when there is no text at all, as for a missing spec.
     pub labels: Vec<Label>,
+    /// How one thing leads to another: the places in order, the first cause first.
+    pub trace: Vec<Label>,
     /// What to type.
     pub help: Option<String>,
     /// Edits that would mend it.
@@ -64,6 +66,7 @@ impl Diagnostic {
             code,
             message: message.into(),
             labels: Vec::new(),
+            trace: Vec::new(),
             help: None,
             fix: None,
             home: None,
@@ -74,6 +77,19 @@ impl Diagnostic {
     pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
+    }
+
+    /// Shows how one place leads to the next.
+    pub(crate) fn trace(mut self, trace: Vec<(Span, String)>) -> Diagnostic {
+        self.trace = trace.into_iter().map(|(span, text)| Label { span, text }).collect();
+        self
+    }
+
+    /// The labels, and after them the trace, numbered.
+    pub fn places(&self) -> Vec<Label> {
+        let numbered =
+            |(index, label): (usize, &Label)| Label { text: format!("{}. {}", index + 1, label.text), ..*label };
+        self.labels.iter().cloned().chain(self.trace.iter().enumerate().map(numbered)).collect()
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
@@ -214,13 +230,15 @@ pub struct Report<'a> {
     diagnostic: &'a Diagnostic,
     severity: Severity,
     source: Option<&'a SourceFile>,
+    /// Labels in the file of the first.
+    here: Vec<Label>,
     /// Labels in other files, a report each.
     elsewhere: Vec<Elsewhere<'a>>,
 }
 
 #[derive(Debug)]
 struct Elsewhere<'a> {
-    label: &'a Label,
+    label: Label,
     source: &'a SourceFile,
 }
 
@@ -228,15 +246,16 @@ impl<'a> Report<'a> {
     /// Joins a diagnostic with its sources.
     pub fn new(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Report<'a> {
         let home = diagnostic.span().map(|span| span.file);
+        let (here, elsewhere): (Vec<Label>, Vec<Label>) =
+            diagnostic.places().into_iter().partition(|label| Some(label.span.file) == home);
         Report {
             diagnostic,
             severity: diagnostic.severity(),
             source: home.map(|file| sources.file(file)),
-            elsewhere: diagnostic
-                .labels
-                .iter()
-                .filter(|label| Some(label.span.file) != home)
-                .map(|label| Elsewhere { label, source: sources.file(label.span.file) })
+            here,
+            elsewhere: elsewhere
+                .into_iter()
+                .map(|label| Elsewhere { source: sources.file(label.span.file), label })
                 .collect(),
         }
     }
@@ -277,9 +296,8 @@ impl miette::Diagnostic for Report<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
-        let home = self.diagnostic.span()?.file;
-        let here = self.diagnostic.labels.iter().filter(move |label| label.span.file == home);
-        Some(Box::new(here.enumerate().map(|(index, label)| match index {
+        self.diagnostic.span()?;
+        Some(Box::new(self.here.iter().enumerate().map(|(index, label)| match index {
             0 => miette::LabeledSpan::new_primary_with_span(Some(label.text.clone()), range(label.span)),
             _ => miette::LabeledSpan::new_with_span(Some(label.text.clone()), range(label.span)),
         })))

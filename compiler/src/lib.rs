@@ -11,6 +11,7 @@ mod code;
 mod diagnostic;
 mod emit;
 mod files;
+mod flow;
 mod library;
 mod load;
 mod lower;

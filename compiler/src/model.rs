@@ -23,6 +23,9 @@ pub(crate) struct Model<'a> {
     pub default: Option<usize>,
     pub providers: Vec<Provider<'a>>,
     pub agents: Vec<Agent<'a>>,
+    pub servers: Vec<Server<'a>>,
+    /// The script files of the hooks, where they have one.
+    pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
     /// The names of the top level, by module.
@@ -38,6 +41,7 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    pub tiers: Vec<bool>,
     /// Those that take a turn.
     pub agents: Vec<bool>,
     /// Those that others start from.
@@ -80,7 +84,20 @@ pub(crate) enum Variable {
 pub(crate) struct Agent<'a> {
     pub ast: &'a ast::Agent,
     pub provider: Option<usize>,
+    /// The tier that names its provider.
+    pub tier: Option<usize>,
+    /// Who takes its turn when its provider cannot.
+    pub fallback: Option<usize>,
     pub system: Option<Prose>,
+}
+
+/// A server of tools.
+#[derive(Debug)]
+pub(crate) struct Server<'a> {
+    pub ast: &'a ast::ToolServer,
+    pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
 }
 
 /// A text with holes.
@@ -233,10 +250,15 @@ pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(
 }
 
 impl Step<'_> {
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
-    /// failed agent has none.
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
+    /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
-        !matches!(self.body, Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_))
+        match self.body {
+            _ if self.list.is_some() => true,
+            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
+            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
+        }
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.

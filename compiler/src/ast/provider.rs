@@ -62,6 +62,10 @@ pub(crate) struct Answer {
     pub task: Option<Name>,
     pub iteration: Option<u32>,
     pub attempt: Option<u32>,
+    /// The turn of the attempt, from 1.
+    pub turn: Option<u32>,
+    /// The item of a for-each, from 0.
+    pub index: Option<u32>,
     pub exit: i32,
     pub delay_ms: u64,
 }

@@ -3,16 +3,20 @@
 mod answers;
 mod command;
 mod cycle;
+mod deadlock;
 mod fields;
+mod injection;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod privileged;
 mod secrets;
 mod unused;
 pub(crate) mod upstream;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
@@ -23,14 +27,16 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
+    let sure = flow::sure(model);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
         fields::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(model, pipeline, diagnostics);
-            never_runs::check(pipeline, diagnostics);
+            let mut flow = flow::Lazy::new(model, pipeline, &sure);
+            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            never_runs::check(pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
@@ -57,4 +63,14 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
+    trust(model, sources, diagnostics);
+}
+
+/// What may reach what: text of strangers, private data, secrets.
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let graph = crate::trust::build(model, sources);
+    injection::check(&graph, diagnostics);
+    if diagnostics.shows(Code::UntrustedToPrivileged) {
+        privileged::check(&graph, diagnostics);
+    }
 }

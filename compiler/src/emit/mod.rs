@@ -1,17 +1,18 @@
 //! Model to plan: names are spelled out, defaults filled in, texts cut into segments. Only a model without errors is
 //! emitted, so what a hole would have been is not there.
 
+mod agent;
 mod command;
 mod pipeline;
 mod text;
 
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
-use swarmc_plan::{Connection, EnvValue, Origin, Plan};
+use swarmc_plan::{EnvValue, Origin, Plan};
 
 use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{self, Model, Variable};
+use crate::model::{Model, Variable};
 use crate::source::Span;
 
 /// Writes the plan down; none where the spec names no pipeline.
@@ -46,6 +47,13 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .map(|(secret, _)| secret)
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
+        mode: workflow.and_then(|workflow| workflow.mode.as_ref()).map(|mode| mode.value),
+        docs_root: workflow
+            .and_then(|workflow| workflow.docs_root.as_ref())
+            .and_then(|path| emitter.workspace_path(path)),
+        policy: spec.policy.as_ref().map(policy).unwrap_or_default(),
+        hooks: spec.hooks.iter().zip(&model.hooks).filter_map(|(hook, script)| emitter.hook(hook, *script)).collect(),
+        tool_servers: model.servers.iter().map(|server| emitter.server(server)).collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
         pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
@@ -53,6 +61,16 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         sources: manifest(loader),
         ..Plan::default()
     })
+}
+
+fn policy(policy: &ast::Policy) -> plan::Policy {
+    let approval = |said: &Option<ast::Spanned<plan::Approval>>| said.as_ref().map(|it| it.value).unwrap_or_default();
+    plan::Policy {
+        spawn: approval(&policy.spawn),
+        tools: policy.tools.iter().map(|(name, approval)| (name.value.clone(), approval.value)).collect(),
+        plan_update: approval(&policy.plan_update),
+        unattended: policy.unattended.value,
+    }
 }
 
 /// What was read, with digests, by path.
@@ -114,61 +132,6 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn provider(&self, provider: &model::Provider<'_>) -> plan::Provider {
-        let (own, preset) = (provider.ast, provider.preset);
-        let words = |line: &ast::Line| line.words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>();
-        fn either<T>(
-            own: &ast::Provider,
-            preset: Option<&ast::Provider>,
-            pick: fn(&ast::Provider) -> Option<T>,
-        ) -> Option<T> {
-            pick(own).or_else(|| preset.and_then(pick))
-        }
-        let connection = match &own.script {
-            Some(_) => Connection::Script { answers: provider.answers.iter().map(recorded).collect() },
-            None => {
-                let exec = own.exec.as_ref().or_else(|| preset.and_then(|preset| preset.exec.as_ref()));
-                let mut argv = exec.map(words).unwrap_or_default();
-                let args = preset.into_iter().flat_map(|preset| &preset.args).chain(&own.args);
-                argv.extend(args.map(|word| word.as_str().to_owned()));
-                let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
-                let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));
-                Connection::Exec {
-                    argv,
-                    prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
-                    reads: reads.map_or_else(Default::default, |reads| reads.value),
-                    model_flag: either(own, preset, |provider| provider.model_flag.clone()),
-                    system_flag: either(own, preset, |provider| provider.system_flag.clone()),
-                    resume: None,
-                    schema: None,
-                }
-            }
-        };
-        plan::Provider {
-            name: own.name.value.clone(),
-            connection,
-            env: self.env(&provider.env),
-            install: either(own, preset, |provider| provider.install.clone()),
-            context_window: either(own, preset, |provider| provider.context_window.as_ref().map(|window| window.value)),
-            price: either(own, preset, |provider| provider.price.as_ref().and_then(price)),
-            origin: self.origin(own.name.span),
-            ..plan::Provider::default()
-        }
-    }
-
-    fn agent(&self, agent: &model::Agent<'_>) -> plan::Agent {
-        let provider = agent.provider.expect("a model without errors has a provider for each agent");
-        plan::Agent {
-            name: agent.ast.name.value.clone(),
-            provider: self.model.providers[provider].ast.name.value.clone(),
-            model: agent.ast.model.clone(),
-            description: agent.ast.description.clone(),
-            system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
-            origin: self.origin(agent.ast.name.span),
-            ..plan::Agent::default()
-        }
-    }
-
     fn env(&self, env: &[Variable]) -> plan::Environment {
         self.env_of(env, &|_| false)
     }
@@ -191,28 +154,5 @@ impl Emitter<'_, '_, '_> {
         let home = self.loader.sources.name(span.file);
         let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
         crate::load::join(folder, path)
-    }
-}
-
-/// What tokens cost; unknown unless both directions are said.
-fn price(price: &ast::Price) -> Option<plan::Price> {
-    let value = |part: &Option<ast::Spanned<u64>>| part.as_ref().map(|part| part.value);
-    Some(plan::Price {
-        input: value(&price.input)?,
-        output: value(&price.output)?,
-        cache_read: value(&price.cache_read),
-        cache_write: value(&price.cache_write),
-    })
-}
-
-fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
-    plan::Recorded {
-        task: answer.ast.task.as_ref().map(|task| task.value.clone()),
-        iteration: answer.ast.iteration,
-        attempt: answer.ast.attempt,
-        turn: None,
-        text: answer.text.clone(),
-        exit: answer.ast.exit,
-        delay_ms: answer.ast.delay_ms,
     }
 }

@@ -60,6 +60,7 @@ fn fill(agent: &mut Agent, template: &Agent) {
     or(&mut agent.max_output, &template.max_output);
     or(&mut agent.tools, &template.tools);
     or(&mut agent.permissions, &template.permissions);
+    or(&mut agent.fallback, &template.fallback);
     or(&mut agent.budget, &template.budget);
     or(&mut agent.files, &template.files);
     or(&mut agent.fallback, &template.fallback);

@@ -1,0 +1,49 @@
+//! SW502: free text of a stranger in the prompt of an agent that writes files or runs commands.
+//!
+//! What the agent then does is what the stranger wanted. A typed value without free text, or a person who decides in
+//! between, breaks the flow.
+
+use std::collections::BTreeSet;
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::trust::graph::Graph;
+
+pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
+    let sources = || (0..graph.nodes.len()).filter(|&node| graph.nodes[node].marks.untrusted.is_some());
+    if sources().next().is_none() || graph.nodes.iter().all(|node| node.marks.privileged.is_none()) {
+        return;
+    }
+    let reach = graph.walk(&graph.ways(), sources(), |edge| edge.gate.is_open());
+    let mut told = BTreeSet::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let Some(privileged) = &node.marks.privileged else { continue };
+        if !reach.has(index) || !node.thinks() || !told.insert(node.span) {
+            continue;
+        }
+        let (source, path) = reach.path(graph, index);
+        let Some(untrusted) = &graph.nodes[source].marks.untrusted else { continue };
+        let mut trace = vec![(untrusted.span, untrusted.text.clone())];
+        trace.extend(path.iter().map(|&edge| (graph.edges[edge].span, graph.say(&graph.edges[edge]))));
+        trace.push((privileged.span, privileged.text.clone()));
+        let does = privileged.text.rsplit_once("` ").map_or("", |(_, does)| does);
+        let message = format!("what strangers wrote reaches the prompt of `{}`, which {does}", node.name);
+        let help = match path.is_empty() {
+            true => format!(
+                "let another agent read it, and pass on a typed output to `{}`: `output {{ kind enum … }}`",
+                node.name
+            ),
+            false => format!(
+                "give {} a typed output without free text, `output {{ kind enum … }}`, or put a `gate` before `{}`",
+                graph.named(source),
+                node.name
+            ),
+        };
+        diagnostics.push(
+            Diagnostic::new(Code::UntrustedToPrivileged, message)
+                .label(node.span, "can be told what to do by strangers")
+                .trace(trace)
+                .help(help),
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! The graph of a model: every pipeline once for each place that calls it, every swarm once for each task that starts it.
+//!
+//! In: the model. Out: a [`Graph`] with all its marks. Callers do not see each other's texts, unless there are so many
+//! calls that pipelines have to be shared between them.
+
+use std::collections::HashMap;
+
+use super::graph::{Gate, Graph, Kind, Mark, Marks, Via};
+use super::label::{Label, Labels};
+use super::powers::{self, Secrets};
+use super::{command, gates, paths};
+use crate::ast::{self, Name, TypeExpr, TypeKind};
+use crate::model::{Body, Model, Pipeline, Step};
+use crate::source::{Sources, Span};
+
+/// Nodes beyond what the spec itself has, before calls share what they call.
+const SPARE: usize = 10_000;
+
+/// How deep calls may stand in each other before they share what they call.
+const DEEPEST: usize = 8;
+
+/// Builds the graph of a model.
+pub(crate) fn build(model: &Model<'_>, sources: &Sources) -> Graph {
+    let secrets = Secrets::new(model.spec);
+    let steps: usize = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
+    let mut builder = Builder {
+        model,
+        sources,
+        labels: Labels::new(model.spec),
+        agents: powers::agents(model, &secrets),
+        agent_names: model
+            .agents
+            .iter()
+            .enumerate()
+            .map(|(index, agent)| (agent.ast.name.value.as_str(), index))
+            .collect(),
+        marks: vec![None; model.pipelines.len()],
+        graph: Graph::default(),
+        most: 2 * steps + SPARE,
+        open: Vec::new(),
+        shared: HashMap::new(),
+        files: paths::Files::default(),
+        worktrees: HashMap::new(),
+        teams: HashMap::new(),
+        results: HashMap::new(),
+        stdin: None,
+        secrets,
+    };
+    builder.run();
+    builder.files.join(&mut builder.graph);
+    builder.graph
+}
+
+/// A pipeline in one of the places where it runs.
+#[derive(Clone)]
+pub(super) struct Instance {
+    pub pipeline: usize,
+    /// The node of each step.
+    pub steps: Vec<usize>,
+    /// The node of each parameter.
+    pub params: Vec<usize>,
+    depth: usize,
+}
+
+pub(super) struct Builder<'m, 'a> {
+    pub model: &'m Model<'a>,
+    pub sources: &'m Sources,
+    pub labels: Labels<'a>,
+    pub agents: Vec<Marks>,
+    agent_names: HashMap<&'m str, usize>,
+    /// The marks of the steps of each pipeline, worked out when it is first used.
+    marks: Vec<Option<Vec<Marks>>>,
+    pub graph: Graph,
+    /// The nodes from which on calls share.
+    most: usize,
+    /// Instances whose texts have not been followed yet.
+    open: Vec<Instance>,
+    /// The instance that calls share when there are too many.
+    shared: HashMap<usize, Instance>,
+    pub files: paths::Files,
+    worktrees: HashMap<String, usize>,
+    /// The swarms that were built last, by index.
+    pub teams: HashMap<usize, usize>,
+    /// What comes of a swarm, by its node.
+    pub results: HashMap<usize, Vec<usize>>,
+    stdin: Option<usize>,
+    secrets: Secrets<'m>,
+}
+
+impl<'a> Builder<'_, 'a> {
+    fn run(&mut self) {
+        let model = self.model;
+        let mut called = vec![false; model.pipelines.len()];
+        let mut started = vec![false; model.spec.swarms.len()];
+        for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+            match step.body {
+                Body::Call { pipeline: Some(pipeline), .. } => called[pipeline] = true,
+                Body::Swarm { swarm: Some(swarm), .. } => started[swarm] = true,
+                _ => {}
+            }
+        }
+        let mut seen = vec![false; model.pipelines.len()];
+        // What is called in a circle has no first caller: it begins with itself.
+        for only_called in [false, true] {
+            for pipeline in 0..model.pipelines.len() {
+                if seen[pipeline] || called[pipeline] != only_called {
+                    continue;
+                }
+                let instance = self.instance(pipeline, 0);
+                self.open.push(instance);
+                while let Some(instance) = self.open.pop() {
+                    seen[instance.pipeline] = true;
+                    self.follow(&instance);
+                }
+            }
+        }
+        for (swarm, _) in started.iter().enumerate().filter(|(_, started)| !**started) {
+            self.swarm(swarm, None);
+        }
+    }
+
+    /// The nodes of a pipeline.
+    fn instance(&mut self, pipeline: usize, depth: usize) -> Instance {
+        let model = self.model;
+        let found = &model.pipelines[pipeline];
+        let marks = match self.marks[pipeline].take() {
+            Some(marks) => marks,
+            None => found.steps.iter().map(|step| self.step_marks(found, step)).collect(),
+        };
+        let steps = found.steps.iter().zip(&marks).map(|(step, marks)| {
+            let kind = if step.agent.is_some() { Kind::Turn } else { Kind::Step };
+            let node = self.graph.node(step.name(), kind, step.ast.name.span);
+            self.graph.nodes[node].marks = marks.clone();
+            node
+        });
+        let steps = steps.collect();
+        self.marks[pipeline] = Some(marks);
+        let params = &found.ast.params;
+        let params = params.iter().map(|param| self.graph.node(&*param.name.value, Kind::Parameter, param.name.span));
+        Instance { pipeline, steps, params: params.collect(), depth }
+    }
+
+    fn step_marks(&self, pipeline: &Pipeline<'a>, step: &Step<'a>) -> Marks {
+        let name = step.name();
+        let mut marks = Marks::default();
+        if let Some(agent) = step.agent {
+            let secret = self.secrets.of(&step.ast.env).next();
+            marks.private = secret.map(|(secret, place)| Mark {
+                span: place.span,
+                text: format!("`{name}` has the secret `{}` in its environment", secret.name.value),
+            });
+            marks.merge(&self.agents[agent]);
+            if marks.privileged.is_some() && marks.private.is_none() {
+                let commands = self.model.agents[agent]
+                    .ast
+                    .can
+                    .iter()
+                    .any(|can| can.value == swarmc_plan::Capability::RunCommands);
+                let secret = self.secrets.of(&pipeline.ast.env).next().filter(|_| commands);
+                marks.private = secret.map(|(secret, place)| Mark {
+                    span: place.span,
+                    text: format!(
+                        "`{name}` runs commands with the secret `{}` in their environment",
+                        secret.name.value
+                    ),
+                });
+            }
+        }
+        for agent in step.fixer.into_iter().chain(self.fallbacks(step)) {
+            marks.merge(&self.agents[agent]);
+        }
+        for started in command::body(step, self.sources) {
+            let mark = |does: &str| Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()) });
+            if marks.untrusted.is_none() && command::fetches(&started.simple) {
+                marks.untrusted = mark("fetches what strangers wrote");
+            }
+            if marks.private.is_none() && command::reads_private(&started.simple) {
+                marks.private = mark("prints private data");
+            }
+            if marks.exit.is_none() && command::sends(&started.simple) {
+                marks.exit = mark("sends to the outside");
+            }
+        }
+        if let Some(ast::Body::Gate(gate)) = &step.ast.body {
+            let text = gate.asks.iter().find(|field| self.labels.of(&field.kind) == Label::Arbitrary);
+            marks.untrusted = text.map(|field| Mark {
+                span: field.name.span,
+                text: format!("a person writes `{}` at `{name}`", field.name.value),
+            });
+        }
+        marks
+    }
+
+    /// The agents that may take the turn of a step in place of its own.
+    fn fallbacks(&self, step: &Step<'a>) -> Vec<usize> {
+        let Some(agent) = step.agent else { return Vec::new() };
+        let names = &self.model.agents[agent].ast.fallback;
+        names.iter().filter_map(|name| self.agent_named(Some(name))).collect()
+    }
+
+    /// The agent of this name; the only one, without a name.
+    pub(super) fn agent_named(&self, name: Option<&Name>) -> Option<usize> {
+        match name {
+            Some(name) => self.agent_names.get(name.value.as_str()).copied(),
+            None => (self.model.agents.len() == 1).then_some(0),
+        }
+    }
+
+    /// Follows the texts of the steps of an instance.
+    fn follow(&mut self, instance: &Instance) {
+        let model = self.model;
+        let pipeline = &model.pipelines[instance.pipeline];
+        let gates = gates::Gates::new(pipeline);
+        let first = self.graph.edges.len();
+        for index in 0..pipeline.steps.len() {
+            self.reads(instance, index);
+            self.step_files(instance, index);
+        }
+        self.packs(instance);
+        self.sessions(instance);
+        self.pipeline_edges(instance);
+        let step_of: HashMap<usize, usize> = match gates.is_empty() {
+            true => HashMap::new(),
+            false => instance.steps.iter().enumerate().map(|(step, &node)| (node, step)).collect(),
+        };
+        for edge in &mut self.graph.edges[first..] {
+            if let (Some(&from), Some(&to)) = (step_of.get(&edge.from), step_of.get(&edge.to)) {
+                edge.gate = gates.between(pipeline, from, to);
+            }
+        }
+    }
+
+    /// What a step calls, ready to be passed arguments; its value comes back.
+    pub(super) fn call(&mut self, instance: &Instance, step: usize, target: usize) -> Instance {
+        let share = instance.depth >= DEEPEST || self.graph.nodes.len() >= self.most;
+        let callee = match self.shared.get(&target) {
+            Some(callee) if share => callee.clone(),
+            _ => {
+                let callee = self.instance(target, instance.depth + 1);
+                if share {
+                    self.shared.insert(target, callee.clone());
+                }
+                self.open.push(callee.clone());
+                callee
+            }
+        };
+        let results = &self.model.pipelines[target].result;
+        for &result in results {
+            if self.output(target, result, &[]) == Label::Arbitrary {
+                let span = self.model.pipelines[instance.pipeline].steps[step].ast.name.span;
+                self.graph.edge(callee.steps[result], instance.steps[step], span, Via::Returns);
+            }
+        }
+        callee
+    }
+
+    /// What the output of a step, or a field of it, can carry.
+    pub(super) fn output(&self, pipeline: usize, step: usize, fields: &[Name]) -> Label {
+        let found = &self.model.pipelines[pipeline].steps[step];
+        if let Some(ast::Body::Gate(gate)) = &found.ast.body {
+            let of = |field: &ast::Field| self.labels.of(&field.kind);
+            return match fields.split_first() {
+                None => gate.asks.iter().map(of).max().unwrap_or(Label::Fixed),
+                Some((first, _)) => {
+                    gate.asks.iter().find(|field| field.name.value == first.value).map_or(Label::Fixed, of)
+                }
+            };
+        }
+        match self.output_type(pipeline, step) {
+            Some(kind) => self.labels.at(kind, fields),
+            None => Label::Arbitrary,
+        }
+    }
+
+    /// The declared type of a step's output; that of a call is its result's.
+    pub(super) fn output_type(&self, pipeline: usize, step: usize) -> Option<&'a TypeExpr> {
+        let (mut pipeline, mut step) = (pipeline, step);
+        for _ in 0..DEEPEST * 4 {
+            let found = &self.model.pipelines[pipeline].steps[step];
+            match found.body {
+                Body::Call { pipeline: Some(target), .. } => {
+                    step = *self.model.pipelines[target].result.first()?;
+                    pipeline = target;
+                }
+                _ => return found.ast.output.kind.as_ref().filter(|kind| kind.kind != TypeKind::Unknown),
+            }
+        }
+        None
+    }
+
+    /// What was piped into the run: nobody knows who wrote it.
+    pub(super) fn stdin(&mut self, span: Span) -> usize {
+        *self.stdin.get_or_insert_with(|| {
+            let node = self.graph.node("stdin", Kind::Stdin, span);
+            self.graph.nodes[node].marks.untrusted =
+                Some(Mark { span, text: "what is piped into the run comes from outside".to_owned() });
+            node
+        })
+    }
+
+    /// A folder that several work in.
+    pub(super) fn worktree(&mut self, name: &Name) -> usize {
+        if let Some(&node) = self.worktrees.get(&name.value) {
+            return node;
+        }
+        let node = self.graph.node(&*name.value, Kind::Worktree, name.span);
+        self.worktrees.insert(name.value.clone(), node);
+        node
+    }
+
+    /// Whoever changes files leaves text in the folder, and agents find it there.
+    pub(super) fn works_in(&mut self, node: usize, folder: usize, span: Span, writes: bool) {
+        if writes {
+            self.graph.edge(node, folder, span, Via::Joins);
+        }
+        if self.graph.nodes[node].thinks() {
+            self.graph.edge(folder, node, span, Via::Reads);
+        }
+    }
+
+    /// Whether a swarm may be built anew, rather than be shared by those who start it.
+    pub(super) fn spares(&self) -> bool {
+        self.graph.nodes.len() < self.most
+    }
+}
+
+impl Gate {
+    /// Whether free text passes without anybody deciding.
+    pub(crate) fn is_open(self) -> bool {
+        self == Gate::Open
+    }
+}

@@ -1,0 +1,89 @@
+//! Where a person decides before text goes on.
+//!
+//! In: a pipeline. Out: for two steps, whether a gate comes after the one and before the other, and whether it shows what
+//! passes. A gate that an option of its own can answer counts as shown only where that option does not lead on.
+
+use super::graph::Gate;
+use crate::ast;
+use crate::model::{Body, Pipeline, Step};
+
+/// The gates of a pipeline, by bit; the first so many.
+const MOST: usize = 128;
+
+pub(super) struct Gates {
+    /// The steps that are gates, at most [`MOST`].
+    list: Vec<usize>,
+    /// By step: the gates that it comes after.
+    after: Vec<u128>,
+    /// By step: the gates that come after it.
+    before: Vec<u128>,
+}
+
+impl Gates {
+    pub(super) fn new(pipeline: &Pipeline<'_>) -> Gates {
+        let steps = &pipeline.steps;
+        let gates = (0..steps.len()).filter(|&step| matches!(steps[step].body, Body::Gate(_)));
+        let list: Vec<usize> = gates.take(MOST).collect();
+        let mut gates = Gates { list, after: Vec::new(), before: Vec::new() };
+        if !gates.list.is_empty() && pipeline.order.cycles.is_empty() {
+            gates.fill(pipeline);
+        }
+        gates
+    }
+
+    fn fill(&mut self, pipeline: &Pipeline<'_>) {
+        let steps = &pipeline.steps;
+        // A loop holds the gates in it.
+        let mut own = vec![0u128; steps.len()];
+        for (bit, &gate) in self.list.iter().enumerate() {
+            let holders = std::iter::successors(Some(gate), |&step: &usize| steps[step].within);
+            holders.for_each(|step| own[step] |= 1 << bit);
+        }
+        let (mut after, mut before) = (vec![0u128; steps.len()], vec![0u128; steps.len()]);
+        for &step in &pipeline.order.sorted {
+            for need in &steps[step].needs {
+                after[step] |= after[need.step] | own[need.step];
+            }
+        }
+        for &step in pipeline.order.sorted.iter().rev() {
+            for need in &steps[step].needs {
+                before[need.step] |= before[step] | own[step];
+            }
+        }
+        // What holds for a loop holds for what stands in it; a loop comes before what stands in it.
+        for step in 0..steps.len() {
+            if let Some(holder) = steps[step].within {
+                after[step] |= after[holder];
+                before[step] |= before[holder];
+            }
+        }
+        (self.after, self.before) = (after, before);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.after.is_empty()
+    }
+
+    /// The gate that stands between two steps, at its strictest.
+    pub(super) fn between(&self, pipeline: &Pipeline<'_>, from: usize, to: usize) -> Gate {
+        let between = self.before[from] & self.after[to];
+        if between == 0 {
+            return Gate::Open;
+        }
+        let shown = self.list.iter().enumerate().filter(|(bit, _)| between & (1 << bit) != 0).any(|(_, &gate)| {
+            pipeline.steps[gate].reads.iter().any(|read| read.step == Some(from))
+                && asks_a_person(&pipeline.steps[gate], &pipeline.steps[to], gate)
+        });
+        if shown { Gate::Shown } else { Gate::Between }
+    }
+}
+
+/// Whether nothing but a person's answer leads from a gate to a step.
+fn asks_a_person(gate: &Step<'_>, to: &Step<'_>, index: usize) -> bool {
+    let Some(ast::Body::Gate(written)) = &gate.ast.body else { return false };
+    let answers = written.headless.iter().chain(written.on_timeout.iter().map(|timeout| &timeout.choice));
+    answers.filter(|choice| choice.value != "fail").all(|choice| {
+        let asked = to.reads.iter().any(|read| read.in_when && read.step == Some(index));
+        asked && to.when.as_ref().is_some_and(|when| !when.text.as_str().contains(choice.value.as_str()))
+    })
+}

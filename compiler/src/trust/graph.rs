@@ -1,0 +1,231 @@
+//! Who hands text to whom: a graph over the whole workflow.
+//!
+//! Nodes are steps, members of swarms, parameters, files, packs, conversations and other meeting places; an edge is there
+//! only where free text can pass (see [`super::label`]). What starts, meets and ends in it is marked on the nodes. Every
+//! question is one walk over nodes and edges.
+
+use crate::source::Span;
+
+/// A place where text is, or passes.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub name: String,
+    pub kind: Kind,
+    /// Where it is declared.
+    pub span: Span,
+    pub marks: Marks,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A turn of an agent: what it reads can steer it.
+    Turn,
+    /// A step without an agent.
+    Step,
+    /// A member of a swarm.
+    Member,
+    Parameter,
+    File,
+    Pack,
+    Worktree,
+    /// Where the members of a swarm, or of a channel, meet.
+    Team,
+    /// What was piped into the run.
+    Stdin,
+}
+
+/// What a node can do to the world, or the world to it; each with the place that says so.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    /// It reads what strangers wrote.
+    pub untrusted: Option<Mark>,
+    /// It reads what must not leave.
+    pub private: Option<Mark>,
+    /// It sends to where others read.
+    pub exit: Option<Mark>,
+    /// It changes files or starts programs.
+    pub privileged: Option<Mark>,
+}
+
+/// A reason with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub span: Span,
+    pub text: String,
+}
+
+/// A way for text.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub from: usize,
+    pub to: usize,
+    /// Where it is written.
+    pub span: Span,
+    pub via: Via,
+    pub gate: Gate,
+}
+
+/// How text takes a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// A step reads another one's output.
+    Reads,
+    /// It stands in the conversation or the folder.
+    Joins,
+    /// It writes the file.
+    Writes,
+    /// It is an argument, or a goal.
+    Passes,
+    /// A message.
+    Sends,
+    /// The value of a call or a swarm.
+    Returns,
+    /// A later turn of the same conversation.
+    Continues,
+}
+
+/// Whether a person stands in the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Gate {
+    /// Nobody.
+    #[default]
+    Open,
+    /// Somebody decides in between.
+    Between,
+    /// Somebody reads it and decides in between.
+    Shown,
+}
+
+impl Node {
+    /// Whether what it reads can steer it.
+    pub(crate) fn thinks(&self) -> bool {
+        matches!(self.kind, Kind::Turn | Kind::Member)
+    }
+}
+
+/// The nodes and edges.
+#[derive(Debug, Default)]
+pub(crate) struct Graph {
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Edge>,
+}
+
+/// Where a walk came by.
+#[derive(Debug)]
+pub(crate) struct Reach {
+    /// By node: whether it was reached, and by which edge; none where the walk started.
+    by: Vec<Option<Option<usize>>>,
+}
+
+impl Graph {
+    pub(crate) fn node(&mut self, name: impl Into<String>, kind: Kind, span: Span) -> usize {
+        self.nodes.push(Node { name: name.into(), kind, span, marks: Marks::default() });
+        self.nodes.len() - 1
+    }
+
+    pub(crate) fn edge(&mut self, from: usize, to: usize, span: Span, via: Via) {
+        self.edges.push(Edge { from, to, span, via, gate: Gate::Open });
+    }
+
+    /// What text can reach from these nodes, by ways that `open` lets through; nearest first.
+    pub(crate) fn walk(
+        &self,
+        out: &Ways,
+        starts: impl IntoIterator<Item = usize>,
+        open: impl Fn(&Edge) -> bool,
+    ) -> Reach {
+        let mut by = vec![None; self.nodes.len()];
+        let mut queue = std::collections::VecDeque::new();
+        for start in starts {
+            if by[start].is_none() {
+                by[start] = Some(None);
+                queue.push_back(start);
+            }
+        }
+        while let Some(node) = queue.pop_front() {
+            for &edge in out.of(node) {
+                let to = self.edges[edge].to;
+                if by[to].is_none() && open(&self.edges[edge]) {
+                    by[to] = Some(Some(edge));
+                    queue.push_back(to);
+                }
+            }
+        }
+        Reach { by }
+    }
+
+    /// The edges by the node that they leave.
+    pub(crate) fn ways(&self) -> Ways {
+        let mut starts = vec![0; self.nodes.len() + 1];
+        self.edges.iter().for_each(|edge| starts[edge.from + 1] += 1);
+        for node in 0..self.nodes.len() {
+            starts[node + 1] += starts[node];
+        }
+        let mut next = starts.clone();
+        let mut list = vec![0; self.edges.len()];
+        for (index, edge) in self.edges.iter().enumerate() {
+            list[next[edge.from]] = index;
+            next[edge.from] += 1;
+        }
+        Ways { starts, list }
+    }
+
+    /// One way in words.
+    pub(crate) fn say(&self, edge: &Edge) -> String {
+        let (from, to) = (self.named(edge.from), self.named(edge.to));
+        match edge.via {
+            Via::Reads => format!("{to} reads {from}"),
+            Via::Joins => format!("{from} takes part in {to}"),
+            Via::Writes => format!("{from} writes {to}"),
+            Via::Passes => format!("{from} is passed on to {to}"),
+            Via::Sends => format!("{from} can write to {to}"),
+            Via::Continues => format!("{to} goes on with the conversation of {from}"),
+            Via::Returns => format!("{from} is the value of {to}"),
+        }
+    }
+
+    /// A node with what it is.
+    pub(crate) fn named(&self, node: usize) -> String {
+        let Node { name, kind, .. } = &self.nodes[node];
+        match kind {
+            Kind::Turn | Kind::Step | Kind::Member => format!("`{name}`"),
+            Kind::Parameter => format!("parameter `{name}`"),
+            Kind::File => format!("file `{name}`"),
+            Kind::Pack => format!("context pack `{name}`"),
+            Kind::Worktree => format!("worktree `{name}`"),
+            Kind::Team => format!("the team of `{name}`"),
+            Kind::Stdin => "standard input".to_owned(),
+        }
+    }
+}
+
+/// The edges by the node that they leave.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    starts: Vec<usize>,
+    list: Vec<usize>,
+}
+
+impl Ways {
+    fn of(&self, node: usize) -> &[usize] {
+        &self.list[self.starts[node]..self.starts[node + 1]]
+    }
+}
+
+impl Reach {
+    pub(crate) fn has(&self, node: usize) -> bool {
+        self.by[node].is_some()
+    }
+
+    /// Where the walk began that led here, and the edges from there.
+    pub(crate) fn path(&self, graph: &Graph, node: usize) -> (usize, Vec<usize>) {
+        let (mut at, mut path) = (node, Vec::new());
+        while let Some(Some(edge)) = self.by[at] {
+            path.push(edge);
+            at = graph.edges[edge].from;
+        }
+        path.reverse();
+        (at, path)
+    }
+}

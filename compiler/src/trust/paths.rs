@@ -1,0 +1,128 @@
+//! Files as a way for text: who writes what others read.
+//!
+//! In: the paths and patterns that are written and read, by node. Out: a node for each that both have in common. Patterns
+//! are compared with paths; two patterns meet only where one matches the other as it stands.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::graph::{Graph, Kind, Via};
+use crate::model::{Model, Prose, Step, Variable};
+use crate::source::{Sources, Span};
+use crate::template::{Kind as Word, Part};
+
+/// Comparisons of patterns at most: with more, a pattern meets only what is spelt like it.
+const MOST: usize = 2_000_000;
+
+/// Everything that is written and read.
+#[derive(Default)]
+pub(super) struct Files {
+    written: BTreeMap<String, Vec<(usize, Span)>>,
+    read: BTreeMap<String, Vec<(usize, Span)>>,
+    /// The nodes of packs, by the instance and pack.
+    pub packs: HashMap<(usize, usize), usize>,
+}
+
+impl Files {
+    pub(super) fn write(&mut self, node: usize, path: &str, span: Span) {
+        self.written.entry(plain(path)).or_default().push((node, span));
+    }
+
+    pub(super) fn read(&mut self, node: usize, path: &str, span: Span) {
+        self.read.entry(plain(path)).or_default().push((node, span));
+    }
+
+    /// Adds the files to the graph.
+    pub(super) fn join(&self, graph: &mut Graph) {
+        if self.written.is_empty() || self.read.is_empty() {
+            return;
+        }
+        let nodes: HashMap<&str, usize> = self
+            .written
+            .iter()
+            .map(|(path, writers)| {
+                let node = graph.node(path.as_str(), Kind::File, writers[0].1);
+                writers.iter().for_each(|&(writer, span)| graph.edge(writer, node, span, Via::Writes));
+                (path.as_str(), node)
+            })
+            .collect();
+        let written_patterns: Vec<&str> = nodes_of(&self.written, true);
+        let read_patterns: Vec<&str> = nodes_of(&self.read, true);
+        let mut meet = |written: &str, read: &str| {
+            for &(reader, span) in &self.read[read] {
+                graph.edge(nodes[written], reader, span, Via::Reads);
+            }
+        };
+        for path in self.read.keys().filter(|path| self.written.contains_key(*path)) {
+            meet(path, path);
+        }
+        let budget = |own: usize, others: usize| own.saturating_mul(others) <= MOST;
+        if budget(written_patterns.len(), self.read.len()) {
+            for pattern in &written_patterns {
+                let readers =
+                    self.read.keys().filter(|path| path != pattern && fast_glob::glob_match(pattern, path.as_str()));
+                readers.for_each(|path| meet(pattern, path));
+            }
+        }
+        if budget(read_patterns.len(), self.written.len()) {
+            for pattern in &read_patterns {
+                let writers = self.written.keys().filter(|path| {
+                    path != pattern
+                        && fast_glob::glob_match(pattern, path.as_str())
+                        && !(is_pattern(path) && fast_glob::glob_match(path.as_str(), pattern))
+                });
+                writers.for_each(|path| meet(path, pattern));
+            }
+        }
+    }
+}
+
+fn nodes_of(map: &BTreeMap<String, Vec<(usize, Span)>>, patterns: bool) -> Vec<&str> {
+    map.keys().map(String::as_str).filter(|path| is_pattern(path) == patterns).collect()
+}
+
+fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '[', '{'])
+}
+
+fn plain(path: &str) -> String {
+    path.trim_start_matches("./").to_owned()
+}
+
+/// The files that the texts of a step name, as the workspace sees them.
+pub(super) fn named(model: &Model<'_>, step: &Step<'_>, sources: &Sources) -> Vec<(String, Span)> {
+    let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
+    let env = step.env.iter().filter_map(|variable| match variable {
+        Variable::Set(_, prose) => Some(prose),
+        Variable::Pass(_) | Variable::Secret(_) => None,
+    });
+    let proses = step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(env);
+    proses.flat_map(|prose| in_prose(prose, sources)).collect()
+}
+
+fn in_prose(prose: &Prose, sources: &Sources) -> Vec<(String, Span)> {
+    let files = prose.template.parts.iter().filter_map(|part| match part {
+        Part::Directive(directive) if directive.kind == Word::File => directive.name.as_ref(),
+        _ => None,
+    });
+    let path = |name: &crate::template::Spanned<String>| {
+        let span = prose.passage.span(name.range.clone());
+        let folder = sources.name(span.file).rsplit_once('/').map_or("", |(folder, _)| folder);
+        (join(folder, &name.value), span)
+    };
+    files.map(path).collect()
+}
+
+/// A path seen from a folder of the workspace.
+fn join(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
