@@ -10,6 +10,8 @@ mod path;
 mod place;
 mod prompt;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod totals;
 mod turns;
 mod value;
