@@ -168,6 +168,12 @@ fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], fo
     if let Some(session) = &row.session {
         let _ = writeln!(out, "    session {}", printable(session));
     }
+    if let Some(agent) = &row.fallback {
+        let _ = writeln!(out, "    agent   {}, in place of its own", printable(agent));
+    }
+    if row.repairs > 0 {
+        let _ = writeln!(out, "    mended  in {}", count(u64::from(row.repairs), "further turn"));
+    }
     for (kind, path) in paths {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());
         let shown = path.strip_prefix(&folder.path).unwrap_or(path);

@@ -30,6 +30,7 @@ pub mod syntax;
 mod template;
 mod tokens;
 mod trust;
+mod types;
 mod unsupported;
 
 pub use bounds::{Turn, bounds, turns};
