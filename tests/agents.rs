@@ -344,8 +344,8 @@ exec sleep 1000
     assert_eq!(out, "t │ Done, in a way.\nDone, in a way.\n", "what the agent says as it says it, then the result");
 }
 
-/// A task with a typed output, of an agent by `preset`; `patch` changes the provider's connection in its plan.
-fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut Value)) -> Value {
+/// A task with a typed output, of an agent by `preset`.
+fn typed_run(place: &Place, preset: &str, agent: &str) -> Value {
     let spec = format!(
         "workflow w\nprovider p preset={preset}\nagent a provider=p {agent}\n\
          pipeline q {{ task judge {{ timeout \"4m\"; prompt \"Judge the lamp.\" }} }}\n"
@@ -367,7 +367,6 @@ fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut V
         "required": ["severity"],
         "additionalProperties": false,
     } });
-    patch(&mut plan["providers"][0]["connection"]["exec"]);
     fs::write(&path, plan.to_string()).expect("a file can be written");
     let ended = place.swarmc(&["run", "plan.json"]);
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
@@ -376,12 +375,6 @@ fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut V
     assert!(out.ends_with("{\"severity\":\"high\"}\n"), "{out}");
     let run = place.swarmc(&["inspect", "--json"]);
     serde_json::from_slice(&run.stdout).expect("inspect writes JSON")
-}
-
-/// The argument vector of a connection, with further words.
-fn argv_and(exec: &Value, words: &[&str]) -> Value {
-    let argv = exec["argv"].as_array().expect("there is an argument vector").iter();
-    argv.cloned().chain(words.iter().map(|word| json!(word))).collect()
 }
 
 /// A model that answers with the wrong word first, and mends it when told.
@@ -398,10 +391,7 @@ fn careless() -> Script {
 #[test]
 fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
     let place = Place::new(programs(), careless());
-    let run = typed_run(&place, "codex", "", |exec| {
-        exec["schema"] = json!({ "file": "--output-schema" });
-        exec["resume"] = argv_and(exec, &["resume", "{session}"]);
-    });
+    let run = typed_run(&place, "codex", "");
     let requests = place.endpoint.prompts();
     assert_eq!(requests.len(), 2);
     for request in &requests {
@@ -424,9 +414,7 @@ fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
 #[test]
 fn opencode_is_told_the_schema_and_mends_its_answer_in_its_session() {
     let place = Place::new(programs(), careless());
-    let run = typed_run(&place, "opencode", "model=\"scripted/scripted\"", |exec| {
-        exec["resume"] = argv_and(exec, &["--session", "{session}"]);
-    });
+    let run = typed_run(&place, "opencode", "model=\"scripted/scripted\"");
     let requests = place.endpoint.prompts();
     assert_eq!(requests.len(), 2);
     let asked = requests[0].user.last().expect("there was a prompt");
