@@ -14,6 +14,7 @@ use crate::resolve::tables::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
+use crate::types::{Type, Typing};
 
 /// A resolved spec.
 #[derive(Debug)]
@@ -23,6 +24,9 @@ pub(crate) struct Model<'a> {
     pub default: Option<usize>,
     pub providers: Vec<Provider<'a>>,
     pub agents: Vec<Agent<'a>>,
+    pub servers: Vec<Server<'a>>,
+    /// The script files of the hooks, where they have one.
+    pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
     pub uses: Uses,
     /// The names of the top level, by module.
@@ -30,6 +34,8 @@ pub(crate) struct Model<'a> {
     /// Parameters that have another name in the plan than in a text: by the spec that the text belongs to and the place
     /// of the whole reference, with the name and how many fields belong to it.
     pub renames: BTreeMap<(FileId, Span), (String, usize)>,
+    /// Of which type everything is.
+    pub typing: Typing,
 }
 
 /// What is used, by index.
@@ -38,6 +44,7 @@ pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
     pub providers: Vec<bool>,
+    pub tiers: Vec<bool>,
     /// Those that take a turn.
     pub agents: Vec<bool>,
     /// Those that others start from.
@@ -46,6 +53,7 @@ pub(crate) struct Uses {
     pub tasks: Vec<bool>,
     pub packs: Vec<bool>,
     pub swarms: Vec<bool>,
+    pub types: Vec<bool>,
     /// By pipeline.
     pub pipeline_params: Vec<Vec<bool>>,
 }
@@ -80,7 +88,20 @@ pub(crate) enum Variable {
 pub(crate) struct Agent<'a> {
     pub ast: &'a ast::Agent,
     pub provider: Option<usize>,
+    /// The tier that names its provider.
+    pub tier: Option<usize>,
+    /// Who takes its turn when its provider cannot.
+    pub fallback: Option<usize>,
     pub system: Option<Prose>,
+}
+
+/// A server of tools.
+#[derive(Debug)]
+pub(crate) struct Server<'a> {
+    pub ast: &'a ast::ToolServer,
+    pub env: Vec<Variable>,
+    /// What `env` reads.
+    pub env_reads: Vec<Read>,
 }
 
 /// A text with holes.
@@ -168,6 +189,10 @@ pub(crate) struct Step<'a> {
     pub written: usize,
     /// The files it reads that are not there before a step makes them.
     pub made: Vec<Made>,
+    /// The type that its `output` declares; of a for-each, that of one item.
+    pub declared: Option<Type>,
+    /// Of which type its value is.
+    pub output: Type,
 }
 
 /// A file that is read and that steps say they write.
@@ -233,10 +258,15 @@ pub(crate) fn siblings(steps: &[Step<'_>], one: usize, other: usize) -> Option<(
 }
 
 impl Step<'_> {
-    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, and a
-    /// failed agent has none.
+    /// Whether it has a value whenever it ran: a failed command keeps its text, a computed text does not fail, a list
+    /// keeps what came of the items that succeeded; a failed agent has none, and a typed output is then missing.
     pub(crate) fn keeps_output(&self) -> bool {
-        !matches!(self.body, Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_))
+        match self.body {
+            _ if self.list.is_some() => true,
+            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
+            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
+        }
     }
 
     /// Whether it starts a process, and so has an exit code once it ran.

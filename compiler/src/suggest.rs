@@ -37,12 +37,19 @@ fn longer_or_shorter<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> 
 }
 
 /// What other tools call a node, and what it is called here.
-const HABITS: [(&str, &[&str]); 5] = [
+const HABITS: [(&str, &[&str]); 12] = [
     ("depends-on", &["needs", "after", "requires", "dependencies", "depends", "wait-for"]),
     ("run", &["command", "cmd", "exec", "shell", "script", "sh", "bash"]),
     ("exec", &["command", "cmd", "run", "argv"]),
     ("task", &["step", "steps", "tasks", "job", "jobs", "stage", "stages", "node"]),
     ("env", &["environment", "variables", "vars"]),
+    ("for-each", &["foreach", "for", "map", "matrix", "fan-out", "each"]),
+    ("loop", &["while", "repeat", "iterate", "until-done"]),
+    ("gate", &["approval", "human", "confirm", "pause", "input-required"]),
+    ("type", &["schema", "struct", "record", "model", "interface", "enum"]),
+    ("tool-server", &["mcp", "mcp-server", "server"]),
+    ("import", &["include", "require", "extends"]),
+    ("call", &["workflow", "subworkflow", "sub-pipeline", "invoke"]),
 ];
 
 /// The candidate that another tool calls `name`.

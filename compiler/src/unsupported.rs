@@ -1,7 +1,7 @@
 //! What the language has and this build cannot run yet: reported (SW005), so that nothing of a spec is silently left out.
 //! A construct leaves this list when it is resolved and emitted.
 
-use crate::ast::{Agent, Body, Pipeline, Provider, Spec, Step, TypeKind};
+use crate::ast::{Agent, Body, Pipeline, Spec, Step};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{Sources, Span};
@@ -11,28 +11,9 @@ pub(crate) fn report(spec: &Spec, sources: &Sources, diagnostics: &mut Diagnosti
     let mut found: Vec<(Span, &str)> = Vec::new();
     // What nobody uses of the library does no harm.
     let own = |span: Span| !sources.name(span.file).starts_with("std:");
-    found.extend(
-        spec.types.iter().filter(|declared| own(declared.name.span)).map(|declared| (declared.name.span, "type")),
-    );
-    found.extend(spec.tiers.iter().map(|tier| (tier.name.span, "tiers")));
-    found.extend(spec.tool_servers.iter().map(|server| (server.name.span, "tool-server")));
     found.extend(spec.packs.iter().map(|pack| (pack.name.span, "context-pack")));
     found.extend(spec.swarms.iter().map(|swarm| (swarm.name.span, "swarm")));
-    found.extend(spec.policy.iter().map(|policy| (policy.span, "policy")));
-    found.extend(spec.hooks.iter().map(|hook| (hook.span, "hook")));
-    if let Some(workflow) = &spec.workflow {
-        found.extend(workflow.docs_root.iter().map(|path| (path.span(0..path.as_str().len()), "docs-root")));
-        found.extend(workflow.mode.iter().map(|mode| (mode.span, "mode")));
-    }
-    spec.providers.iter().for_each(|provider| provider_parts(provider, &mut found));
     spec.agents.iter().filter(|agent| own(agent.name.span)).for_each(|agent| agent_parts(agent, &mut found));
-    let params = spec.params.iter().chain(spec.pipelines.iter().flat_map(|pipeline| &pipeline.params));
-    found.extend(params.filter_map(|param| match param.kind.kind {
-        TypeKind::List(_) | TypeKind::Map(_) | TypeKind::Enum(_) | TypeKind::Named(_) => {
-            Some((param.kind.span, "this type"))
-        }
-        _ => None,
-    }));
     for pipeline in &spec.pipelines {
         pipeline_parts(pipeline, &mut found);
         let mut open: Vec<&Step> = pipeline.steps.iter().chain(&spec.tasks).collect();
@@ -53,21 +34,7 @@ pub(crate) fn report(spec: &Spec, sources: &Sources, diagnostics: &mut Diagnosti
     }
 }
 
-fn provider_parts<'s>(provider: &'s Provider, found: &mut Vec<(Span, &'s str)>) {
-    let whole = provider.name.span;
-    found.extend(provider.acp.iter().map(|_| (whole, "acp")));
-    found.extend(provider.llm.iter().map(|llm| (llm.span, "llm")));
-}
-
 fn agent_parts<'s>(agent: &'s Agent, found: &mut Vec<(Span, &'s str)>) {
-    found.extend(agent.tier.iter().map(|tier| (tier.span, "tier")));
-    found.extend(agent.mode.iter().map(|mode| (mode.span, "mode")));
-    found.extend(agent.temperature.iter().map(|temperature| (temperature.span, "temperature")));
-    found.extend(agent.max_output.iter().map(|max| (max.span, "max-output")));
-    found.extend(agent.tools.iter().map(|tools| (tools.span, "tools")));
-    found.extend(agent.permissions.iter().map(|permissions| (permissions.span, "permissions")));
-    found.extend(agent.fallback.as_ref().map(|fallback| (fallback.span, "fallback")));
-    found.extend(agent.budget.iter().map(|budget| (budget.span, "budget")));
     found.extend(agent.files.iter().map(|files| (files.span, "files")));
 }
 
@@ -83,6 +50,5 @@ fn step_parts<'s>(step: &'s Step, found: &mut Vec<(Span, &'s str)>) {
         _ => {}
     }
     found.extend(step.context.iter().map(|context| (context.span, "context")));
-    found.extend(step.output.kind.iter().map(|kind| (kind.span, "a typed `output`")));
     found.extend(step.files.iter().map(|files| (files.span, "files")));
 }

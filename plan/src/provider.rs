@@ -222,6 +222,9 @@ pub struct Recorded {
     /// The attempt it answers, from 1; any, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
+    /// The position from 0 of the for-each item that it answers; any, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// The turn of that attempt that it answers: 1 is the first, 2 the first repair; any, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,

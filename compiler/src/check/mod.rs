@@ -3,18 +3,31 @@
 mod answers;
 mod command;
 mod cycle;
-mod fields;
+mod deadlock;
+mod exhaustive;
+mod gates;
+mod hidden;
 mod injection;
+mod irreversible;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod permissions;
 mod privileged;
+mod provider_lacks;
+mod secret_flow;
+mod secret_width;
 mod secrets;
+mod spawn;
+mod tools;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
@@ -25,14 +38,19 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
+    let sure = flow::sure(model);
+    types::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
+        loops::check(pipeline, diagnostics);
+        gates::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            maybe_missing::check(model, pipeline, diagnostics);
-            never_runs::check(pipeline, diagnostics);
+            let mut flow = flow::Lazy::new(model, pipeline, &sure);
+            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            never_runs::check(pipeline, &mut flow, diagnostics);
+            exhaustive::check(model, pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
@@ -68,5 +86,21 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
+    }
+    spawn::check(model, diagnostics);
+    provider_lacks::check(model, diagnostics);
+    secret_flow::check(model, sources, diagnostics);
+    hidden::check(sources, diagnostics);
+    if diagnostics.shows(Code::OverBroadPermission) {
+        permissions::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::NeedsDeniedTool) {
+        tools::check(model, diagnostics);
+    }
+    if diagnostics.shows(Code::SecretTooWide) {
+        secret_width::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::UngatedIrreversible) {
+        irreversible::check(model, sources, diagnostics);
     }
 }

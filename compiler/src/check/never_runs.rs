@@ -1,7 +1,9 @@
-//! SW302: a step that never runs, because of a condition that cannot hold.
+//! SW302: a step that never runs, because of a condition that cannot hold; and SW303, where already what it waits for
+//! cannot come about together.
 //!
 //! Steps prove things about those before them, as in SW202; where two proofs contradict each other, the step cannot
-//! start. A step that waits for such a one is not reported again.
+//! start. What that leaves open is asked of the conditions themselves. A step that waits for such a one is not reported
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +11,19 @@ use swarmc_plan::{Join, When};
 
 use crate::ast::OnFailure;
 
+use crate::check::deadlock;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow::{Flow, Lazy};
 use crate::model::{Body, Need, Pipeline, Step};
 use crate::source::Span;
 use crate::template::{Fact, Status, same_name};
 
-pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagnostics: &mut Diagnostics) {
     let watched = watched(pipeline);
     let mut never = vec![false; pipeline.steps.len()];
     let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
+    let mut plain = vec![false; pipeline.steps.len()];
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];
         if let Some(when) = step.when.as_ref().filter(|when| when.expression.constant == Some(false)) {
@@ -40,11 +45,77 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             Ok(proved) => known[index] = proved,
             Err(clash) => {
                 never[index] = true;
-                diagnostics.push(clash.report(pipeline, step));
+                let structural = clash.one.because != clash.other.because && !flow.get().may_start(index);
+                diagnostics.push(match structural {
+                    true => impossible(pipeline, index, flow.get()),
+                    false => clash.report(pipeline, step),
+                });
                 continue;
             }
         }
         never[index] = waits_for_never(step, &never);
+        plain[index] = runs_when_all_is_well(step, &plain);
+        if !never[index] && !plain[index] && !flow.get().may_run(index) {
+            never[index] = true;
+            diagnostics.push(impossible(pipeline, index, flow.get()));
+        }
+    }
+}
+
+/// Whether a step surely runs where all those before it succeed: no condition has to be looked at.
+fn runs_when_all_is_well(step: &Step<'_>, plain: &[bool]) -> bool {
+    let holds = |need: &Need| need.when == When::Always || (need.when != When::Failure && plain[need.step]);
+    step.when.is_none() && step.needs.iter().all(holds)
+}
+
+/// A step that no route reaches.
+fn impossible<'a>(pipeline: &Pipeline<'a>, index: usize, flow: &mut Flow<'_, 'a>) -> Diagnostic {
+    let step = &pipeline.steps[index];
+    let bound: Vec<usize> = (0..step.needs.len()).filter(|&need| step.binds(&step.needs[need])).collect();
+    if !flow.may_start(index) {
+        if let Some(&need) = bound.iter().find(|&&need| !flow.may_hold(index, &[need])) {
+            return unmet(pipeline, step, &step.needs[need]);
+        }
+        return deadlock::apart(pipeline, index, &bound, flow);
+    }
+    let diagnostic = Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()));
+    let Some(when) = &step.when else { return diagnostic.label(step.ast.name.span, "no route leads here") };
+    let span = when.text.span(0..when.text.as_str().len());
+    match bound.into_iter().find(|&need| !flow.agrees_with_when(index, need)) {
+        Some(need) => {
+            let need = &step.needs[need];
+            diagnostic
+                .label(span, format!("never true where this step can start: it needs {}", wanted(pipeline, need)))
+                .label(need.span, "needed here")
+                .help("take one of the two conditions out, or ask for the opposite")
+        }
+        None => diagnostic
+            .label(span, "this cannot hold")
+            .help("make its parts agree with each other and with what the step waits for, or remove the step"),
+    }
+}
+
+/// A step that waits for what never happens.
+fn unmet(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic {
+    let name = pipeline.steps[need.step].name();
+    let never = match need.when {
+        When::Failure => "fails",
+        When::Success => "succeeds",
+        When::Any | When::Always => "runs",
+    };
+    Diagnostic::new(Code::NeverRuns, format!("step `{}` never runs", step.name()))
+        .label(need.span, format!("`{name}` never {never}"))
+        .help(format!("wait for it to end, `depends-on {name} when=always`, or remove the step"))
+}
+
+/// What a need asks for, in words.
+pub(super) fn wanted(pipeline: &Pipeline<'_>, need: &Need) -> String {
+    let name = pipeline.steps[need.step].name();
+    match need.when {
+        When::Success => format!("`{name}` to succeed"),
+        When::Failure => format!("`{name}` to fail"),
+        When::Any => format!("`{name}` to run"),
+        When::Always => format!("`{name}` to end"),
     }
 }
 

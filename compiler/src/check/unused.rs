@@ -16,7 +16,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let own = |name: &Name| model.tables.modules.is_own(name.span);
     let (spec, uses) = (model.spec, &model.uses);
     let agents: Vec<bool> = uses.agents.iter().zip(&uses.templates).map(|(turn, start)| *turn || *start).collect();
-    let lists: [(&str, Vec<&Name>, &[bool], &str); 5] = [
+    let lists: [(&str, Vec<&Name>, &[bool], &str); 9] = [
         (
             "parameter",
             spec.params.iter().map(|param| &param.name).collect(),
@@ -36,6 +36,20 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             spec.prompts.iter().map(|prompt| &prompt.name).collect(),
             &uses.prompts,
             "say `prompt ref=NAME` in a task",
+        ),
+        ("tier", spec.tiers.iter().map(|tier| &tier.name).collect(), &uses.tiers, "say `tier=NAME` in an agent"),
+        ("task", spec.tasks.iter().map(|task| &task.name).collect(), &uses.tasks, "say `use NAME` in a pipeline"),
+        (
+            "context-pack",
+            spec.packs.iter().map(|pack| &pack.name).collect(),
+            &uses.packs,
+            "say `context NAME` in a task",
+        ),
+        (
+            "type",
+            spec.types.iter().map(|declared| &declared.name).collect(),
+            &uses.types,
+            "say `output NAME` in a task",
         ),
     ];
     for (what, names, used, how) in lists {

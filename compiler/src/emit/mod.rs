@@ -1,18 +1,22 @@
 //! Model to plan: names are spelled out, defaults filled in, texts cut into segments. Only a model without errors is
 //! emitted, so what a hole would have been is not there.
 
+mod agent;
 mod command;
 mod pipeline;
 mod text;
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
-use swarmc_plan::{Connection, EnvValue, Origin, Plan};
+use swarmc_plan::{EnvValue, Origin, Plan};
 
 use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{self, Model, Variable};
+use crate::model::{Model, Variable};
 use crate::source::Span;
+use crate::types::{Lack, Type};
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -34,10 +38,12 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         params: spec
             .params
             .iter()
+            .zip(&model.typing.params)
             .zip(&model.uses.params)
-            .filter(|(param, used)| wanted(param.name.span, **used))
-            .map(|(param, _)| emitter.param(param))
+            .filter(|((param, _), used)| wanted(param.name.span, **used))
+            .map(|((param, kind), _)| emitter.param(param, kind))
             .collect(),
+        types: emitter.types(),
         secrets: spec
             .secrets
             .iter()
@@ -46,13 +52,35 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .map(|(secret, _)| secret)
             .map(|secret| plan::Secret { name: secret.name.value.clone(), env: secret.env.clone() })
             .collect(),
+        mode: workflow.and_then(|workflow| workflow.mode.as_ref()).map(|mode| mode.value),
+        docs_root: workflow
+            .and_then(|workflow| workflow.docs_root.as_ref())
+            .and_then(|path| emitter.workspace_path(path)),
+        policy: spec.policy.as_ref().map(policy).unwrap_or_default(),
+        hooks: spec.hooks.iter().zip(&model.hooks).filter_map(|(hook, script)| emitter.hook(hook, *script)).collect(),
+        tool_servers: model.servers.iter().map(|server| emitter.server(server)).collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
         agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
-        pipelines: model.pipelines.iter().map(|pipeline| emitter.pipeline(pipeline)).collect(),
+        pipelines: model
+            .pipelines
+            .iter()
+            .zip(&model.typing.pipelines)
+            .map(|(pipeline, known)| emitter.pipeline(pipeline, &known.own_params))
+            .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()
     })
+}
+
+fn policy(policy: &ast::Policy) -> plan::Policy {
+    let approval = |said: &Option<ast::Spanned<plan::Approval>>| said.as_ref().map(|it| it.value).unwrap_or_default();
+    plan::Policy {
+        spawn: approval(&policy.spawn),
+        tools: policy.tools.iter().map(|(name, approval)| (name.value.clone(), approval.value)).collect(),
+        plan_update: approval(&policy.plan_update),
+        unattended: policy.unattended.value,
+    }
 }
 
 /// What was read, with digests, by path.
@@ -90,7 +118,17 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn param(&self, param: &ast::Param) -> plan::Param {
+    /// The declared types as schemas, by name.
+    fn types(&self) -> BTreeMap<String, plan::Schema> {
+        let definitions = self.model.typing.types.definitions().into_iter();
+        definitions.map(|(name, schema)| (name, plan::Schema(schema))).collect()
+    }
+
+    fn params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
+        params.iter().zip(types).map(|(param, kind)| self.param(param, kind)).collect()
+    }
+
+    fn param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
             kind: match param.kind.kind {
@@ -99,7 +137,11 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::Bool => plan::ParamType::Bool,
                 TypeKind::File => plan::ParamType::File,
                 TypeKind::Dir => plan::ParamType::Dir,
-                _ => plan::ParamType::String,
+                TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
+                // Whether it may be left out is not part of the schema.
+                _ => plan::ParamType::Json(plan::Schema(
+                    self.model.typing.types.schema(&kind.clone().lacking(Lack::Never)),
+                )),
             },
             optional: param.kind.optional,
             default: param.default.as_ref().map(|default| match param.kind.kind {
@@ -107,6 +149,7 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
+                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
             description: param.description.clone(),
@@ -114,6 +157,8 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
+<<<<<<< HEAD
+=======
     fn provider(&self, provider: &model::Provider<'_>) -> plan::Provider {
         let (own, preset) = (provider.ast, provider.preset);
         let words = |line: &ast::Line| line.words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>();
@@ -172,6 +217,7 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
+>>>>>>> answers
     fn env(&self, env: &[Variable]) -> plan::Environment {
         self.env_of(env, &|_| false)
     }
@@ -196,6 +242,8 @@ impl Emitter<'_, '_, '_> {
         crate::load::join(folder, path)
     }
 }
+<<<<<<< HEAD
+=======
 
 /// A price, where both parts that every turn has are known.
 fn price(price: &ast::Price) -> Option<plan::Price> {
@@ -219,3 +267,4 @@ fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
         delay_ms: answer.ast.delay_ms,
     }
 }
+>>>>>>> answers

@@ -135,7 +135,7 @@ pub(super) fn tool_server(element: &Element, diagnostics: &mut Diagnostics) -> O
 }
 
 /// Reports an address that is none of HTTP.
-fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
+pub(super) fn address(url: &super::Datum, diagnostics: &mut Diagnostics) {
     let written = url.text.as_str();
     let host = written.strip_prefix("https://").or_else(|| written.strip_prefix("http://"));
     if host.is_none_or(|host| host.is_empty() || host.starts_with('/') || host.contains(char::is_whitespace)) {

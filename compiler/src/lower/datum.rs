@@ -226,11 +226,14 @@ fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Dia
         }
         Kind::Count(..) => {
             let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), None);
-            Some(match value.parse::<u64>() {
-                Ok(plain) => {
+            Some(match (value.parse::<u64>(), value::thousands(value)) {
+                (Ok(plain), _) => {
                     diagnostic.help(format!("write `{plain}` without quotes")).fix("remove the quotes", span, value)
                 }
-                Err(_) => diagnostic,
+                (Err(_), Some(number)) => {
+                    diagnostic.help(format!("write `{number}`")).unsafe_fix(format!("write `{number}`"), span, number)
+                }
+                (Err(_), None) => diagnostic,
             })
         }
         Kind::Bool => {

@@ -2,12 +2,14 @@
 
 use swarmc_plan as plan;
 
+use super::datum::Datum;
 use super::element::Element;
 use super::type_text::type_expr;
 use super::{Section, count, spanned, value};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Span;
 
 pub(super) fn edges(element: &Element, diagnostics: &mut Diagnostics) -> ast::Edges {
     let nodes = element.children.iter().filter(|child| child.schema.name == "SENDER");
@@ -23,7 +25,12 @@ fn edge(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Edge> {
         diagnostics.push(diagnostic);
         return None;
     }
-    let (arrow, to) = (node.argument(0)?, spanned(node.argument(1)?));
+    let (Some(arrow), Some(to)) = (node.argument(0), node.argument(1).map(spanned)) else {
+        if !diagnostics.covers(node.span) {
+            diagnostics.push(half(&from, node.argument(0)));
+        }
+        return None;
+    };
     let both = match arrow.text.as_str() {
         "->" => false,
         "<->" => true,
@@ -59,7 +66,25 @@ fn edge(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Edge> {
     })
 }
 
-fn not_an_arrow(from: &str, written: &str, span: crate::source::Span, to: &str) -> Diagnostic {
+/// An edge that lacks its receiver, its arrow, or both.
+fn half(from: &ast::Name, given: Option<&Datum>) -> Diagnostic {
+    let name = &from.value;
+    let report = |message: String| Diagnostic::new(Code::WrongValue, message);
+    match given.map(|datum| (datum.text.as_str(), datum.span)) {
+        Some((arrow @ ("->" | "<->"), span)) => report(format!("the edge from `{name}` has no receiver"))
+            .label(span, "to whom?")
+            .help(format!("write `{name} {arrow} RECEIVER`")),
+        Some((to, span)) if value::is_name(to) => report(format!("there is no arrow between `{name}` and `{to}`"))
+            .label(span, "the receiver, without an arrow")
+            .help(format!("write `{name} -> {to}`, or `{name} <-> {to}` for both ways"))
+            .unsafe_fix("write `->`", Span { end: span.start, ..span }, "-> "),
+        _ => report(format!("`{name}` hands over to nobody"))
+            .label(from.span, "an arrow and a receiver are missing")
+            .help(format!("write `{name} -> RECEIVER`")),
+    }
+}
+
+fn not_an_arrow(from: &str, written: &str, span: Span, to: &str) -> Diagnostic {
     let diagnostic =
         Diagnostic::new(Code::WrongValue, format!("`{written}` is not an arrow")).label(span, "not `->` or `<->`");
     match written {

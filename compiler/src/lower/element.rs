@@ -1,12 +1,14 @@
 //! Holds a syntax tree against the table of the language: in goes a node, out comes an [`Element`] in which everything
 //! that fits has its type. What does not fit is reported (SW003 to SW006) and left out.
 
+use std::collections::BTreeMap;
+
 use super::datum::{Datum, datum};
 use super::unknown::{annotated, too_many, twice, unknown, unknown_property};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
-use crate::schema::{Kind, Node};
+use crate::schema::{self, Kind, Node};
 use crate::source::Span;
 use crate::syntax::{self, Name};
 
@@ -51,8 +53,13 @@ impl Element {
     }
 }
 
-/// Holds the nodes of a block against what `parent` may hold.
-pub(super) fn block(nodes: Vec<syntax::Node>, parent: &'static Node, diagnostics: &mut Diagnostics) -> Vec<Element> {
+/// Holds the nodes of a block against what `parent` may hold, which is called so in messages.
+pub(super) fn block(
+    nodes: Vec<syntax::Node>,
+    parent: &'static Node,
+    called: &str,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Element> {
     let mut elements: Vec<Element> = Vec::with_capacity(nodes.len());
     // Nodes that may stand once are few and named in the table, so this list stays short.
     let mut once: Vec<(&'static str, Span)> = Vec::new();
@@ -62,7 +69,7 @@ pub(super) fn block(nodes: Vec<syntax::Node>, parent: &'static Node, diagnostics
             None => {
                 // What is no name at all, such as `-`, has been reported.
                 if !diagnostics.covers(node.name.span) {
-                    diagnostics.push(unknown(&node, parent));
+                    diagnostics.push(unknown(&node, parent, called));
                 }
                 continue;
             }
@@ -83,13 +90,15 @@ pub(super) fn block(nodes: Vec<syntax::Node>, parent: &'static Node, diagnostics
 
 fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnostics) -> Element {
     let span = node.span;
+    let written = node.name.text.clone();
+    let called = schema.called(&written);
     if let Some(annotation) = &node.annotation {
         diagnostics.push(annotated(annotation));
     }
     let mut arguments = Vec::new();
     let mut properties: Vec<(Name, Datum)> = Vec::new();
     // Every key that stands there, fitting or not.
-    let mut keys: Vec<Name> = Vec::new();
+    let mut keys: BTreeMap<Box<str>, Span> = BTreeMap::new();
     let mut surplus: Vec<syntax::Entry> = Vec::new();
     let mut position = 0;
     for entry in node.entries {
@@ -101,7 +110,7 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
                 let known = schema.arguments.get(position).or(schema.rest.as_ref());
                 match known {
                     Some(known) => {
-                        let place = format!("`{}`", schema.name);
+                        let place = format!("`{called}`");
                         if let Some(datum) = datum(entry.value, known.kind, &place, diagnostics) {
                             arguments.push((position, datum));
                         }
@@ -112,14 +121,14 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
             }
             Some(name) => {
                 let name = name.clone();
-                if let Some(first) = keys.iter().find(|key| key.text == name.text) {
-                    diagnostics.push(twice(&format!("property `{}`", name.text), name.span, first.span));
+                if let Some(first) = keys.get(&name.text) {
+                    diagnostics.push(twice(&format!("property `{}`", name.text), name.span, *first));
                     continue;
                 }
-                keys.push(name.clone());
+                keys.insert(name.text.clone(), name.span);
                 let known = schema.property(&name.text).map(|property| property.kind);
                 let Some(kind) = known.or(schema.open_properties.map(|(_, kind)| kind)) else {
-                    diagnostics.push(unknown_property(&name, &entry, schema));
+                    diagnostics.push(unknown_property(&name, &entry, schema, called));
                     continue;
                 };
                 if let (None, Some((key, _))) = (known, schema.open_properties)
@@ -136,28 +145,30 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
         }
     }
     if !surplus.is_empty() {
-        diagnostics.push(too_many(&surplus, &arguments, schema));
+        diagnostics.push(too_many(&surplus, &arguments, schema, called));
     }
     if !node.broken {
-        for argument in schema.arguments.iter().skip(position).filter(|argument| argument.required) {
-            let message = format!("`{}` needs {}", schema.name, argument.kind.noun());
+        let missing = schema.arguments.iter().skip(position).filter(|argument| argument.required);
+        // Half an edge is one mistake, and edges tell it themselves.
+        for argument in missing.filter(|_| !std::ptr::eq(schema, &schema::EDGE)) {
+            let message = format!("`{called}` needs {}", argument.kind.noun());
             let diagnostic = Diagnostic::new(Code::WrongValue, message)
                 .label(node.name.span, format!("{} is missing", argument.name))
-                .help(format!("write `{}`", schema.usage()));
+                .help(format!("write `{}`", schema.usage_as(called)));
             diagnostics.push(diagnostic);
         }
         for property in schema.properties.iter().filter(|property| property.required) {
-            if !keys.iter().any(|key| &*key.text == property.name) {
-                let message = format!("`{}` needs `{}=`", schema.name, property.name);
+            if !keys.contains_key(property.name) {
+                let message = format!("`{called}` needs `{}=`", property.name);
                 let diagnostic = Diagnostic::new(Code::WrongValue, message)
                     .label(node.name.span, format!("`{}=` is missing", property.name))
-                    .help(format!("write `{}`", schema.usage()));
+                    .help(format!("write `{}`", schema.usage_as(called)));
                 diagnostics.push(diagnostic);
             }
         }
     }
     let children = match node.children {
-        Some(children) => block(children.nodes, schema, diagnostics),
+        Some(children) => block(children.nodes, schema, called, diagnostics),
         None => Vec::new(),
     };
     Element { schema, name: node.name, span, arguments, properties, children, comments: node.comments }

@@ -37,7 +37,7 @@ use section::Section;
 /// Lowers the nodes of a spec; `text` is what they were read from.
 pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {
     let mut spec = ast::Spec::default();
-    for element in element::block(nodes, &schema::SPEC, diagnostics) {
+    for element in element::block(nodes, &schema::SPEC, "", diagnostics) {
         allows(&element, None, &mut spec.allows);
         match element.schema.name {
             "workflow" => spec.workflow = workflow(&element),
@@ -55,7 +55,7 @@ pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diag
             "pipeline" => spec.pipelines.extend(pipeline::pipeline(&element, text, diagnostics)),
             "swarm" => spec.swarms.extend(swarm::swarm(&element, diagnostics)),
             "budget" => spec.budget = Some(policy::budget(&element, diagnostics)),
-            "policy" => spec.policy = Some(policy::policy(&element)),
+            "policy" => spec.policy = Some(policy::policy(&element, diagnostics)),
             "hook" => spec.hooks.extend(policy::hook(&element, diagnostics)),
             _ => {}
         }

@@ -1,13 +1,17 @@
 //! Budgets, policies and hooks.
 
+use std::collections::BTreeMap;
+
 use swarmc_plan as plan;
 
 use super::element::Element;
 use super::provider::amount;
+use super::unknown::twice;
 use super::{Section, choice, count, spanned};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Span;
 
 pub(super) fn budget(element: &Element, diagnostics: &mut Diagnostics) -> ast::Budget {
     let of = |property: &str| element.property(property).map(amount);
@@ -36,7 +40,13 @@ pub(super) fn budget(element: &Element, diagnostics: &mut Diagnostics) -> ast::B
     budget
 }
 
-pub(super) fn policy(element: &Element) -> ast::Policy {
+pub(super) fn policy(element: &Element, diagnostics: &mut Diagnostics) -> ast::Policy {
+    let mut known: BTreeMap<&str, Span> = BTreeMap::new();
+    for name in element.children("tool").filter_map(|tool| tool.argument(0)) {
+        if let Some(first) = known.insert(name.text.as_str(), name.span) {
+            diagnostics.push(twice(&format!("tool `{}`", name.text.as_str()), name.span, first));
+        }
+    }
     let of = |child: &str| Some(choice(element.child(child)?.argument(0)?, approval));
     let tool = |node: &Element| Some((spanned(node.argument(0)?), choice(node.argument(1)?, approval)));
     let unattended = Section::of(element).child("unattended");

@@ -2,6 +2,7 @@
 
 use swarmc_plan as plan;
 
+use super::agent::address;
 use super::datum::Datum;
 use super::element::Element;
 use super::{Section, choice, command, count, name, source, spanned, texts, variables};
@@ -41,7 +42,7 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         preset,
         exec: way("exec").and_then(|exec| command(exec, diagnostics)),
         acp: way("acp").and_then(|acp| command(acp, diagnostics)),
-        llm: way("llm").and_then(llm),
+        llm: way("llm").and_then(|node| llm(node, diagnostics)),
         script: way("script").map(|script| self::script(script, diagnostics)),
         args: element.children("args").flat_map(texts).collect(),
         delivery: element.child("prompt").and_then(|how| whole(how, delivery)),
@@ -60,7 +61,10 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
     })
 }
 
-fn llm(element: &Element) -> Option<ast::Llm> {
+fn llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
+    if let Some(url) = element.property("base-url") {
+        address(url, diagnostics);
+    }
     let text = |property: &str| element.property(property).map(|datum| datum.text.clone());
     Some(ast::Llm {
         kind: choice(element.argument(0)?, |word| match word {
@@ -138,6 +142,10 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
         iteration: number("iteration"),
         attempt: number("attempt"),
         turn: number("turn"),
+<<<<<<< HEAD
+        index: number("index"),
+=======
+>>>>>>> answers
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         delay_ms: section.number_of("delay"),
     }

@@ -68,8 +68,8 @@ impl<'t> Reader<'t> {
             "int" => TypeKind::Int,
             "float" => TypeKind::Float,
             "bool" => TypeKind::Bool,
-            "file" if self.paths => TypeKind::File,
-            "dir" if self.paths => TypeKind::Dir,
+            "file" if self.paths && depth == 0 => TypeKind::File,
+            "dir" if self.paths && depth == 0 => TypeKind::Dir,
             "list" => TypeKind::List(Box::new(self.inner(name, place, depth)?)),
             "map" => TypeKind::Map(Box::new(self.inner(name, place, depth)?)),
             "enum" => {
@@ -234,11 +234,9 @@ impl<'t> Reader<'t> {
     fn unknown(&self, name: &str, place: Span) -> Diagnostic {
         let diagnostic = report(format!("there is no type `{name}`"), place, "not a type");
         if matches!(name, "file" | "dir") {
-            return diagnostic.help(format!("`{name}` is for parameters; elsewhere a path is a `string`")).unsafe_fix(
-                "write `string`",
-                place,
-                "string",
-            );
+            return diagnostic
+                .help(format!("`{name}` is the whole type of a parameter; elsewhere a path is a `string`"))
+                .unsafe_fix("write `string`", place, "string");
         }
         let names: Vec<&str> = TYPES.iter().map(|word| word.word).filter(|word| self.paths || !is_path(word)).collect();
         let close =

@@ -63,7 +63,7 @@ pub(super) fn type_def(element: &Element, text: &str, diagnostics: &mut Diagnost
 /// The fields in a block as a type; none where there are none.
 pub(super) fn record(element: &Element, text: &str, diagnostics: &mut Diagnostics) -> Option<TypeExpr> {
     let mut fields: Vec<Field> = Vec::new();
-    let mut known: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut known: BTreeMap<String, &syntax::Name> = BTreeMap::new();
     let mut any = false;
     for child in element.children.iter().filter(|child| child.schema.name == "FIELD") {
         any = true;
@@ -71,18 +71,28 @@ pub(super) fn record(element: &Element, text: &str, diagnostics: &mut Diagnostic
         if !value::is_field(written) {
             diagnostics.push(bad_field(&child.name, child.argument(0)));
         }
-        if let Some(first) = known.insert(written, child.name.span) {
-            let diagnostic = Diagnostic::new(Code::Duplicate, format!("field `{written}` is declared twice"))
-                .label(child.name.span, "again here")
-                .label(first, "first here")
-                .help("remove one of them");
-            diagnostics.push(diagnostic);
+        if let Some(first) = known.insert(written.replace('-', "_"), &child.name) {
+            diagnostics.push(again(&child.name, first));
             continue;
         }
         let name = Spanned { value: written.to_owned(), span: child.name.span };
         fields.push(field(child, name, 0, text, diagnostics));
     }
-    any.then(|| TypeExpr { kind: TypeKind::Record(fields), optional: false, span: element.span })
+    any.then_some(TypeExpr { kind: TypeKind::Record(fields), optional: false, span: element.span })
+}
+
+/// A second field of one name; expressions read `-` as `_`.
+fn again(second: &syntax::Name, first: &syntax::Name) -> Diagnostic {
+    let (written, other) = (&second.text, &first.text);
+    let diagnostic = match written == other {
+        true => Diagnostic::new(Code::Duplicate, format!("field `{written}` is declared twice")),
+        false => {
+            let message = format!("the fields `{other}` and `{written}` are one in an expression");
+            Diagnostic::new(Code::DuplicateDefinition, message)
+        }
+    };
+    let help = if written == other { "remove one of them" } else { "`-` is `_` there: rename one of them" };
+    diagnostic.label(second.span, "again here").label(first.span, "first here").help(help)
 }
 
 /// A field whose type is the argument at `position`.

@@ -8,11 +8,11 @@ use crate::source::Span;
 use crate::suggest;
 use crate::syntax::{self, Name, ValueKind};
 
-pub(super) fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic {
+pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) -> Diagnostic {
     let name = &*node.name.text;
-    let place = match parent.name {
+    let place = match called {
         "" => "at the top level".to_owned(),
-        parent => format!("in `{parent}`"),
+        called => format!("in `{called}`"),
     };
     if parent.property(name).is_some() {
         let value = match node.entries.first().map(|entry| &entry.value.kind) {
@@ -21,16 +21,16 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic 
         };
         return Diagnostic::new(
             Code::MisplacedNode,
-            format!("`{name}` is a property of `{}`, not a node in its block", parent.name),
+            format!("`{name}` is a property of `{called}`, not a node in its block"),
         )
         .label(node.name.span, "a property stands on the line of its node")
-        .help(format!("write `{name}={value}` before the braces: `{} … {name}={value} {{ … }}`", parent.name));
+        .help(format!("write `{name}={value}` before the braces: `{called} … {name}={value} {{ … }}`"));
     }
     let allowed: Vec<&str> = parent.children.iter().map(|child| child.name).collect();
-    let takes = match (parent.name, allowed.is_empty()) {
-        (parent_name, true) => format!("`{parent_name}` takes no block: write `{}`", parent.usage()),
+    let takes = match (called, allowed.is_empty()) {
+        (called, true) => format!("`{called}` takes no block: write `{}`", parent.usage_as(called)),
         ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
-        (parent, false) => format!("`{parent}` takes {}", suggest::list(allowed.iter().copied(), "and")),
+        (called, false) => format!("`{called}` takes {}", suggest::list(allowed.iter().copied(), "and")),
     };
     let parents = schema::parents(name);
     if !parents.is_empty() {
@@ -56,9 +56,13 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node) -> Diagnostic 
     }
 }
 
-pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'static Node) -> Diagnostic {
+pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'static Node, node: &str) -> Diagnostic {
     let key = &*name.text;
-    let node = schema.name;
+    if std::ptr::eq(schema, &schema::EDGE) && matches!(key, "<" | "-" | "--") {
+        return Diagnostic::new(Code::WrongValue, "an arrow is `->` or `<->`, without `=`")
+            .label(name.span, "not an arrow")
+            .help(format!("write `{node} <-> RECEIVER` or `{node} -> RECEIVER`"));
+    }
     if schema.rest.is_some_and(|rest| matches!(rest.kind, Kind::Scalar)) {
         let word = match &entry.value.kind {
             ValueKind::String(text) => format!("\"{key}={}\"", text.as_str().escape_debug()),
@@ -90,19 +94,24 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
             name.span,
             close,
         ),
-        None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage())),
+        None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage_as(node))),
         None => diagnostic.help(format!("its properties are {}", suggest::list(known.into_iter(), "and"))),
     }
 }
 
-pub(super) fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], schema: &'static Node) -> Diagnostic {
+pub(super) fn too_many(
+    surplus: &[syntax::Entry],
+    arguments: &[(usize, Datum)],
+    schema: &'static Node,
+    called: &str,
+) -> Diagnostic {
     let (first, last) = (&surplus[0], &surplus[surplus.len() - 1]);
     let count = match schema.arguments.len() {
         0 => "no arguments".to_owned(),
         1 => "one argument".to_owned(),
         count => format!("{count} arguments"),
     };
-    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{}` takes {count}", schema.name))
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{called}` takes {count}"))
         .label(first.span.to(last.span), if surplus.len() == 1 { "one too many" } else { "too many" });
     let is_text = matches!(schema.arguments.last(), Some(argument) if matches!(argument.kind, Kind::Text | Kind::Template | Kind::Expression));
     let bare = |entry: &syntax::Entry| matches!(&entry.value.kind, ValueKind::String(text) if text.is_bare());
@@ -110,7 +119,7 @@ pub(super) fn too_many(surplus: &[syntax::Entry], arguments: &[(usize, Datum)], 
         Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().all(bare) => {
             diagnostic.help("put the whole text in quotes")
         }
-        _ => diagnostic.help(format!("write `{}`", schema.usage())),
+        _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),
     }
 }
 

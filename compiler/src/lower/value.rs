@@ -47,6 +47,18 @@ pub(crate) fn money(text: &str) -> Result<u64, String> {
     quantity(&format!("{number} "), UNITS).ok_or_else(help)
 }
 
+/// `100k` or `2M` as a plain number.
+pub(crate) fn thousands(text: &str) -> Option<String> {
+    let zeros = match text.chars().last()? {
+        'k' | 'K' => "000",
+        'm' | 'M' => "000000",
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    let plain = !digits.is_empty() && digits.len() < 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.to_owned() + zeros)
+}
+
 /// The first and the last line of `1-40`, or of `7`.
 pub(crate) fn lines(text: &str) -> Option<(u32, u32)> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));

@@ -17,10 +17,11 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Server, Uses, Variable};
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
+use crate::types::{self, Typing};
 use names::Names;
 use params::Params;
 use tables::{Tables, What};
@@ -46,7 +47,9 @@ pub(crate) fn resolve<'a>(
         prompts: unused(What::Prompt),
         tasks: unused(What::Task),
         packs: unused(What::Pack),
+        tiers: unused(What::Tier),
         swarms: unused(What::Swarm),
+        types: unused(What::Type),
         pipeline_params: Vec::new(),
     };
     let (shared, renames) = (Vec::new(), BTreeMap::new());
@@ -59,10 +62,32 @@ pub(crate) fn resolve<'a>(
     let pipelines: Vec<Pipeline<'a>> =
         spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
     let default = resolver.default();
+    let servers = spec.tool_servers.iter().map(|server| resolver.server(server)).collect();
+    let hooks = spec.hooks.iter().map(|hook| resolver.hook(hook)).collect();
+    resolver.fallbacks(&agents);
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
-    let Resolver { tables, uses, renames, .. } = resolver;
-    Model { spec, default, providers, agents, pipelines, uses, tables, renames }
+    let Resolver { tables, uses, renames, diagnostics, .. } = resolver;
+    let typing = Typing::default();
+    let mut model =
+        Model { spec, default, providers, agents, servers, hooks, pipelines, uses, tables, renames, typing };
+    let mut used = std::mem::take(&mut model.uses.types);
+    let mut find = |name: &Name| {
+        let index = model.tables.lookup(What::Type, name, diagnostics)?;
+        used[index] = true;
+        Some(index)
+    };
+    let typing = types::typing(&model, &mut find);
+    for (pipeline, known) in model.pipelines.iter_mut().zip(&typing.pipelines) {
+        for (index, step) in pipeline.steps.iter_mut().enumerate() {
+            step.declared = known.declared[index].clone();
+            step.output = known.steps.output(index).clone();
+        }
+    }
+    model.typing = typing;
+    model.uses.types = used;
+    model.typing.types.check_founded(diagnostics);
+    model
 }
 
 struct Resolver<'r, 'a, 'l, 'd> {
@@ -162,11 +187,61 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         let system = agent.system.as_ref().and_then(|system| self.passage(system));
         let system = system.map(|system| text::prose(system, true, self.diagnostics));
-        Agent { ast: agent, provider, system }
+        let tier = agent.tier.as_ref().and_then(|tier| self.tables.find(What::Tier, &tier.value, true, tier.span.file));
+        let fallback = agent.fallback.as_ref().and_then(|name| self.tables.lookup(What::Agent, name, self.diagnostics));
+        Agent { ast: agent, provider, tier, fallback, system }
+    }
+
+    fn server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
+        let env = self.variables(&server.env);
+        let env_reads = self.outside_reads(&env, None, "the `env` of a tool server");
+        Server { ast: server, env, env_reads }
+    }
+
+    /// The script file of a hook, if it runs one.
+    fn hook(&mut self, hook: &ast::Hook) -> Option<FileId> {
+        let Some(ast::Body::Script(path)) = &hook.body else { return None };
+        self.loader.named(path.as_str(), path.span(0..path.as_str().len()), self.diagnostics)
+    }
+
+    /// An agent that stands in for one that is used is used too; agents that stand in for each other are reported.
+    fn fallbacks(&mut self, agents: &[Agent<'a>]) {
+        let used: Vec<usize> = (0..agents.len()).filter(|&agent| self.uses.agents[agent]).collect();
+        for mut agent in used {
+            while let Some(next) = agents[agent].fallback
+                && !std::mem::replace(&mut self.uses.agents[next], true)
+            {
+                agent = next;
+            }
+        }
+        // Each agent is walked over once: where a walk meets itself, it has found a circle.
+        let mut walk = vec![0; agents.len()];
+        for start in 0..agents.len() {
+            let mut path = Vec::new();
+            let mut at = Some(start);
+            while let Some(agent) = at.filter(|&agent| walk[agent] == 0) {
+                walk[agent] = start + 1;
+                path.push(agent);
+                at = agents[agent].fallback;
+            }
+            if let Some(met) = at.filter(|&agent| walk[agent] == start + 1)
+                && let Some(first) = path.iter().position(|&agent| agent == met)
+            {
+                self.diagnostics.push(fallback_cycle(agents, &path[first..]));
+            }
+        }
     }
 
     fn provider_of(&mut self, index: usize, agent: &ast::Agent) -> Option<usize> {
-        let Some(name) = &agent.provider else {
+        let of_tier = match (&agent.provider, &agent.tier) {
+            (None, Some(tier)) => {
+                let tier = self.tables.lookup(What::Tier, tier, self.diagnostics)?;
+                self.uses.tiers[tier] = true;
+                Some(&self.spec.tiers[tier].provider)
+            }
+            _ => None,
+        };
+        let Some(name) = agent.provider.as_ref().or(of_tier) else {
             let (home, spec) = (agent.name.span.file, self.tables.modules.list[0].file);
             let sole = self.tables.sole(What::Provider, home).or_else(|| self.tables.sole(What::Provider, spec));
             if sole.is_some() || self.is_template(index) {
@@ -262,4 +337,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         reads
     }
+}
+
+fn fallback_cycle(agents: &[Agent<'_>], cycle: &[usize]) -> Diagnostic {
+    let name = |agent: usize| agents[agent].ast.name.value.as_str();
+    let path: Vec<String> = cycle.iter().chain(cycle.first()).map(|&agent| format!("`{}`", name(agent))).collect();
+    let diagnostic =
+        Diagnostic::new(Code::Cycle, format!("these agents stand in for each other: {}", path.join(" → ")));
+    let spans = cycle.iter().filter_map(|&agent| Some((agent, agents[agent].ast.fallback.as_ref()?.span)));
+    spans
+        .take(6)
+        .fold(diagnostic, |diagnostic, (agent, span)| {
+            diagnostic.label(span, format!("stands in for `{}`", name(agent)))
+        })
+        .help("take one of these `fallback` out")
 }

@@ -63,6 +63,7 @@ fn fill(agent: &mut Agent, template: &Agent) {
     or(&mut agent.fallback, &template.fallback);
     or(&mut agent.budget, &template.budget);
     or(&mut agent.files, &template.files);
+    or(&mut agent.fallback, &template.fallback);
     if agent.can.is_empty() {
         agent.can.clone_from(&template.can);
     }

@@ -15,6 +15,7 @@ mod words;
 
 pub(crate) use kind::Kind;
 pub(crate) use page::page;
+pub(crate) use pipeline::EDGE;
 pub(crate) use table::{ALLOW, SPEC};
 pub(crate) use task::TASK;
 pub(crate) use words::{TYPES, Word};
@@ -138,9 +139,19 @@ impl Node {
         self.children.iter().copied().find(|child| child.name == name).or((name == ALLOW.name).then_some(&ALLOW))
     }
 
+    /// What one that is written so is called in messages: a field, an edge or a tier has a name of its own.
+    pub(crate) fn called<'n>(&self, written: &'n str) -> &'n str {
+        if self.name.starts_with(|first: char| first.is_ascii_uppercase()) { written } else { self.name }
+    }
+
     /// How it is written: `task NAME agent=`.
     pub(crate) fn usage(&self) -> String {
-        let mut usage = self.name.to_owned();
+        self.usage_as(self.name)
+    }
+
+    /// How one that is called `name` is written.
+    pub(crate) fn usage_as(&self, name: &str) -> String {
+        let mut usage = name.to_owned();
         for argument in self.arguments {
             usage += &if argument.required { format!(" {}", argument.name) } else { format!(" [{}]", argument.name) };
         }

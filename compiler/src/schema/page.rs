@@ -23,11 +23,16 @@ pub(crate) fn page() -> String {
 fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const Node>, page: &mut String) {
     let known = seen.contains(&std::ptr::from_ref(node));
     let _ = writeln!(page, "\n{} `{path}`\n\n{}{}", "#".repeat(level), node.doc, since(node.since));
-    if known && !node.children.is_empty() {
+    if known && children(node).next().is_some() {
         return;
     }
     seen.push(std::ptr::from_ref(node));
-    let _ = writeln!(page, "\n```text\n{}{}\n```", node.usage(), if node.children.is_empty() { "" } else { " { … }" });
+    let _ = writeln!(
+        page,
+        "\n```text\n{}{}\n```",
+        node.usage(),
+        if children(node).next().is_none() { "" } else { " { … }" }
+    );
     let mut rows: Vec<String> = arguments(node).map(|argument| format!("- {argument}")).collect();
     for property in node.properties {
         let default = property.default.map_or(String::new(), |default| format!(" Default: `{default}`."));
@@ -38,7 +43,7 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
         let _ = writeln!(page, "\n{}", rows.join("\n"));
     }
     let (plain, full): (Vec<&'static Node>, Vec<&'static Node>) =
-        node.children.iter().partition(|child| child.properties.is_empty() && child.children.is_empty());
+        children(node).partition(|child| child.properties.is_empty() && children(child).next().is_none());
     if !plain.is_empty() {
         let _ = writeln!(page, "\nIn its block:\n");
     }
@@ -49,6 +54,11 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
     for child in full {
         section(child, &format!("{path} / {}", child.name), (level + 1).min(4), seen, page);
     }
+}
+
+/// What may stand in its block, what has a name of its own at the end.
+fn children(node: &'static Node) -> impl Iterator<Item = &'static Node> {
+    node.children.iter().copied().chain(node.open_children)
 }
 
 /// What its arguments mean, and open properties.

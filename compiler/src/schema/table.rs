@@ -10,7 +10,7 @@ use super::{Argument, Kind, Node, Property, defaulted, optional, required};
 
 pub(super) const NAME: &[Argument] = &[required("NAME", Kind::Name)];
 pub(super) const ANY_COUNT: Kind = Kind::Count(1, u32::MAX as u64);
-pub(super) const ANY_AMOUNT: Kind = Kind::Count(1, 1_000_000_000_000);
+pub(super) const ANY_AMOUNT: Kind = Kind::Count(1, u64::MAX);
 
 /// The top level of a spec.
 pub(crate) static SPEC: Node = Node::new("", "A workflow.").children(&[

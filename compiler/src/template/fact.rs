@@ -42,7 +42,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    pub(super) const ALL: [Status; 3] = [Status::Succeeded, Status::Failed, Status::Skipped];
+    pub(crate) const ALL: [Status; 3] = [Status::Succeeded, Status::Failed, Status::Skipped];
 
     /// The word for it in expressions.
     pub(crate) fn word(self) -> &'static str {

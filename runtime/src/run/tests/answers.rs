@@ -49,7 +49,7 @@ fn typed(mut step: Step, schema: Schema, repair: u32) -> Step {
 }
 
 fn said(text: &str, attempt: Option<u32>, turn: Option<u32>) -> Recorded {
-    Recorded { task: None, iteration: None, attempt, turn, text: text.to_owned(), exit: 0, delay_ms: 0 }
+    Recorded { task: None, iteration: None, attempt, index: None, turn, text: text.to_owned(), exit: 0, delay_ms: 0 }
 }
 
 fn script(answers: Vec<Recorded>) -> Connection {

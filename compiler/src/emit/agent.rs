@@ -1,0 +1,157 @@
+//! Who does the work: providers, agents, the servers of their tools; and the commands of hooks.
+
+use swarmc_plan as plan;
+use swarmc_plan::{Ability, Connection};
+
+use super::{Emitter, command};
+use crate::ast;
+use crate::model::{Agent, Answer, Provider, Server};
+use crate::source::FileId;
+
+impl Emitter<'_, '_, '_> {
+    pub(super) fn provider(&self, provider: &Provider<'_>) -> plan::Provider {
+        let (own, preset) = (provider.ast, provider.preset);
+        let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
+        let connection = connection(provider);
+        let price = own.price.as_ref().or_else(|| preset.and_then(|preset| preset.price.as_ref()));
+        let window = own.context_window.as_ref().or_else(|| preset.and_then(|preset| preset.context_window.as_ref()));
+        plan::Provider {
+            name: own.name.value.clone(),
+            provides: provides(provider, &connection),
+            connection,
+            env: self.env(&provider.env),
+            install: either(|provider| provider.install.clone()),
+            context_window: window.map(|window| window.value),
+            price: price.and_then(self::price),
+            origin: self.origin(own.name.span),
+        }
+    }
+
+    pub(super) fn agent(&self, agent: &Agent<'_>) -> plan::Agent {
+        let name = |agent: usize| self.model.agents[agent].ast.name.value.clone();
+        let ast = agent.ast;
+        let provider = agent.provider.expect("a model without errors has a provider for each agent");
+        let tier = agent.tier.map(|tier| &self.model.spec.tiers[tier]);
+        let of_tier = || tier?.model.as_ref().map(|model| model.as_str().to_owned());
+        plan::Agent {
+            name: ast.name.value.clone(),
+            provider: self.model.providers[provider].ast.name.value.clone(),
+            model: ast.model.clone().or_else(of_tier),
+            description: ast.description.clone(),
+            system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
+            fallback: agent.fallback.map(name),
+            tier: tier.map(|tier| tier.name.value.clone()),
+            mode: ast.mode.as_ref().map(|mode| mode.value),
+            temperature: ast.temperature.as_ref().map(|temperature| temperature.value),
+            max_output: ast.max_output.as_ref().map(|max| max.value),
+            tools: ast.tools.as_ref().map(|tools| tools.names.iter().map(|name| name.value.clone()).collect()),
+            can: ast.can.iter().map(|can| can.value).collect(),
+            permissions: ast.permissions.as_ref().map(|permissions| permissions.value).unwrap_or_default(),
+            budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
+            files: None,
+            origin: self.origin(ast.name.span),
+        }
+    }
+
+    pub(super) fn server(&self, server: &Server<'_>) -> plan::ToolServer {
+        let ast = server.ast;
+        let url = ast.url.as_ref().map(|url| plan::Transport::Url(url.as_str().to_owned()));
+        plan::ToolServer {
+            name: ast.name.value.clone(),
+            transport: url.unwrap_or_else(|| plan::Transport::Exec(words(ast.exec.as_ref()))),
+            env: self.env(&server.env),
+            origin: self.origin(ast.name.span),
+        }
+    }
+
+    pub(super) fn hook(&self, hook: &ast::Hook, script: Option<FileId>) -> Option<plan::Hook> {
+        let run = match (&hook.body, script) {
+            (Some(ast::Body::Run(line)), _) => command::command(line),
+            (_, Some(file)) => {
+                let sources = &self.loader.sources;
+                command::script(sources.name(file), sources.text(file), "")
+            }
+            _ => return None,
+        };
+        Some(plan::Hook { event: hook.event.value, run, origin: self.origin(hook.span) })
+    }
+}
+
+fn words(line: Option<&ast::Line>) -> Vec<String> {
+    line.into_iter().flat_map(|line| &line.words).map(|word| word.as_str().to_owned()).collect()
+}
+
+/// How it is reached: its own way, or that of its preset.
+fn connection(provider: &Provider<'_>) -> Connection {
+    let (own, preset) = (provider.ast, provider.preset);
+    if own.script.is_some() {
+        return Connection::Script { answers: provider.answers.iter().map(recorded).collect() };
+    }
+    let own_way = own.exec.is_some() || own.acp.is_some() || own.llm.is_some();
+    let way = if own_way { own } else { preset.unwrap_or(own) };
+    let args = preset.into_iter().flat_map(|preset| &preset.args).chain(&own.args);
+    let args: Vec<String> = args.map(|word| word.as_str().to_owned()).collect();
+    let argv = |line: &ast::Line| words(Some(line)).into_iter().chain(args.iter().cloned()).collect::<Vec<_>>();
+    if let Some(llm) = &way.llm {
+        let text = |text: &Option<crate::syntax::Text>| text.as_ref().map(|text| text.as_str().to_owned());
+        return Connection::Llm { kind: llm.kind.value, base_url: text(&llm.base_url), model: text(&llm.model) };
+    }
+    if let Some(line) = &way.acp {
+        return Connection::Acp { argv: argv(line) };
+    }
+    let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
+    let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));
+    let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
+    let resume = own.resume_args.as_ref().or_else(|| preset.and_then(|preset| preset.resume_args.as_ref()));
+    let schema = own.schema_flag.clone().or_else(|| preset.and_then(|preset| preset.schema_flag.clone()));
+    let argv = way.exec.as_ref().map(argv).unwrap_or_default();
+    Connection::Exec {
+        prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
+        reads: reads.map_or_else(Default::default, |reads| reads.value),
+        model_flag: either(|provider| provider.model_flag.clone()),
+        system_flag: either(|provider| provider.system_flag.clone()),
+        resume: resume
+            .map(|words| argv.iter().cloned().chain(words.iter().map(|word| word.as_str().to_owned())).collect()),
+        schema,
+        argv,
+    }
+}
+
+/// What it says that it can do, or else what its declaration shows.
+fn provides(provider: &Provider<'_>, connection: &Connection) -> Vec<Ability> {
+    let said =
+        |provider: &ast::Provider| provider.provides.as_ref().map(|said| said.iter().map(|it| it.value).collect());
+    let said: Option<Vec<Ability>> = said(provider.ast).or_else(|| provider.preset.and_then(said));
+    let mut abilities = said.unwrap_or_default();
+    if let Connection::Exec { resume, schema, .. } = connection {
+        abilities.extend(resume.as_ref().map(|_| Ability::Resume));
+        abilities.extend(schema.as_ref().map(|_| Ability::Schema));
+    }
+    abilities.sort_unstable();
+    abilities.dedup();
+    abilities
+}
+
+/// A price says what both directions cost, or it is not known.
+fn price(price: &ast::Price) -> Option<plan::Price> {
+    let value = |price: &Option<ast::Spanned<u64>>| price.as_ref().map(|price| price.value);
+    Some(plan::Price {
+        input: value(&price.input)?,
+        output: value(&price.output)?,
+        cache_read: value(&price.cache_read),
+        cache_write: value(&price.cache_write),
+    })
+}
+
+fn recorded(answer: &Answer<'_>) -> plan::Recorded {
+    plan::Recorded {
+        task: answer.ast.task.as_ref().map(|task| task.value.clone()),
+        iteration: answer.ast.iteration,
+        attempt: answer.ast.attempt,
+        turn: answer.ast.turn,
+        index: answer.ast.index,
+        text: answer.text.clone(),
+        exit: answer.ast.exit,
+        delay_ms: answer.ast.delay_ms,
+    }
+}

@@ -1,0 +1,401 @@
+//! Conditions as formulas.
+//!
+//! An expression and its reader go in, a formula comes out that holds where the expression does. What cannot be told of
+//! a part is a variable of its own, the same wherever the part is spelt the same: `x` and `not x` exclude each other
+//! whatever `x` is.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::Flow;
+use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable};
+use super::values::{self, Class, Key, Of, constant, parts, unwrapped};
+use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
+
+/// The classes of a value, and the variable that says which it is of.
+#[derive(Clone, Debug)]
+pub(super) struct Value {
+    pub(super) variable: Variable,
+    pub(super) classes: Vec<Class>,
+}
+
+impl Flow<'_, '_> {
+    /// Holds where the expression does, as this step reads it; without a step, as the end of a round does.
+    pub(super) fn holds(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
+        match &expr.kind {
+            ExprKind::Const(constant) => Ok(if constant.is_true() { ALWAYS } else { NEVER }),
+            ExprKind::Not(of) => {
+                let of = self.holds(reader, of)?;
+                self.diagram.not(of)
+            }
+            ExprKind::And(terms) => {
+                let mut all = ALWAYS;
+                for term in terms {
+                    let term = self.holds(reader, term)?;
+                    all = self.diagram.and(all, term)?;
+                }
+                Ok(all)
+            }
+            ExprKind::Or(terms) => {
+                let mut any = NEVER;
+                for term in terms {
+                    let term = self.holds(reader, term)?;
+                    any = self.diagram.or(any, term)?;
+                }
+                Ok(any)
+            }
+            ExprKind::Choice { condition, then, otherwise: Some(otherwise) } => {
+                let condition = self.holds(reader, condition)?;
+                let (then, otherwise) = (self.holds(reader, then)?, self.holds(reader, otherwise)?);
+                self.either(condition, then, otherwise)
+            }
+            ExprKind::Compare { left, op, right } => self.comparison(reader, expr, left, *op, right),
+            ExprKind::Test { of, name, .. } if matches!(name.value.as_str(), "defined" | "undefined") => {
+                let Some(key) = self.key(reader, of) else { return self.opaque(reader, expr) };
+                let present = self.present(&key)?;
+                if name.value == "defined" { Ok(present) } else { self.diagram.not(present) }
+            }
+            ExprKind::Path(_) => {
+                let Some(key) = self.key(reader, expr) else { return self.opaque(reader, expr) };
+                let value = self.value(key);
+                self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]))
+            }
+            ExprKind::Filter { .. } => match self.or_default(reader, expr) {
+                Some((key, default)) => {
+                    let present = self.present(&key)?;
+                    let value = self.value(key);
+                    let own = self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]))?;
+                    self.either(present, own, if default.is_true() { ALWAYS } else { NEVER })
+                }
+                None => self.opaque(reader, expr),
+            },
+            _ => self.opaque(reader, expr),
+        }
+    }
+
+    /// Under which conditions the part of an expression at a place is reached; none where it holds no such part.
+    pub(super) fn reached(&mut self, reader: Option<usize>, expr: &Expr, wanted: &Range<usize>) -> Option<Sized> {
+        if expr.range == *wanted {
+            return Some(Ok(ALWAYS));
+        }
+        let steps: Vec<(&Expr, Vec<(&Expr, bool)>)> = match &expr.kind {
+            ExprKind::And(terms) => before(terms, true),
+            ExprKind::Or(terms) => before(terms, false),
+            ExprKind::Choice { condition, then, otherwise } => {
+                let otherwise = otherwise.iter().map(|otherwise| (&**otherwise, vec![(&**condition, false)]));
+                [(&**condition, Vec::new()), (&**then, vec![(&**condition, true)])]
+                    .into_iter()
+                    .chain(otherwise)
+                    .collect()
+            }
+            _ => parts(expr).into_iter().map(|part| (part, Vec::new())).collect(),
+        };
+        for (part, conditions) in steps {
+            if let Some(inside) = self.reached(reader, part, wanted) {
+                return Some(inside.and_then(|inside| {
+                    let mut all = inside;
+                    for (condition, truth) in conditions {
+                        let condition = self.holds(reader, condition)?;
+                        all = if truth {
+                            self.diagram.and(all, condition)
+                        } else {
+                            self.diagram.without(all, condition)
+                        }?;
+                    }
+                    Ok(all)
+                }));
+            }
+        }
+        None
+    }
+
+    /// `then` where the condition holds, `otherwise` where it does not.
+    pub(super) fn either(&mut self, condition: Formula, then: Formula, otherwise: Formula) -> Sized {
+        let then = self.diagram.and(condition, then)?;
+        let otherwise = self.diagram.without(otherwise, condition)?;
+        self.diagram.or(then, otherwise)
+    }
+
+    fn comparison(&mut self, reader: Option<usize>, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) -> Sized {
+        if op == Comparison::In {
+            let Some(items) = right.items() else { return self.opaque(reader, whole) };
+            let mut any = NEVER;
+            for item in items {
+                let equal = self.comparison(reader, whole, left, Comparison::Eq, item)?;
+                any = self.diagram.or(any, equal)?;
+            }
+            return Ok(any);
+        }
+        match (constant(left), constant(right)) {
+            (None, Some(right)) => self.compared(reader, left, op, right),
+            (Some(left), None) => self.compared(reader, right, turned(op), left),
+            _ => {
+                // Equality is spelt one way.
+                let (name, opposite) = if op == Comparison::Ne { (Comparison::Eq, true) } else { (op, false) };
+                let (mut a, mut b) = (self.spelt(reader, left), self.spelt(reader, right));
+                if name == Comparison::Eq && a > b {
+                    std::mem::swap(&mut a, &mut b);
+                }
+                let atom = self.atom(format!("{name:?} {a} {b}"))?;
+                if opposite { self.diagram.not(atom) } else { Ok(atom) }
+            }
+        }
+    }
+
+    fn compared(&mut self, reader: Option<usize>, of: &Expr, op: Comparison, with: &Const) -> Sized {
+        if let Some(path) = path_of(of, Root::Status)
+            && let Some(step) = path.name().and_then(|name| self.step(name))
+        {
+            return self.status_compared(step, op, with);
+        }
+        if let Some((key, default)) = self.or_default(reader, of) {
+            let present = self.present(&key)?;
+            let own = self.value_compared(key, op, with)?;
+            let other = match values::compares(&class(&default), op, with) {
+                Some(true) => ALWAYS,
+                _ => NEVER,
+            };
+            return self.either(present, own, other);
+        }
+        match self.key(reader, of) {
+            Some(key) => self.value_compared(key, op, with),
+            None => {
+                let of = self.spelt(reader, of);
+                let (name, opposite) = plain(op);
+                let atom = self.atom(format!("{name:?} {of} {with:?}"))?;
+                if opposite { self.diagram.not(atom) } else { Ok(atom) }
+            }
+        }
+    }
+
+    fn status_compared(&mut self, step: usize, op: Comparison, with: &Const) -> Sized {
+        let Const::Text(word) = with else { return Ok(if op == Comparison::Ne { ALWAYS } else { NEVER }) };
+        let ends = self.ends(step)?;
+        let is = match Status::ALL.into_iter().find(|status| status.word() == word) {
+            Some(Status::Succeeded) => ends.succeeded,
+            Some(Status::Failed) => ends.failed,
+            Some(Status::Skipped) => {
+                let ran = self.diagram.or(ends.succeeded, ends.failed)?;
+                self.diagram.not(ran)?
+            }
+            None => NEVER,
+        };
+        match op {
+            Comparison::Eq => Ok(is),
+            Comparison::Ne => self.diagram.not(is),
+            _ => self.atom(format!("{op:?} status {step} {word:?}")),
+        }
+    }
+
+    fn value_compared(&mut self, key: Key, op: Comparison, with: &Const) -> Sized {
+        // Only a step that succeeded is sure to have the code 0.
+        if key.root == Root::Exit
+            && let Of::Step(step) = key.of
+            && let (Comparison::Eq | Comparison::Ne, Const::Int(0)) = (op, with)
+        {
+            let succeeded = self.ends(step)?.succeeded;
+            let other = self.atom(format!("exit {step} 0"))?;
+            let zero = self.diagram.or(succeeded, other)?;
+            return if op == Comparison::Eq { Ok(zero) } else { self.diagram.not(zero) };
+        }
+        let spelt = format!("{key:?}");
+        let value = self.value(key);
+        let listed = value.classes.iter().any(|class| values::compares(class, Comparison::Eq, with) == Some(true));
+        let truths: Vec<Option<bool>> = value
+            .classes
+            .iter()
+            .map(|class| {
+                values::compares(class, op, with).or(match op {
+                    Comparison::Eq if listed => Some(false),
+                    Comparison::Ne if listed => Some(true),
+                    _ => None,
+                })
+            })
+            .collect();
+        // A word that is none of an enum's is for the types to report.
+        let foreign =
+            !listed && truths.iter().all(|truth| truth.is_some()) && matches!(op, Comparison::Eq | Comparison::Ne);
+        let certain = self.diagram.literal(value.variable, |class| !foreign && truths[class] == Some(true))?;
+        if !foreign && truths.iter().all(Option::is_some) {
+            return Ok(certain);
+        }
+        let open = self.diagram.literal(value.variable, |class| foreign || truths[class].is_none())?;
+        let (name, opposite) = plain(op);
+        let atom = self.atom(format!("{name:?} {spelt} {with:?}"))?;
+        let atom = if opposite { self.diagram.not(atom)? } else { atom };
+        let open = self.diagram.and(open, atom)?;
+        self.diagram.or(certain, open)
+    }
+
+    /// `path | default(constant)`.
+    fn or_default(&self, reader: Option<usize>, expr: &Expr) -> Option<(Key, Const)> {
+        let ExprKind::Filter { arguments, .. } = &expr.kind else { return None };
+        let of = unwrapped(expr);
+        let default = match arguments.as_slice() {
+            [] => Const::Text(String::new()),
+            [argument] if !argument.spread && argument.name.is_none() => constant(&argument.value)?.clone(),
+            _ => return None,
+        };
+        (!std::ptr::eq(of, expr)).then(|| self.key(reader, of)).flatten().map(|key| (key, default))
+    }
+
+    /// The variable of a part about which nothing is known.
+    fn opaque(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
+        let spelt = self.spelt(reader, expr);
+        self.atom(spelt)
+    }
+
+    pub(super) fn atom(&mut self, spelt: String) -> Sized {
+        let known = self.atoms.get(&spelt).copied();
+        let variable = known.unwrap_or_else(|| {
+            let variable = self.fresh(0, 2);
+            self.atoms.insert(spelt, variable);
+            variable
+        });
+        self.diagram.literal(variable, |value| value == 0)
+    }
+
+    /// What a value can be, as far as conditions tell it apart.
+    pub(super) fn value(&mut self, key: Key) -> Value {
+        if let Some(known) = self.values.get(&key) {
+            return known.clone();
+        }
+        let classes = self.vocabulary.classes(&key, &self.kind(&key));
+        let position = match key.of {
+            Of::Step(step) => self.position[step] + 1,
+            _ => 0,
+        };
+        let value = Value { variable: self.fresh(position, classes.len()), classes };
+        self.values.insert(key, value.clone());
+        value
+    }
+
+    /// An expression in one spelling, each name resolved.
+    fn spelt(&self, reader: Option<usize>, expr: &Expr) -> String {
+        let mut spelt = String::new();
+        self.spell(reader, expr, &mut spelt);
+        spelt
+    }
+
+    fn spell(&self, reader: Option<usize>, expr: &Expr, spelt: &mut String) {
+        if let Some(key) = self.key(reader, expr) {
+            let _ = write!(spelt, "{key:?}");
+            return;
+        }
+        let _ = match &expr.kind {
+            ExprKind::Const(constant) => write!(spelt, "{constant:?}"),
+            ExprKind::Path(path) => {
+                let segments: Vec<&str> = path.segments.iter().map(|segment| segment.text.as_str()).collect();
+                write!(spelt, "{:?} {segments:?} {reader:?}", path.root)
+            }
+            ExprKind::Variable(name) => write!(spelt, "{name} {reader:?} {:?}", expr.range),
+            ExprKind::Attribute { name, .. } | ExprKind::Filter { name, .. } | ExprKind::Test { name, .. } => {
+                write!(spelt, "{}", name.value)
+            }
+            ExprKind::Compare { op, .. } => write!(spelt, "{op:?}"),
+            ExprKind::Chain { rest, .. } => write!(spelt, "{:?}", rest.iter().map(|(op, _)| *op).collect::<Vec<_>>()),
+            ExprKind::Arithmetic { op, .. } => write!(spelt, "{op:?}"),
+            ExprKind::Slice { bounds, .. } => write!(spelt, "{:?}", bounds.each_ref().map(Option::is_some)),
+            ExprKind::Item { .. } => write!(spelt, "item"),
+            ExprKind::Not(_) => write!(spelt, "not"),
+            ExprKind::Negative(_) => write!(spelt, "-"),
+            ExprKind::And(_) => write!(spelt, "and"),
+            ExprKind::Or(_) => write!(spelt, "or"),
+            ExprKind::Concat(..) => write!(spelt, "~"),
+            ExprKind::Choice { .. } => write!(spelt, "if"),
+            ExprKind::Call { .. } => write!(spelt, "call"),
+            ExprKind::List(_) => write!(spelt, "list"),
+            ExprKind::Map(_) => write!(spelt, "map"),
+        };
+        spelt.push('(');
+        for part in parts(expr) {
+            self.spell(reader, part, spelt);
+            spelt.push(',');
+        }
+        spelt.push(')');
+    }
+
+    /// The value that an expression names.
+    pub(super) fn key(&self, reader: Option<usize>, expr: &Expr) -> Option<Key> {
+        let path = expr.path()?;
+        let fields = path.fields().iter().map(|field| field.text.clone()).collect();
+        let name = path.name();
+        self.key_of(reader, path.root, name, fields)
+    }
+
+    pub(super) fn key_of(
+        &self,
+        reader: Option<usize>,
+        root: Root,
+        name: Option<&str>,
+        fields: Vec<String>,
+    ) -> Option<Key> {
+        let round = || reader.and_then(|reader| self.pipeline.steps[reader].within);
+        let (root, of) = match root {
+            Root::Output | Root::Status | Root::Exit | Root::Error => {
+                let step = self.step(name?)?;
+                // What runs later can only be read of the round before.
+                match reader.filter(|&reader| self.position[reader] < self.position[step]) {
+                    Some(_) => (Root::Previous, Of::Round(round(), Some(step))),
+                    None => (root, Of::Step(step)),
+                }
+            }
+            Root::Input => {
+                let step = &self.pipeline.steps[reader?];
+                let port = step.inputs.iter().find(|(port, _)| name.is_some_and(|name| same_name(port, name)));
+                (Root::Output, Of::Step(port?.1))
+            }
+            Root::Previous => (root, Of::Round(round(), Some(self.step(name?)?))),
+            Root::Iteration => (root, Of::Round(round(), None)),
+            Root::Param => (root, Of::Name(name?.replace('-', "_"))),
+            Root::Stdin => (root, Of::Run),
+            _ => (root, Of::Reader(reader, name.unwrap_or_default().to_owned())),
+        };
+        Some(Key { root, of, fields })
+    }
+}
+
+/// The terms of a chain, each with those before it: they held, or they did not.
+fn before(terms: &[Expr], held: bool) -> Vec<(&Expr, Vec<(&Expr, bool)>)> {
+    terms
+        .iter()
+        .enumerate()
+        .map(|(index, term)| (term, terms[..index].iter().map(|before| (before, held)).collect()))
+        .collect()
+}
+
+fn path_of(expr: &Expr, root: Root) -> Option<&Path> {
+    expr.path().filter(|path| path.root == root && path.fields().is_empty())
+}
+
+fn class(constant: &Const) -> Class {
+    match constant {
+        Const::None => Class::None,
+        Const::Bool(truth) => Class::Bool(*truth),
+        Const::Int(number) => Class::Number(*number as f64),
+        Const::Float(number) => Class::Number(*number),
+        Const::Text(text) => Class::Text(text.clone()),
+    }
+}
+
+/// The comparison with its sides exchanged.
+fn turned(op: Comparison) -> Comparison {
+    match op {
+        Comparison::Lt => Comparison::Gt,
+        Comparison::Lte => Comparison::Gte,
+        Comparison::Gt => Comparison::Lt,
+        Comparison::Gte => Comparison::Lte,
+        other => other,
+    }
+}
+
+/// The comparison of which this is the same or, as the second says, the opposite.
+fn plain(op: Comparison) -> (Comparison, bool) {
+    match op {
+        Comparison::Ne => (Comparison::Eq, true),
+        Comparison::Gte => (Comparison::Lt, true),
+        Comparison::Gt => (Comparison::Lte, true),
+        Comparison::NotIn => (Comparison::In, true),
+        other => (other, false),
+    }
+}

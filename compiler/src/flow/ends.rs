@@ -1,0 +1,344 @@
+//! How steps end, as formulas: whether a step runs, succeeds, fails, and which values it leaves behind.
+//!
+//! Only what a question needs is built, steps before those that wait for them. A step that can fail has a variable of
+//! its own that says whether it does, if it runs; everything else follows from that and from the conditions.
+
+use swarmc_plan::{Exhausted, Join, When};
+
+use super::Flow;
+use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
+use super::values::{Key, Of};
+use crate::ast::{self, ForEachJoin, OnFailure};
+use crate::model::{Body, Need, Read, Step};
+use crate::template::Root;
+
+/// How a step ends: in neither way when it was skipped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    pub(crate) succeeded: Formula,
+    pub(crate) failed: Formula,
+}
+
+/// What is to be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Run(usize),
+    Ends(usize),
+}
+
+impl Flow<'_, '_> {
+    /// Holds where the step runs.
+    pub(super) fn runs(&mut self, step: usize) -> Sized {
+        self.build(Task::Run(step));
+        self.runs[step].ok_or(TooLarge)
+    }
+
+    /// How the step ends.
+    pub(super) fn ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
+        self.build(Task::Ends(step));
+        self.ends[step].ok_or(TooLarge)
+    }
+
+    fn is_built(&self, task: Task) -> bool {
+        match task {
+            Task::Run(step) => self.runs[step].is_some(),
+            Task::Ends(step) => self.ends[step].is_some(),
+        }
+    }
+
+    /// Builds what something needs, then itself, without recursion however long the pipeline is.
+    fn build(&mut self, task: Task) {
+        let mut open = vec![(task, false)];
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some((task, ready)) = open.pop() {
+            if self.is_built(task) {
+                continue;
+            }
+            if ready {
+                self.make(task);
+            } else if seen.insert(task) {
+                open.push((task, true));
+                open.extend(self.before(task).into_iter().map(|before| (before, false)));
+            }
+        }
+    }
+
+    fn before(&self, task: Task) -> Vec<Task> {
+        match task {
+            Task::Run(step) => {
+                let container = self.pipeline.steps[step].within.map(Task::Run);
+                let needs = self.pipeline.steps[step].needs.iter().map(|need| Task::Ends(need.step));
+                container.into_iter().chain(needs).collect()
+            }
+            Task::Ends(step) => {
+                let mut before = vec![Task::Run(step)];
+                for &child in &self.children[step] {
+                    before.push(Task::Ends(child));
+                    before.extend(self.handlers[child].iter().map(|&handler| Task::Run(handler)));
+                }
+                before
+            }
+        }
+    }
+
+    fn make(&mut self, task: Task) {
+        // Where there is no room, it is anything: more can happen then than really does.
+        match task {
+            Task::Run(step) => {
+                let runs = self.make_runs(step).or_else(|TooLarge| self.anything(step));
+                self.runs[step] = runs.ok();
+            }
+            Task::Ends(step) => {
+                let ends = self.make_ends(step).or_else(|TooLarge| {
+                    let (succeeded, other) = (self.anything(step)?, self.anything(step)?);
+                    Ok::<Ends, TooLarge>(Ends { succeeded, failed: self.diagram.without(other, succeeded)? })
+                });
+                self.ends[step] = ends.ok();
+            }
+        }
+    }
+
+    fn anything(&mut self, step: usize) -> Sized {
+        let variable = self.fresh(self.position[step] + 1, 2);
+        self.diagram.literal(variable, |value| value == 0)
+    }
+
+    fn make_runs(&mut self, step: usize) -> Sized {
+        let needs = self.needs_hold(step)?;
+        let when = self.when_holds(step)?;
+        self.diagram.and(needs, when)
+    }
+
+    /// Holds where everything that the step waits for allows it to start, and what holds it runs.
+    pub(super) fn needs_hold(&mut self, step: usize) -> Sized {
+        let pipeline = self.pipeline;
+        let resolved = &pipeline.steps[step];
+        let mut all = match resolved.within {
+            Some(container) => self.runs(container)?,
+            None => ALWAYS,
+        };
+        let join = resolved.ast.join.value;
+        let (mut any, mut declared) = (NEVER, false);
+        for need in &resolved.needs {
+            let holds = self.satisfied(need, join)?;
+            match need.declared && join != Join::All {
+                true => {
+                    declared = true;
+                    any = self.diagram.or(any, holds)?;
+                    if join == Join::NoneFailed {
+                        let failed = self.ends(need.step)?.failed;
+                        all = self.diagram.without(all, failed)?;
+                    }
+                }
+                false => all = self.diagram.and(all, holds)?,
+            }
+        }
+        if declared { self.diagram.and(all, any) } else { Ok(all) }
+    }
+
+    /// Holds where a need does.
+    pub(super) fn satisfied(&mut self, need: &Need, join: Join) -> Sized {
+        let when = if need.declared && join == Join::NoneFailed { When::Success } else { need.when };
+        // Nothing starts after the end of the pipeline.
+        if when != When::Always && matches!(self.pipeline.steps[need.step].body, Body::Stop(_)) {
+            return Ok(NEVER);
+        }
+        if when == When::Always {
+            return Ok(ALWAYS);
+        }
+        let ends = self.ends(need.step)?;
+        match when {
+            When::Success => Ok(ends.succeeded),
+            When::Failure => Ok(ends.failed),
+            When::Any | When::Always => self.diagram.or(ends.succeeded, ends.failed),
+        }
+    }
+
+    /// Holds where the `when` of the step does.
+    pub(super) fn when_holds(&mut self, step: usize) -> Sized {
+        let pipeline = self.pipeline;
+        match pipeline.steps[step].when.as_ref().and_then(|when| when.expression.tree.as_ref()) {
+            Some(tree) => self.holds(Some(step), tree),
+            None => Ok(ALWAYS),
+        }
+    }
+
+    fn make_ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
+        let resolved = &self.pipeline.steps[step];
+        let runs = self.runs(step)?;
+        if !can_fail(resolved) {
+            return Ok(Ends { succeeded: runs, failed: NEVER });
+        }
+        let outcome = self.outcome(step);
+        let well = self.diagram.literal(outcome, |value| value == 0)?;
+        let succeeded = self.diagram.and(runs, well)?;
+        let succeeded = match &resolved.body {
+            Body::Loop { .. } => {
+                let calm = self.calm(Some(step))?;
+                self.diagram.and(succeeded, calm)?
+            }
+            _ => succeeded,
+        };
+        let failed = match resolved.ast.on_failure {
+            // It counts as skipped.
+            OnFailure::Skip => NEVER,
+            OnFailure::Escalate(_) => {
+                let left_out = self.diagram.literal(outcome, |value| value == 2)?;
+                let ran = self.diagram.without(runs, left_out)?;
+                self.diagram.without(ran, succeeded)?
+            }
+            OnFailure::Fail | OnFailure::Fix(_) => self.diagram.without(runs, succeeded)?,
+        };
+        Ok(Ends { succeeded, failed })
+    }
+
+    /// Holds where the last round of a loop, or of the pipeline, ends well: nothing failed that nothing handles, and an
+    /// `until` held where one must.
+    pub(super) fn calm(&mut self, holder: Option<usize>) -> Sized {
+        let pipeline = self.pipeline;
+        let (until, reads, exhausted) = match holder.map(|holder| &pipeline.steps[holder]) {
+            Some(Step { body: Body::Loop { until, until_reads }, ast, .. }) => {
+                let exhausted = match &ast.body {
+                    Some(ast::Body::Loop(body)) => body.exhausted,
+                    _ => Exhausted::Success,
+                };
+                (until, until_reads, exhausted)
+            }
+            _ => (&pipeline.until, &pipeline.until_reads, pipeline.ast.exhausted),
+        };
+        let mut all = ALWAYS;
+        for child in self.inside(holder) {
+            let step = &pipeline.steps[child];
+            let asked =
+                |read: &Read| read.step == Some(child) && matches!(read.root, Root::Status | Root::Exit | Root::Error);
+            if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
+                continue;
+            }
+            let mut unhandled = self.ends(child)?.failed;
+            for handler in self.handlers[child].clone() {
+                let runs = self.runs(handler)?;
+                unhandled = self.diagram.without(unhandled, runs)?;
+            }
+            all = self.diagram.without(all, unhandled)?;
+        }
+        if exhausted == Exhausted::Success || until.is_empty() {
+            return Ok(all);
+        }
+        let mut ended = NEVER;
+        for condition in until {
+            let holds = match &condition.expression.tree {
+                Some(tree) => self.holds(None, tree)?,
+                None => ALWAYS,
+            };
+            // One that reads a missing value does not hold.
+            let mut there = ALWAYS;
+            for read in condition.expression.reads.iter().filter(|read| !read.guarded) {
+                let fields = read.fields.clone();
+                if let Some(key) = self.key_of(None, read.root, read.name.as_deref(), fields) {
+                    let present = self.present(&key)?;
+                    there = self.diagram.and(there, present)?;
+                }
+            }
+            let holds = self.diagram.and(holds, there)?;
+            ended = self.diagram.or(ended, holds)?;
+        }
+        self.diagram.and(all, ended)
+    }
+
+    /// The steps of a loop, or those of the pipeline that stand in none.
+    fn inside(&self, holder: Option<usize>) -> Vec<usize> {
+        match holder {
+            Some(holder) => self.children[holder].clone(),
+            None => (0..self.pipeline.steps.len()).filter(|&step| self.pipeline.steps[step].within.is_none()).collect(),
+        }
+    }
+
+    /// The variable that says how the step ends if it runs: well, badly, or left out by a person.
+    fn outcome(&mut self, step: usize) -> Variable {
+        if let Some(known) = self.outcomes[step] {
+            return known;
+        }
+        let escalates = matches!(self.pipeline.steps[step].ast.on_failure, OnFailure::Escalate(_));
+        let size = if escalates { 3 } else { 2 };
+        let variable = self.fresh(self.position[step] + 1, size);
+        self.outcomes[step] = Some(variable);
+        variable
+    }
+
+    /// Holds where the value is there.
+    pub(super) fn present(&mut self, key: &Key) -> Sized {
+        let whole = match (key.root, &key.of) {
+            (Root::Output | Root::Exit | Root::Error, Of::Step(step)) => self.leaves(*step, key.root)?,
+            (Root::Param, Of::Name(name)) => match self.param(name) {
+                Some(param) if param.kind.optional && param.default.is_none() => self.atom(format!("given {name}"))?,
+                _ => ALWAYS,
+            },
+            (Root::Stdin | Root::Previous, _) => self.atom(format!("there {:?} {:?}", key.root, key.of))?,
+            _ => ALWAYS,
+        };
+        // A field that may be left out is there or not, whatever else is.
+        let mut all = whole;
+        for depth in self.optional_fields(key) {
+            let field = self.atom(format!("field {:?} {:?} {:?}", key.root, key.of, &key.fields[..=depth]))?;
+            all = self.diagram.and(all, field)?;
+        }
+        Ok(all)
+    }
+
+    /// Holds where the step leaves such a value behind.
+    pub(super) fn leaves(&mut self, step: usize, root: Root) -> Sized {
+        let resolved = &self.pipeline.steps[step];
+        let ends = self.ends(step)?;
+        match root {
+            Root::Output | Root::Input if resolved.ast.output.default.is_some() => Ok(ALWAYS),
+            Root::Output | Root::Input => match &resolved.body {
+                _ if resolved.keeps_output() => self.diagram.or(ends.succeeded, ends.failed),
+                Body::Call { pipeline: Some(called), .. } if !self.sure.get(*called).copied().unwrap_or(true) => {
+                    let given = self.atom(format!("value {step}"))?;
+                    self.diagram.and(ends.succeeded, given)
+                }
+                _ => Ok(ends.succeeded),
+            },
+            Root::Exit if resolved.has_exit() => self.diagram.or(ends.succeeded, ends.failed),
+            Root::Exit => Ok(NEVER),
+            Root::Error => Ok(ends.failed),
+            _ => Ok(ALWAYS),
+        }
+    }
+
+    /// Whether the pipeline has a value whenever it succeeds.
+    pub(super) fn has_value(&mut self) -> bool {
+        self.diagram.ask();
+        let pipeline = self.pipeline;
+        let stops = pipeline.steps.iter().enumerate().filter(|(_, step)| match &step.ast.body {
+            Some(ast::Body::Stop { status, .. }) => *status == swarmc_plan::StopStatus::Success,
+            _ => false,
+        });
+        if stops.into_iter().any(|(stop, _)| !pipeline.result.contains(&stop)) {
+            return false;
+        }
+        let without = self.calm(None).and_then(|calm| {
+            pipeline.result.iter().try_fold(calm, |without, &step| {
+                let succeeded = self.ends(step)?.succeeded;
+                let there = self.leaves(step, Root::Output)?;
+                let value = self.diagram.and(succeeded, there)?;
+                self.diagram.without(without, value)
+            })
+        });
+        without == Ok(NEVER)
+    }
+}
+
+/// Whether the step can end badly once it runs: a computed text can only fail its `check`, a gate only by a time-out.
+pub(crate) fn can_fail(step: &Step<'_>) -> bool {
+    let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
+    match &step.ast.body {
+        _ if lenient => false,
+        Some(ast::Body::Value(_) | ast::Body::Fields(_) | ast::Body::Stop { .. }) => !step.ast.checks.is_empty(),
+        Some(ast::Body::Gate(gate)) => {
+            let choices = gate.on_timeout.iter().map(|timeout| &timeout.choice).chain(&gate.headless);
+            choices.into_iter().any(|choice| choice.value == "fail")
+        }
+        _ => true,
+    }
+}

@@ -1,0 +1,155 @@
+//! What holds where a value is read: the logic of the text around the place, and what was asked before it.
+//!
+//! A read goes in; a formula comes out that holds where the read is reached, given that its step runs.
+
+use std::ops::Range;
+
+use super::Flow;
+use super::diagram::{ALWAYS, NEVER, Sized};
+use crate::model::{Prose, Read, Step, Variable};
+use crate::template::{Fact, Part, Statement, Status, Template};
+
+impl Flow<'_, '_> {
+    /// Holds where this read of the step is reached.
+    pub(super) fn place(&mut self, step: usize, read: &Read) -> Sized {
+        let facts = self.facts(step, &read.assumes)?;
+        let around = match read.in_when {
+            true => self.asked_before(step, read)?,
+            false => self.around(step, read)?,
+        };
+        self.diagram.and(facts, around)
+    }
+
+    fn facts(&mut self, step: usize, facts: &[Fact]) -> Sized {
+        let mut all = ALWAYS;
+        for fact in facts {
+            let holds = match fact {
+                Fact::Defined { root, name, fields } => {
+                    match self.key_of(Some(step), *root, name.as_deref(), fields.clone()) {
+                        Some(key) => self.present(&key)?,
+                        None => continue,
+                    }
+                }
+                Fact::Ended { step: name, any_of } => match self.step(name) {
+                    Some(target) => self.ended(target, any_of)?,
+                    None => continue,
+                },
+            };
+            all = self.diagram.and(all, holds)?;
+        }
+        Ok(all)
+    }
+
+    /// Holds where the step ended in one of these ways.
+    pub(super) fn ended(&mut self, step: usize, any_of: &[Status]) -> Sized {
+        let ends = self.ends(step)?;
+        let mut any = NEVER;
+        for status in any_of {
+            let is = match status {
+                Status::Succeeded => ends.succeeded,
+                Status::Failed => ends.failed,
+                Status::Skipped => {
+                    let ran = self.diagram.or(ends.succeeded, ends.failed)?;
+                    self.diagram.not(ran)?
+                }
+            };
+            any = self.diagram.or(any, is)?;
+        }
+        Ok(any)
+    }
+
+    fn asked_before(&mut self, step: usize, read: &Read) -> Sized {
+        let pipeline = self.pipeline;
+        let Some(when) = &pipeline.steps[step].when else { return Ok(ALWAYS) };
+        let found = when.expression.reads.iter().find(|found| when.text.span(found.whole.clone()) == read.whole);
+        match (found, &when.expression.tree) {
+            (Some(found), Some(tree)) => self.reached(Some(step), tree, &found.whole).unwrap_or(Ok(ALWAYS)),
+            _ => Ok(ALWAYS),
+        }
+    }
+
+    fn around(&mut self, step: usize, read: &Read) -> Sized {
+        let (model, pipeline) = (self.model, self.pipeline);
+        let resolved = &pipeline.steps[step];
+        let system = resolved.agent.and_then(|agent| model.agents[agent].system.as_ref());
+        for prose in proses(resolved).into_iter().chain(system).filter(|prose| !prose.template.logic.is_empty()) {
+            let found = prose.template.reads.iter().find(|found| {
+                found.via_directive == read.directive && prose.passage.span(found.whole.clone()) == read.whole
+            });
+            if let Some(found) = found
+                && let Some(around) = self.walk(step, &prose.template, &prose.template.logic, &found.whole)
+            {
+                return around;
+            }
+        }
+        Ok(ALWAYS)
+    }
+
+    /// Holds where the place is reached; none where it is not in these statements.
+    fn walk(&mut self, step: usize, text: &Template, list: &[Statement], wanted: &Range<usize>) -> Option<Sized> {
+        list.iter().find_map(|statement| self.statement(step, text, statement, wanted))
+    }
+
+    fn statement(
+        &mut self,
+        step: usize,
+        text: &Template,
+        statement: &Statement,
+        wanted: &Range<usize>,
+    ) -> Option<Sized> {
+        let reader = Some(step);
+        match statement {
+            Statement::Directive(part) => {
+                let Part::Directive(directive) = &text.parts[*part] else { return None };
+                let inside = directive.range.start <= wanted.start && wanted.end <= directive.range.end;
+                inside.then_some(Ok(ALWAYS))
+            }
+            Statement::Emit(expr) | Statement::Do(expr) | Statement::Set { value: expr, .. } => {
+                self.reached(reader, expr, wanted)
+            }
+            Statement::If { condition, then, otherwise } => {
+                if let Some(found) = self.reached(reader, condition, wanted) {
+                    return Some(found);
+                }
+                let (inside, truth) = match self.walk(step, text, then, wanted) {
+                    Some(inside) => (inside, true),
+                    None => (self.walk(step, text, otherwise, wanted)?, false),
+                };
+                Some(inside.and_then(|inside| {
+                    let condition = self.holds(reader, condition)?;
+                    if truth { self.diagram.and(inside, condition) } else { self.diagram.without(inside, condition) }
+                }))
+            }
+            Statement::For { list, filter, body, otherwise, .. } => self
+                .reached(reader, list, wanted)
+                .or_else(|| self.reached(reader, filter.as_ref()?, wanted))
+                .or_else(|| self.walk(step, text, body, wanted))
+                .or_else(|| self.walk(step, text, otherwise, wanted)),
+            Statement::With { assignments, body } => assignments
+                .iter()
+                .find_map(|(_, value)| self.reached(reader, value, wanted))
+                .or_else(|| self.walk(step, text, body, wanted)),
+            Statement::Capture { filter, body, .. } => filter
+                .as_ref()
+                .and_then(|filter| self.reached(reader, filter, wanted))
+                .or_else(|| self.walk(step, text, body, wanted)),
+            Statement::Filter { filter, body } => {
+                self.reached(reader, filter, wanted).or_else(|| self.walk(step, text, body, wanted))
+            }
+            Statement::AutoEscape { enabled, body } => {
+                self.reached(reader, enabled, wanted).or_else(|| self.walk(step, text, body, wanted))
+            }
+        }
+    }
+}
+
+/// The texts of a step.
+fn proses<'s>(step: &'s Step<'_>) -> Vec<&'s Prose> {
+    let mut proses = step.body.proses();
+    proses.extend(&step.stdin);
+    proses.extend(step.env.iter().filter_map(|variable| match variable {
+        Variable::Set(_, prose) => Some(prose),
+        Variable::Pass(_) | Variable::Secret(_) => None,
+    }));
+    proses
+}

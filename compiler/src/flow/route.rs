@@ -1,0 +1,156 @@
+//! Routes on which a value is missing: how steps end on one of them, and because of what.
+
+use swarmc_plan::{Join, When};
+
+use super::Flow;
+use super::diagram::{Assignment, Formula, NEVER, Sized, TooLarge};
+use crate::model::Read;
+use crate::source::Span;
+use crate::template::{Root, Status};
+
+/// The hops of a route that are shown: nobody follows more.
+const SHOWN: usize = 3;
+
+/// Whether a value can be missing where it is read.
+#[derive(Debug)]
+pub(crate) enum Missing {
+    /// It is there on every route.
+    No,
+    /// It is missing where its step ended like this; for a skipped one, how that comes about.
+    When { ends: Vec<Status>, hops: Vec<Hop> },
+    /// The question is too large.
+    Unknown,
+}
+
+/// A place that keeps a step from running on a route.
+#[derive(Debug)]
+pub(crate) struct Hop {
+    pub(crate) span: Span,
+    pub(crate) text: String,
+}
+
+impl Flow<'_, '_> {
+    /// Whether the value that a step reads of another can be missing there.
+    pub(crate) fn missing(&mut self, step: usize, target: usize, read: &Read) -> Missing {
+        self.diagram.ask();
+        self.routes(step, target, read).unwrap_or(Missing::Unknown)
+    }
+
+    fn routes(&mut self, step: usize, target: usize, read: &Read) -> Result<Missing, TooLarge> {
+        // A `when` proves nothing for what it reads itself.
+        let starts = if read.in_when { self.needs_hold(step)? } else { self.runs(step)? };
+        let place = self.place(step, read)?;
+        let reached = self.diagram.and(starts, place)?;
+        let root = if read.root == Root::Input { Root::Output } else { read.root };
+        let present = self.leaves(target, root)?;
+        let missing = self.diagram.without(reached, present)?;
+        let mut ends = Vec::new();
+        let mut hops = Vec::new();
+        for status in [Status::Succeeded, Status::Failed, Status::Skipped] {
+            let ended = self.ended(target, &[status])?;
+            let route = self.diagram.and(missing, ended)?;
+            if let Some(example) = self.diagram.example(route) {
+                ends.push(status);
+                if status == Status::Skipped {
+                    hops = self.hops(target, &example);
+                }
+            }
+        }
+        Ok(if ends.is_empty() { Missing::No } else { Missing::When { ends, hops } })
+    }
+
+    /// What keeps a step from running on this route, back to where it began.
+    fn hops(&mut self, step: usize, route: &Assignment) -> Vec<Hop> {
+        let pipeline = self.pipeline;
+        let mut hops = Vec::new();
+        let mut at = step;
+        while hops.len() < SHOWN {
+            let resolved = &pipeline.steps[at];
+            let name = resolved.name();
+            let join = resolved.ast.join.value;
+            let broken = resolved.needs.iter().find(|need| {
+                let holds = self.satisfied(need, join);
+                (join != Join::Any || resolved.binds(need)) && !self.is_so(holds, route)
+            });
+            let Some(need) = broken else {
+                let runs = self.runs(at);
+                if self.is_so(runs, route) {
+                    hops.push(Hop {
+                        span: resolved.ast.name.span,
+                        text: format!("`{name}` counts as skipped when it fails"),
+                    });
+                } else if let Some(when) = &resolved.when {
+                    let span = when.text.span(0..when.text.as_str().len());
+                    hops.push(Hop { span, text: format!("`{name}` is skipped when this is false") });
+                }
+                break;
+            };
+            let needed = pipeline.steps[need.step].name();
+            let text = match self.status(need.step, route) {
+                Status::Skipped if need.when != When::Failure => {
+                    format!("`{name}` is skipped together with `{needed}`")
+                }
+                Status::Succeeded => format!("`{name}` is skipped when `{needed}` succeeds"),
+                Status::Failed => format!("`{name}` is skipped when `{needed}` fails"),
+                Status::Skipped => format!("`{name}` is skipped when `{needed}` does not fail"),
+            };
+            hops.push(Hop { span: need.span, text });
+            if self.status(need.step, route) != Status::Skipped {
+                break;
+            }
+            at = need.step;
+        }
+        hops
+    }
+
+    fn is_so(&self, formula: Sized, route: &Assignment) -> bool {
+        formula.is_ok_and(|formula| self.diagram.holds(formula, route))
+    }
+
+    /// How a step ends on a route.
+    fn status(&mut self, step: usize, route: &Assignment) -> Status {
+        let ends = self.ends(step);
+        let (succeeded, failed) = (ends.map(|ends| ends.succeeded), ends.map(|ends| ends.failed));
+        if self.is_so(succeeded, route) {
+            Status::Succeeded
+        } else if self.is_so(failed, route) {
+            Status::Failed
+        } else {
+            Status::Skipped
+        }
+    }
+
+    /// Whether the step runs on some route; where that is too large a question, it may.
+    pub(crate) fn may_run(&mut self, step: usize) -> bool {
+        self.diagram.ask();
+        self.runs(step) != Ok(NEVER)
+    }
+
+    /// Whether what the step waits for allows it to start on some route.
+    pub(crate) fn may_start(&mut self, step: usize) -> bool {
+        self.diagram.ask();
+        self.needs_hold(step) != Ok(NEVER)
+    }
+
+    /// Whether two needs of a step hold on one route.
+    pub(crate) fn may_hold(&mut self, step: usize, needs: &[usize]) -> bool {
+        self.diagram.ask();
+        let resolved = &self.pipeline.steps[step];
+        let both = needs.iter().try_fold(super::diagram::ALWAYS, |all: Formula, &need| {
+            let holds = self.satisfied(&resolved.needs[need], resolved.ast.join.value)?;
+            self.diagram.and(all, holds)
+        });
+        both != Ok(NEVER)
+    }
+
+    /// Whether one need of a step and its `when` hold on one route.
+    pub(crate) fn agrees_with_when(&mut self, step: usize, need: usize) -> bool {
+        self.diagram.ask();
+        let resolved = &self.pipeline.steps[step];
+        let both = self.when_holds(step).and_then(|when| {
+            let holds = self.satisfied(&resolved.needs[need], resolved.ast.join.value)?;
+            self.diagram.and(when, holds)
+        });
+        both != Ok(NEVER)
+    }
+}
