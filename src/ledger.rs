@@ -45,15 +45,12 @@ pub(crate) struct Row {
     pub(crate) stderr: String,
     pub(crate) usage: Option<Usage>,
     pub(crate) session: Option<String>,
-<<<<<<< HEAD
     /// The round of its instance that it belongs to.
     round: u32,
-=======
     /// The agent that took the last turn in place of the step's own.
     pub(crate) fallback: Option<String>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
->>>>>>> answers
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,12 +187,9 @@ impl Ledger {
             stderr: String::new(),
             usage: None,
             session: None,
-<<<<<<< HEAD
             round,
-=======
             fallback: None,
             repairs: 0,
->>>>>>> answers
         });
         self.rows.len() - 1
     }

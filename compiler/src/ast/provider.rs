@@ -62,15 +62,10 @@ pub(crate) struct Answer {
     pub task: Option<Name>,
     pub iteration: Option<u32>,
     pub attempt: Option<u32>,
-<<<<<<< HEAD
     /// The turn of the attempt, from 1.
     pub turn: Option<u32>,
     /// The item of a for-each, from 0.
     pub index: Option<u32>,
-=======
-    /// The turn of the attempt: 1 asks, later ones repair.
-    pub turn: Option<u32>,
->>>>>>> answers
     pub exit: i32,
     pub delay_ms: u64,
 }

@@ -157,67 +157,6 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-<<<<<<< HEAD
-=======
-    fn provider(&self, provider: &model::Provider<'_>) -> plan::Provider {
-        let (own, preset) = (provider.ast, provider.preset);
-        let words = |line: &ast::Line| line.words.iter().map(|word| word.as_str().to_owned()).collect::<Vec<_>>();
-        let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
-        let connection = match &own.script {
-            Some(_) => Connection::Script { answers: provider.answers.iter().map(recorded).collect() },
-            None => {
-                let exec = own.exec.as_ref().or_else(|| preset.and_then(|preset| preset.exec.as_ref()));
-                let mut argv = exec.map(words).unwrap_or_default();
-                let args = preset.into_iter().flat_map(|preset| &preset.args).chain(&own.args);
-                argv.extend(args.map(|word| word.as_str().to_owned()));
-                let delivery = own.delivery.as_ref().or_else(|| preset.and_then(|preset| preset.delivery.as_ref()));
-                let reads = own.reads.as_ref().or_else(|| preset.and_then(|preset| preset.reads.as_ref()));
-                let resume = own.resume_args.as_ref().or_else(|| preset.and_then(|preset| preset.resume_args.as_ref()));
-                let resume = resume.map(|words| {
-                    argv.iter().cloned().chain(words.iter().map(|word| word.as_str().to_owned())).collect()
-                });
-                let schema = own.schema_flag.as_ref().or_else(|| preset.and_then(|preset| preset.schema_flag.as_ref()));
-                Connection::Exec {
-                    argv,
-                    prompt: delivery.map_or_else(Default::default, |delivery| delivery.value),
-                    reads: reads.map_or_else(Default::default, |reads| reads.value),
-                    model_flag: either(|provider| provider.model_flag.clone()),
-                    system_flag: either(|provider| provider.system_flag.clone()),
-                    resume,
-                    schema: schema.cloned(),
-                }
-            }
-        };
-        let window = own.context_window.as_ref().or_else(|| preset.and_then(|preset| preset.context_window.as_ref()));
-        let price = own.price.as_ref().or_else(|| preset.and_then(|preset| preset.price.as_ref()));
-        let provides = own.provides.as_ref().or_else(|| preset.and_then(|preset| preset.provides.as_ref()));
-        plan::Provider {
-            name: own.name.value.clone(),
-            connection,
-            env: self.env(&provider.env),
-            install: either(|provider| provider.install.clone()),
-            context_window: window.map(|window| window.value),
-            price: price.and_then(self::price),
-            provides: provides.iter().flat_map(|all| all.iter()).map(|one| one.value).collect(),
-            origin: self.origin(own.name.span),
-            ..plan::Provider::default()
-        }
-    }
-
-    fn agent(&self, agent: &model::Agent<'_>) -> plan::Agent {
-        let provider = agent.provider.expect("a model without errors has a provider for each agent");
-        plan::Agent {
-            name: agent.ast.name.value.clone(),
-            provider: self.model.providers[provider].ast.name.value.clone(),
-            model: agent.ast.model.clone(),
-            description: agent.ast.description.clone(),
-            system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
-            origin: self.origin(agent.ast.name.span),
-            ..plan::Agent::default()
-        }
-    }
-
->>>>>>> answers
     fn env(&self, env: &[Variable]) -> plan::Environment {
         self.env_of(env, &|_| false)
     }
@@ -242,29 +181,3 @@ impl Emitter<'_, '_, '_> {
         crate::load::join(folder, path)
     }
 }
-<<<<<<< HEAD
-=======
-
-/// A price, where both parts that every turn has are known.
-fn price(price: &ast::Price) -> Option<plan::Price> {
-    let of = |part: &Option<ast::Spanned<u64>>| part.as_ref().map(|part| part.value);
-    Some(plan::Price {
-        input: of(&price.input)?,
-        output: of(&price.output)?,
-        cache_read: of(&price.cache_read),
-        cache_write: of(&price.cache_write),
-    })
-}
-
-fn recorded(answer: &model::Answer<'_>) -> plan::Recorded {
-    plan::Recorded {
-        task: answer.ast.task.as_ref().map(|task| task.value.clone()),
-        iteration: answer.ast.iteration,
-        attempt: answer.ast.attempt,
-        turn: answer.ast.turn,
-        text: answer.text.clone(),
-        exit: answer.ast.exit,
-        delay_ms: answer.ast.delay_ms,
-    }
-}
->>>>>>> answers

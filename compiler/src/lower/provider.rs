@@ -142,10 +142,7 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
         iteration: number("iteration"),
         attempt: number("attempt"),
         turn: number("turn"),
-<<<<<<< HEAD
         index: number("index"),
-=======
->>>>>>> answers
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         delay_ms: section.number_of("delay"),
     }

@@ -91,7 +91,6 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
         Property::new("task", Kind::Reference, "The task it answers; any, when left out."),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
         Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
-<<<<<<< HEAD
         Property::new(
             "turn",
             ANY_COUNT,
@@ -102,9 +101,6 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
             Kind::Count(0, u32::MAX as u64),
             "The item of a `for-each` it answers, from 0; any, when left out.",
         ),
-=======
-        Property::new("turn", ANY_COUNT, "The turn of an attempt: 1 asks, 2 is the first repair; any, when left out."),
->>>>>>> answers
         Property::new("exit", Kind::Count(0, 255), "The exit code; anything but 0 fails the attempt.").default("0"),
         Property::new("delay", Kind::Duration, "How long the answer takes.").default("0s"),
     ])
