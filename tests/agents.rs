@@ -426,3 +426,39 @@ fn opencode_is_told_the_schema_and_mends_its_answer_in_its_session() {
     let usage = &run["steps"][0]["usage"];
     assert_eq!((&usage["input"], &usage["output"]), (&json!(2500), &json!(30)));
 }
+
+/// Two tasks of one conversation, and one outside of it.
+const TALK: &str = r#"
+workflow talk
+provider p preset=opencode
+agent keeper provider=p model="scripted/scripted"
+pipeline p {
+    task first { session watch; timeout "4m"; prompt "Name a ship." }
+    task second { session watch; depends-on first; timeout "4m"; prompt "Name its captain." }
+    task third { depends-on second; timeout "4m"; prompt "Name a harbour." }
+}
+"#;
+
+#[test]
+fn opencode_goes_on_with_its_session_in_the_next_task() {
+    let script = Script::new()
+        .on("Name a harbour", Answer::text("Oban."))
+        .on("Name its captain", Answer::text("Ada."))
+        .on("Name a ship", Answer::text("Terra Nova."));
+    let place = Place::new(programs(), script);
+    fs::write(place.work().join("talk.kdl"), TALK).expect("a file can be written");
+    let ended = place.swarmc(&["run", "talk.kdl"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    let requests = place.endpoint.prompts();
+    let heard = |number: usize, text: &str| requests[number].user.iter().any(|said: &String| said.contains(text));
+    assert_eq!(requests.len(), 3, "one request a turn");
+    assert!(heard(1, "Name a ship.") && heard(1, "Name its captain."), "{:?}", requests[1].user);
+    assert!(requests[1].body["messages"].to_string().contains("Terra Nova."), "it knows what it answered");
+    assert!(heard(2, "Name a harbour.") && !heard(2, "Name a ship."), "{:?}", requests[2].user);
+    let run = place.swarmc(&["inspect", "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).expect("inspect writes JSON");
+    let session = |step: usize| run["steps"][step]["session"].as_str().expect("it has one").to_owned();
+    assert_eq!(session(0), session(1));
+    assert_ne!(session(1), session(2));
+}
