@@ -313,12 +313,24 @@ pub(crate) struct Read {
     pub whole: Span,
     /// Whether a missing value does no harm.
     pub guarded: bool,
+    /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
+    /// behind a read that has none.
+    pub leans: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
     /// Whether the `when` of the step reads it, before anything else of the step is read.
     pub in_when: bool,
     /// What holds where it stands.
     pub assumes: Arc<[Fact]>,
+}
+
+impl Read {
+    /// Whether the place does without the whole value: in an expression, `output.x.field is defined` still needs `x`.
+    pub(crate) fn guards_step(&self) -> bool {
+        self.guarded
+            && !self.leans
+            && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
+    }
 }
 
 /// One step that another waits for.
