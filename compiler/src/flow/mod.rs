@@ -9,6 +9,7 @@ mod condition;
 pub(crate) mod diagram;
 mod ends;
 mod kinds;
+mod order;
 mod place;
 mod proof;
 mod route;
@@ -48,6 +49,8 @@ pub(crate) struct Flow<'p, 'a> {
     handlers: Vec<Vec<usize>>,
     /// The pipelines that have a value whenever they succeed.
     sure: &'p [bool],
+    /// The steps looked at to tell what waits for what.
+    looks: usize,
     /// The variables so far, so that no two have one rank.
     variables: u64,
 }
@@ -104,6 +107,7 @@ impl<'p, 'a> Flow<'p, 'a> {
             children,
             handlers,
             sure,
+            looks: 0,
             variables: 0,
         };
         flow.learn();
