@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
-use swarmc_compiler::{Code, Profile};
+use swarmc_compiler::syntax::{self, Value, ValueKind};
+use swarmc_compiler::{Code, FileId, Profile, Span};
 
 use crate::args::CommandLine;
 
@@ -20,6 +21,11 @@ fn the_language_reference_is_current() {
         "docs/language.md",
         &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
     );
+}
+
+#[test]
+fn the_library_reference_is_current() {
+    check("docs/std.md", &library());
 }
 
 #[test]
@@ -54,6 +60,40 @@ fn check(page: &str, expected: &str) {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == expected, "{page} is stale: run `tests/run bless`");
+}
+
+/// The parts of the library: what each is for, what it declares, and how.
+fn library() -> String {
+    let mut out = String::from(
+        "# The library\n\n<!-- Generated from compiler/src/std by `tests/run bless`. -->\n\n\
+         Written in the language itself and part of `swarmc`. A spec imports what it needs, `import \"std:types\"` for the \
+         plain names or `import \"std:types\" as=std` for `std.Verdict`; nothing of it is read otherwise.\n",
+    );
+    for (part, text) in swarmc_compiler::library() {
+        // The comment at the top, then what it says of itself.
+        let (about, declarations) = text.split_once("\n\n").expect("a part opens with what it is for");
+        let about: Vec<&str> = about.lines().map(|line| line.trim_start_matches("//").trim()).collect();
+        let _ = writeln!(out, "\n## {part}\n\n{}\n", about.join(" ").replace("  ", "\n\n"));
+        for node in syntax::parse(text, FileId::new(0)).nodes {
+            let name = node.arguments().find_map(|entry| string(&entry.value)).unwrap_or_default();
+            let child = node.children().iter().find(|child| &*child.name.text == "description");
+            let said = child.and_then(|child| string(&child.arguments().next()?.value)).map(str::to_owned);
+            let comment =
+                |span: &Span| text[span.range()].trim_start_matches('/').trim().trim_end_matches('.').to_owned();
+            let about = said.or_else(|| node.comments.last().map(comment)).unwrap_or_default();
+            assert!(!about.is_empty(), "`{name}` of {part} says what it is");
+            let _ = writeln!(out, "- {} `{name}`: {about}", node.name.text);
+        }
+        let _ = writeln!(out, "\n```kdl\n{}\n```", declarations.trim_end());
+    }
+    out
+}
+
+fn string(value: &Value) -> Option<&str> {
+    match &value.kind {
+        ValueKind::String(text) => Some(text.as_str()),
+        _ => None,
+    }
 }
 
 fn manual() -> String {

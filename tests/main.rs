@@ -6,6 +6,7 @@ mod cli;
 mod hostile;
 mod judge;
 mod kill;
+mod modules;
 mod properties;
 mod runs;
 mod specs;

@@ -131,6 +131,8 @@ codes! {
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
+    /// One text twice in a prompt.
+    DuplicatedContext = "SW405" "duplicated-context" Warning Strict;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -165,6 +167,10 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
+                | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::NonExhaustive

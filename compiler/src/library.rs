@@ -17,7 +17,11 @@ pub(crate) const PREFIX: &str = "std:";
 const PROVIDERS: &str = "std:providers";
 
 /// Its parts, by name.
-const PARTS: &[(&str, &str)] = &[(PROVIDERS, include_str!("std/providers.kdl"))];
+const PARTS: &[(&str, &str)] = &[
+    ("std:agents", include_str!("std/agents.kdl")),
+    (PROVIDERS, include_str!("std/providers.kdl")),
+    ("std:types", include_str!("std/types.kdl")),
+];
 
 /// The name and text of a part.
 pub(crate) fn part(name: &str) -> Option<(&'static str, &'static str)> {

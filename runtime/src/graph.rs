@@ -94,8 +94,19 @@ pub(crate) struct Node {
     pub(crate) is_finally: bool,
     pub(crate) default: Option<Content>,
     pub(crate) retry: swarmc_plan::Retry,
+    /// The conversation that its turns belong to.
+    pub(crate) talk: Option<Box<Talk>>,
     /// Its numbers in [`Graph::lanes`].
     pub(crate) lanes: [Option<u32>; 2],
+}
+
+/// A conversation that several steps of a pipeline go on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Talk {
+    /// The agent that is asked.
+    pub(crate) agent: Arc<str>,
+    /// The session's name.
+    pub(crate) session: Arc<str>,
 }
 
 /// What starting a step means for the scheduler.

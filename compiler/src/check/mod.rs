@@ -4,6 +4,7 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
+mod duplicated;
 mod exhaustive;
 mod gates;
 mod hidden;
@@ -73,6 +74,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);

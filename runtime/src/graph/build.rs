@@ -7,7 +7,7 @@ use swarmc_plan::{
     Body, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
 };
 
-use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Node, Region, Rounds, Scope, Spot};
+use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Node, Region, Rounds, Scope, Spot, Talk};
 use crate::event::Content;
 
 pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
@@ -237,8 +237,14 @@ fn bare(step: &Step, kind: Kind) -> Node {
         is_finally: false,
         default: step.output.default.clone().map(Content::Text),
         retry: step.retry.clone(),
+        talk: talk(step),
         lanes: [None; 2],
     }
+}
+
+fn talk(step: &Step) -> Option<Box<Talk>> {
+    let (Some(session), Body::Prompt(body)) = (&step.session, &step.body) else { return None };
+    Some(Box::new(Talk { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
 }
 
 fn edge(other: u32, need: &Need) -> Edge {

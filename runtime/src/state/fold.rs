@@ -190,6 +190,7 @@ impl State {
             return self.attempt_cancelled(key);
         }
         self.started(key);
+        self.talked(key, outcome);
         self.open.insert(key, None);
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),

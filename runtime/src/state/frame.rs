@@ -53,6 +53,8 @@ pub(crate) struct Frame {
     pub(crate) end: Option<End>,
     /// The steps of this round that succeeded, failed and were skipped.
     pub(crate) settled: [u32; 3],
+    /// Of a pipeline or an item: the conversations in it.
+    pub(crate) sessions: Vec<super::session::Known>,
 }
 
 /// What ends a frame early: no step starts in it any more, and running ones are ended.
