@@ -122,7 +122,11 @@ impl<'m, 'a> Builder<'m, 'a> {
             None => found.steps.iter().map(|step| self.step_marks(found, step)).collect(),
         };
         let steps = found.steps.iter().zip(&marks).map(|(step, marks)| {
-            let kind = if step.agent.is_some() { Kind::Turn } else { Kind::Step };
+            let kind = match step.body {
+                Body::Gate(_) => Kind::Gate,
+                _ if step.agent.is_some() => Kind::Turn,
+                _ => Kind::Step,
+            };
             let node = self.graph.node(step.name(), kind, step.ast.name.span);
             self.graph.nodes[node].marks = marks.clone();
             node
