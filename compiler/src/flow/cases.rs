@@ -50,7 +50,9 @@ impl Flow<'_, '_> {
                 continue;
             }
             let holds = self.when_holds(step)?;
-            if !self.diagram.depends(holds, tested) {
+            // A step that asks for something else of the same value takes cases of this one too.
+            let of_same = self.values.iter().filter(|(other, _)| other.of == key.of);
+            if !of_same.map(|(_, value)| value.variable).any(|variable| self.diagram.depends(holds, variable)) {
                 continue;
             }
             let holds = self.diagram.and(holds, present)?;

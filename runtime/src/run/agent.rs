@@ -152,6 +152,7 @@ fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
             && answer.attempt.is_none_or(|number| number == attempt)
+            && answer.index.is_none_or(|index| id.item() == Some(index))
     };
     let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
     if answers.is_empty() {
