@@ -93,6 +93,8 @@ codes! {
     MissingFile = "SW104" "missing-file" Error;
     /// Imports in a circle, or a name that hides an imported one.
     ImportCycle = "SW105" "import-cycle" Error;
+    /// A pattern of paths that no file matches.
+    GlobMatchesNothing = "SW106" "glob-matches-nothing" Warning;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
