@@ -139,6 +139,8 @@ codes! {
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// An agent that starts others which can do more.
+    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -180,6 +182,7 @@ impl Code {
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::UntrustedToCommand
+                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

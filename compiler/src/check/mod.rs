@@ -20,6 +20,7 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
+mod spawn;
 mod tools;
 mod types;
 mod unused;
@@ -88,6 +89,7 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
+    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);
