@@ -143,6 +143,8 @@ codes! {
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// An agent that starts others which can do more.
+    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -182,6 +184,7 @@ impl Code {
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
+                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

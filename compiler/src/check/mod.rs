@@ -23,6 +23,7 @@ mod secret_width;
 mod secrets;
 mod servers;
 mod swarm;
+mod spawn;
 mod tools;
 mod types;
 mod unused;
@@ -100,6 +101,7 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
+    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);
