@@ -85,8 +85,8 @@ pub(crate) enum Format {
 
 /// Shows what a run would do, or writes it as a plan.
 ///
-/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and how many
-/// processes and agent turns there can be at most.
+/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and what a run
+/// uses at most: launches, agent turns, tokens, money and time, or why one of them has no end.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// The spec, or a plan that was written before.

@@ -4,6 +4,7 @@
 
 mod approve;
 mod args;
+mod bounds;
 mod check;
 mod display;
 #[cfg(test)]

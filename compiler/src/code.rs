@@ -131,14 +131,14 @@ codes! {
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
+    /// One text twice in a prompt.
+    DuplicatedContext = "SW405" "duplicated-context" Warning Strict;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
-    /// An agent that starts others which can do more.
-    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -167,6 +167,10 @@ impl Code {
                 | Code::PreviousIteration
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
+                | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::NonExhaustive
@@ -176,7 +180,6 @@ impl Code {
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::UntrustedToCommand
-                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

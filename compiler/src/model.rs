@@ -28,6 +28,8 @@ pub(crate) struct Model<'a> {
     /// The script files of the hooks, where they have one.
     pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
+    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
+    pub wanted: Vec<bool>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -39,7 +41,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// What is used, by index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
@@ -313,12 +315,24 @@ pub(crate) struct Read {
     pub whole: Span,
     /// Whether a missing value does no harm.
     pub guarded: bool,
+    /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
+    /// behind a read that has none.
+    pub leans: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
     /// Whether the `when` of the step reads it, before anything else of the step is read.
     pub in_when: bool,
     /// What holds where it stands.
     pub assumes: Arc<[Fact]>,
+}
+
+impl Read {
+    /// Whether the place does without the whole value: in an expression, `output.x.field is defined` still needs `x`.
+    pub(crate) fn guards_step(&self) -> bool {
+        self.guarded
+            && !self.leans
+            && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
+    }
 }
 
 /// One step that another waits for.

@@ -4,6 +4,7 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
+mod duplicated;
 mod exhaustive;
 mod gates;
 mod hidden;
@@ -19,7 +20,6 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
-mod spawn;
 mod tools;
 mod types;
 mod unused;
@@ -74,6 +74,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
@@ -87,7 +88,6 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
-    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);

@@ -93,7 +93,10 @@ fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diag
                 Diagnostic::new(Code::SecretInPrompt, message)
                     .label(span, "what is printed is in the log, and in whatever reads it")
                     .label(*place, format!("`{}` is handed over here", secret.env))
-                    .help("print whether it is set (`test -n \"$NAME\" && echo set`), or take it out of the `env`"),
+                    .help(format!(
+                        "print whether it is set, `test -n \"${}\" && echo set`, or take it out of the `env`",
+                        secret.env
+                    )),
             );
         }
     }

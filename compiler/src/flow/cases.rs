@@ -44,7 +44,7 @@ impl Flow<'_, '_> {
             return Ok(None);
         }
         let present = self.present(key)?;
-        let (mut sets, mut taken) = (Vec::new(), NEVER);
+        let (mut sets, mut conditions) = (Vec::new(), Vec::new());
         for step in 0..self.pipeline.steps.len() {
             if self.pipeline.steps[step].when.is_none() {
                 continue;
@@ -57,14 +57,20 @@ impl Flow<'_, '_> {
             if testers.contains(&step) {
                 sets.push(self.diagram.project(holds, |variable| variable == tested)?);
             }
-            let kept = self.branching();
-            let holds = self.diagram.project(holds, |variable| variable == tested || kept.contains(&variable))?;
-            taken = self.diagram.or(taken, holds)?;
+            conditions.push(holds);
         }
         if !self.tell_apart(&sets)? {
             return Ok(None);
         }
-        let left = self.diagram.not(taken)?;
+        let kept = self.branching();
+        let keep = |variable: Variable| variable == tested || kept.contains(&variable);
+        let mut taken = NEVER;
+        for holds in conditions {
+            let holds = self.diagram.project(holds, keep)?;
+            taken = self.diagram.or(taken, holds)?;
+        }
+        let possible = self.diagram.project(present, keep)?;
+        let left = self.diagram.without(possible, taken)?;
         if left == NEVER {
             return Ok(None);
         }

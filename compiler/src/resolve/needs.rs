@@ -3,6 +3,8 @@
 //! Needs are between steps of one list. A reference from outside to a step in a loop waits for the loop, and what a step
 //! in a loop needs from outside is a need of the loop.
 
+use std::collections::BTreeSet;
+
 use swarmc_plan::{Join, When};
 
 use crate::code::Code;
@@ -112,12 +114,19 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
         step.needs.truncate(step.written);
     }
     for index in 0..steps.len() {
+        let asked: BTreeSet<usize> = match &steps[index].when {
+            Some(_) => steps[index].reads.iter().filter_map(in_when).filter(|&target| !defaults[target]).collect(),
+            None => BTreeSet::new(),
+        };
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };
             let Some((when, handles)) = implied(read, defaults[target]) else { continue };
             let span = read.span;
-            if back(index, position) {
+            // Without what its `when` reads a step fails before any guard is asked.
+            let fails_before =
+                when == When::Always && matches!(read.root, Root::Output | Root::Input) && asked.contains(&target);
+            if back(index, position) || fails_before {
                 continue;
             }
             let Some((holder, needed)) = siblings(steps, index, target) else { continue };
@@ -142,10 +151,16 @@ fn lifted(holder: &mut Step<'_>, need: Need) {
 /// How the step that is read must have ended, and whether that handles its failure.
 fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
     match read.root {
-        Root::Output | Root::Input if read.guarded || has_default => Some((When::Always, false)),
+        Root::Output | Root::Input if read.guards_step() || has_default => Some((When::Always, false)),
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
         Root::Exit | Root::Error => Some((When::Any, true)),
         _ => None,
     }
+}
+
+/// The step whose output a `when` reads, where nothing there says what holds without it.
+fn in_when(read: &Read) -> Option<usize> {
+    let output = matches!(read.root, Root::Output | Root::Input);
+    read.step.filter(|_| read.in_when && output && !read.guards_step())
 }

@@ -127,7 +127,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// Marks an agent as one that takes turns; one that is there to start from cannot.
-    fn takes_turns(&mut self, agent: usize, name: &Name, agents: &[Agent<'a>]) -> usize {
+    pub(super) fn takes_turns(&mut self, agent: usize, name: &Name, agents: &[Agent<'a>]) -> usize {
         self.uses.agents[agent] = true;
         let declared = agents[agent].ast;
         if agents[agent].provider.is_none() && declared.provider.is_none() && self.is_template(agent) {

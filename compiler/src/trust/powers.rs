@@ -77,7 +77,10 @@ fn marks(
         untrusted: able(Capability::UntrustedInput, "reads what strangers wrote"),
         private: able(Capability::PrivateData, "reads private data").or_else(from_server).or_else(from_provider),
         exit: able(Capability::Network, "can send to the outside"),
-        privileged: able(Capability::WriteFiles, "writes files").or_else(|| commands.clone()),
+        privileged: match (&commands, able(Capability::WriteFiles, "writes files")) {
+            (Some(_), Some(_)) => able(Capability::WriteFiles, "writes files and runs commands"),
+            (commands, files) => files.or_else(|| commands.clone()),
+        },
     }
 }
 
