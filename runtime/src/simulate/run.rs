@@ -247,7 +247,7 @@ impl<'a> Run<'a> {
                 "too many at once: {}",
                 story()
             );
-            let same = self.open.iter().filter(|other| other.name == step.name).count() as u32;
+            let same = self.open.iter().filter(|other| other.name == step.name && self.is_task(other)).count() as u32;
             assert!(declared.concurrency.is_none_or(|limit| same < limit), "too many of a name: {}", story());
         }
     }

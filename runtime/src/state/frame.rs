@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use swarmc_plan::StopStatus;
 
+use super::agenda::Turn;
 use super::budget::{Account, Spent};
 use crate::event::{Content, Status};
 use crate::graph::Key;
@@ -41,7 +42,7 @@ pub(crate) struct Frame {
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
-    pub(crate) stops: BTreeSet<Key>,
+    pub(crate) stops: BTreeSet<Turn>,
     /// What ended it early.
     pub(crate) ending: Option<Ending>,
     /// The steps of this round whose failure nothing handles, in the order of that becoming certain.
