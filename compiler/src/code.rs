@@ -113,6 +113,8 @@ codes! {
     TemplateError = "SW209" "template-error" Error;
     /// An output read across rounds without saying so.
     PreviousIteration = "SW210" "previous-iteration" Warning;
+    /// Steps that write the same at once.
+    ParallelWriters = "SW211" "parallel-writers" Error;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
     /// Steps that wait for each other.
@@ -165,6 +167,7 @@ impl Code {
             Code::UnusedDefinition
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
+                | Code::ParallelWriters
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::ContextOverflow

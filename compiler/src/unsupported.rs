@@ -43,10 +43,8 @@ fn pipeline_parts<'s>(pipeline: &'s Pipeline, found: &mut Vec<(Span, &'s str)>) 
 }
 
 fn step_parts<'s>(step: &'s Step, found: &mut Vec<(Span, &'s str)>) {
-    let whole = step.name.span;
     match &step.body {
         Some(Body::Swarm { swarm, .. }) => found.push((swarm.span, "swarm")),
-        Some(Body::Gate(gate)) if !gate.asks.is_empty() => found.push((whole, "ask")),
         _ => {}
     }
     found.extend(step.context.iter().map(|context| (context.span, "context")));

@@ -24,6 +24,7 @@ mod tools;
 mod types;
 mod unused;
 pub(crate) mod upstream;
+mod writers;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -51,6 +52,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
+            writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }

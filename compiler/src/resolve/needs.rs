@@ -114,19 +114,21 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
         step.needs.truncate(step.written);
     }
     for index in 0..steps.len() {
-        let asked: BTreeSet<usize> = match &steps[index].when {
-            Some(_) => steps[index].reads.iter().filter_map(in_when).filter(|&target| !defaults[target]).collect(),
-            None => BTreeSet::new(),
-        };
+        let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
+        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };
             let Some((when, handles)) = implied(read, defaults[target]) else { continue };
             let span = read.span;
-            // Without what its `when` reads a step fails before any guard is asked.
-            let fails_before =
-                when == When::Always && matches!(read.root, Root::Output | Root::Input) && asked.contains(&target);
-            if back(index, position) || fails_before {
+            // Without what its `when` reads a step fails before any guard is asked; and a default for a field that may
+            // be left out says nothing of the whole value, where another place needs that.
+            let outdone = match read.fields.is_empty() {
+                true => asked.contains(&target),
+                false => whole.contains(&target),
+            };
+            let guard = when == When::Always && !handles && !defaults[target];
+            if back(index, position) || guard && outdone {
                 continue;
             }
             let Some((holder, needed)) = siblings(steps, index, target) else { continue };
@@ -159,8 +161,8 @@ fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
     }
 }
 
-/// The step whose output a `when` reads, where nothing there says what holds without it.
-fn in_when(read: &Read) -> Option<usize> {
+/// The step whose output is read where nothing says what holds without it.
+fn needed(read: &Read) -> Option<usize> {
     let output = matches!(read.root, Root::Output | Root::Input);
-    read.step.filter(|_| read.in_when && output && !read.guards_step())
+    read.step.filter(|_| output && !read.guards_step())
 }
