@@ -32,7 +32,7 @@ mod tokens;
 mod trust;
 mod types;
 
-pub use bounds::{Turn, bounds, turns};
+pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
