@@ -86,6 +86,7 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
+    check::packs::check(&spec, &loader, &mut diagnostics);
     if !diagnostics.has_errors() {
         unsupported::report(&spec, &loader.sources, &mut diagnostics);
     }
