@@ -3,6 +3,7 @@
 mod answers;
 mod command;
 mod cycle;
+mod dead_output;
 mod deadlock;
 mod duplicated;
 mod exhaustive;
@@ -22,6 +23,7 @@ mod secret_width;
 mod secrets;
 mod tools;
 mod types;
+mod unhandled;
 mod unused;
 pub(crate) mod upstream;
 mod writers;
@@ -54,6 +56,12 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
+            if diagnostics.shows(Code::FailureUnhandled) {
+                unhandled::check(pipeline, &mut flow, diagnostics);
+            }
+        }
+        if diagnostics.shows(Code::DeadOutput) {
+            dead_output::check(pipeline, diagnostics);
         }
     }
     if model.pipelines.is_empty() && !diagnostics.has_errors() {

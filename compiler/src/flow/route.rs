@@ -126,6 +126,13 @@ impl Flow<'_, '_> {
         self.runs(step) != Ok(NEVER)
     }
 
+    /// Whether the step is skipped on some route; where that is too large a question, it may be.
+    pub(crate) fn may_be_skipped(&mut self, step: usize) -> bool {
+        self.diagram.ask();
+        let skipped = self.ended(step, &[Status::Skipped]);
+        skipped != Ok(NEVER)
+    }
+
     /// Whether what the step waits for allows it to start on some route.
     pub(crate) fn may_start(&mut self, step: usize) -> bool {
         self.diagram.ask();
