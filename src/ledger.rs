@@ -344,6 +344,7 @@ fn skipped(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+        SkipReason::OverBudget => "the budget was spent".to_owned(),
         SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
     }
 }

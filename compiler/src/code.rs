@@ -185,9 +185,6 @@ impl Code {
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
-                | Code::ContextOverflow
-                | Code::UnboundedInput
-                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool

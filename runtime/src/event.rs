@@ -493,6 +493,8 @@ pub enum SkipReason {
     },
     /// A failure that nothing handles ended the pipeline first (`fail-fast`).
     FailFast,
+    /// The budget of the run was spent, or its time over.
+    OverBudget,
     /// A failure that nothing handles ended its loop, call or item first.
     Ended {
         /// The step that failed.

@@ -16,10 +16,11 @@ use crate::answer::{Shapes, instructed};
 use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
-use crate::graph::Graph;
+use crate::graph::{Graph, Key};
 use crate::render::RenderError;
 use crate::run::scene::{self, Scene, Store};
 use crate::run::{self, Options};
+use crate::state::budget::Refusal;
 use crate::state::{End, State};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
@@ -343,6 +344,10 @@ impl Stage<'_, '_> {
                     Err(failure) => self.fails_at_once(step, 1, failure),
                 }
             }
+            Command::Overdue => {
+                let message = "the time of the run is over".to_owned();
+                self.record(Event::BudgetSpent { message });
+            }
             Command::TimeOut { .. } | Command::WakeAt(_) => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
@@ -394,7 +399,25 @@ impl Stage<'_, '_> {
     fn start(&mut self, step: StepId, attempt: u32) {
         let Some(key) = self.state.find(&step) else { return };
         let definition = self.scene.step(&self.state, key);
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        let mut reserved = None;
+        if let Body::Prompt(body) = &definition.body {
+            let bytes = self.prompt_bytes(key, definition);
+            reserved = self.scene.reserved(&self.state, definition, &body.agent, bytes);
+        }
+        let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
+        if let Some(Refusal::Run(message)) = refused {
+            self.record(Event::BudgetSpent { message });
+            let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+            return self.record(Event::AttemptEnded { step, attempt, outcome });
+        }
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
+        if let Some(Refusal::Step(message)) = refused {
+            return self.end(
+                step,
+                attempt,
+                Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
+            );
+        }
         let outcome = self.perform(&step, attempt, definition);
         self.note_missing(Some(&step));
         let outcome = outcome.unwrap_or_else(|failure| Outcome { failure: Some(failure), ..Outcome::default() });
@@ -404,6 +427,19 @@ impl Stage<'_, '_> {
             }
             _ => self.end(step, attempt, outcome),
         }
+    }
+
+    /// How long the prompt of a step is; one that cannot be rendered fails its attempt later.
+    fn prompt_bytes(&self, key: Key, step: &Step) -> usize {
+        let (Body::Prompt(body), Ok(view)) = (&step.body, self.scene.view(&self.state, key.frame, Some(step))) else {
+            return 0;
+        };
+        let system = self.scene.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+        let texts = [Some(&body.prompt), system, step.stdin.as_ref()].into_iter().flatten();
+        let bytes = texts.filter_map(|text| self.scene.renderer.text(text, &view).ok()).map(|text| text.len()).sum();
+        // The attempt itself tells what is missing.
+        self.scene.missing.take();
+        bytes
     }
 
     /// Renders what an attempt needs, and asks for the answer.
@@ -558,5 +594,7 @@ fn told(event: &Event) -> Status {
     }
 }
 
+#[cfg(test)]
+mod budgets;
 #[cfg(test)]
 mod tests;

@@ -13,18 +13,13 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Provider, Step};
 use crate::source::Span;
 use crate::template::{Kind, Part};
+use crate::trust::powers;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let provider_of = |agent: &crate::model::Agent<'_>| agent.provider.map(|provider| &model.providers[provider]);
     for agent in &model.agents {
         let Some(provider) = provider_of(agent) else { continue };
-        let server = |tool: &&Name| {
-            model
-                .spec
-                .tool_servers
-                .iter()
-                .any(|server| server.name.value == crate::trust::powers::server_of(&tool.value))
-        };
+        let server = |tool: &&Name| powers::server(model, tool).is_some();
         let tool = agent.ast.tools.as_ref().and_then(|tools| tools.names.iter().find(server));
         if let (Some(tool), Some(false)) = (tool, provides(provider, Ability::Tools)) {
             let what = format!("use the tools of `{}`", tool.value);

@@ -17,7 +17,7 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     if model.spec.secrets.is_empty() {
         return;
     }
-    let secrets = Secrets::new(model.spec);
+    let secrets = Secrets::new(model);
     for pipeline in &model.pipelines {
         for step in &pipeline.steps {
             diagnostics.about(Some(step.ast.name.span));

@@ -1,6 +1,7 @@
 //! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
 
 mod agent;
+mod budget;
 mod environment;
 mod gates;
 mod limits;
@@ -341,6 +342,7 @@ impl Begin<'_> {
             wish: None,
             broken: None,
             headless,
+            warned: std::collections::BTreeSet::new(),
             replies: Vec::new(),
             durability,
         };

@@ -3,7 +3,7 @@
 //! Everything a run does happens here, one thing after another; threads only carry attempts out and report. Invariant:
 //! a change is recorded, then applied; nothing else changes the state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -23,6 +23,7 @@ use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::{Durability, Journal};
 use crate::state::State;
+use crate::state::budget::Refusal;
 
 /// A run in this process.
 pub(super) struct Loop<'a> {
@@ -60,6 +61,8 @@ pub(super) struct Loop<'a> {
     pub broken: Option<String>,
     /// Whether nobody can answer gates.
     pub headless: bool,
+    /// The budgets of the run that people were told of, because much of them is used.
+    pub warned: BTreeSet<usize>,
     /// Who answered a gate in this turn.
     pub replies: Vec<Reply>,
     pub durability: Arc<Durability>,
@@ -232,6 +235,7 @@ impl Loop<'_> {
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
             Command::TimeOut { step } => self.time_out(step),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
@@ -250,8 +254,17 @@ impl Loop<'_> {
     }
 
     fn start(&mut self, step: StepId, attempt: u32) {
-        let prepared = self.prepare(&step, attempt);
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        let mut prepared = self.prepare(&step, attempt);
+        let mut reserved = None;
+        if let Ok(Prepared::Job(job)) = &mut prepared {
+            match self.reserve(job) {
+                Ok(admitted) => reserved = admitted,
+                Err(Refusal::Run(message)) => return self.spent(step, attempt, message),
+                Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
+            }
+        }
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
+        self.warn();
         let outcome = match prepared {
             Ok(Prepared::Job(job)) => {
                 self.open.insert((step, attempt), Arc::clone(&job.cancel));
@@ -277,6 +290,7 @@ impl Loop<'_> {
         }
         self.note_end(&step);
         self.record(Event::AttemptEnded { step, attempt, outcome });
+        self.warn();
     }
 
     /// The next record ends a step: others may start behind it.

@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 use swarmc_plan::{Body, Call, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, Step};
 
 use super::values::View;
-use crate::event::{self, Content, Event, Failure, Outcome, StepId};
+use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::graph::{Graph, Key, Kind, Spot};
 use crate::render::{RenderError, Renderer};
 use crate::state::State;
+use crate::state::budget::priced;
 use crate::state::frame::Inner;
 
 /// The lists and parameters that are kept parsed.
@@ -237,6 +238,24 @@ impl<'a> Scene<'a> {
         let Body::Gate(gate) = &definition.body else { return Err(unknown(&state.id(key))) };
         let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
         self.renderer.text(&gate.message, &view).map_err(failed)
+    }
+
+    /// What a turn may use at most, repairs included: tokens never exceed bytes. None for what no budget counts.
+    pub(crate) fn reserved(&self, state: &State, step: &Step, agent: &str, bytes: usize) -> Option<Reserved> {
+        if !state.graph.has_budgets {
+            return None;
+        }
+        let agent = self.plan.agent(agent)?;
+        let turns = u64::from(step.output.repair) + 1;
+        let written = agent.max_output;
+        // A repair is told what was asked and answered before.
+        let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);
+        let read = if turns == 1 { bytes as u64 } else { read };
+        let written = written.map(|tokens| tokens.saturating_mul(turns));
+        let price = self.plan.provider(&agent.provider).and_then(|provider| provider.price);
+        let cost =
+            price.map(|price| priced(read, price.input).saturating_add(priced(written.unwrap_or(0), price.output)));
+        Some(Reserved { calls: turns, tokens: Some(read.saturating_add(written.unwrap_or(0))), cost })
     }
 
     /// What the inside of a step came to, given why it failed.

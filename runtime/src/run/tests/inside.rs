@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use swarmc_plan::{
-    Ask, Body, Call, EachJoin, Expression, ForEach, Gate, GateDefault, GateTimeout, Iteration, Loop as Rounds, Schema,
-    Step,
+    Agent, Ask, Body, Call, Connection, EachJoin, Expression, ForEach, Format, Gate, GateDefault, GateTimeout,
+    Iteration, Loop as Rounds, PromptBody, PromptDelivery, Provider, Schema, Step,
 };
 
 use super::world::*;
@@ -212,4 +212,50 @@ fn what_cannot_be_run_yet_is_refused_before_anything_starts() {
     let error = world.start_with(&tree, world.options(), Control::new()).unwrap_err().to_string();
     assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it wants a working tree (`worktree`)");
     assert!(!world.home().root().exists());
+}
+
+#[test]
+fn a_conversation_goes_on_through_rounds_and_tasks_of_one_item_and_not_beyond() {
+    let world = World::new();
+    let say = r#"cat >/dev/null; printf '{"type":"thread.started","thread_id":"%s"}\n' "${1:-fresh-$SWARM_WITHIN}"
+        printf '{"type":"item.completed","item":{"type":"agent_message","text":"%s"}}\n' "${1:-new}"
+        printf '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n'"#;
+    let say = say.replace("$SWARM_WITHIN", "$(printf %s \"$SWARM_WITHIN\" | tr -c 'a-z0-9' _)");
+    let argv: Vec<String> = ["sh", "-c", &say, "agent"].map(str::to_owned).to_vec();
+    let connection = Connection::Exec {
+        resume: Some([argv.as_slice(), &["{session}".to_owned()]].concat()),
+        argv,
+        prompt: PromptDelivery::Stdin,
+        reads: Format::CodexJsonl,
+        model_flag: None,
+        system_flag: None,
+        schema: None,
+    };
+    let talk = |name: &str, needs: &[&str]| {
+        let prompt = template(vec![Segment::Text("Go on.".to_owned())]);
+        let body = Body::Prompt(PromptBody { agent: "ada".to_owned(), prompt, context: Vec::new() });
+        Step { session: Some("talk".to_owned()), ..step(name, body, needs) }
+    };
+    let rounds = looped("rounds", 2, "iteration == 2", vec![talk("first", &[]), talk("second", &["first"])]);
+    let mut items = each("items", "[1, 2]", talk("items", &[]).body);
+    items.session = Some("talk".to_owned());
+    items.needs = talk("x", &["rounds"]).needs;
+    let mut plan = plan(vec![rounds, items]);
+    plan.agents = vec![Agent { name: "ada".to_owned(), provider: "p".to_owned(), ..Agent::default() }];
+    plan.providers = vec![Provider { name: "p".to_owned(), connection, ..Provider::default() }];
+    let outcome = world.start(&plan);
+    assert_eq!(outcome.values, [r#"["new","new"]"#], "{:?}", world.ends());
+    let said: Vec<Option<Content>> = world.ends().into_iter().map(|(_, outcome)| outcome.output).collect();
+    let text = |text: &str| Some(Content::Text(text.to_owned()));
+    assert_eq!(said[..4], [text("new"), text("fresh-rounds"), text("fresh-rounds"), text("fresh-rounds")]);
+}
+
+#[test]
+fn a_run_ends_when_the_time_of_its_budget_is_over() {
+    let world = World::new();
+    let mut plan = plan(vec![step("slow", sh("sleep 100"), &[]), step("after", argv(&["true"]), &["slow"])]);
+    plan.budget = Some(swarmc_plan::Budget { time_ms: Some(100), ..Default::default() });
+    assert_eq!(world.start(&plan).ended, Ended::OverBudget);
+    assert!(world.notices().contains(&"the time that the budget gives the workflow is over".to_owned()));
+    assert!(matches!(world.resume("last"), Err(RunError::Ended { status: RunStatus::OverBudget, .. })));
 }
