@@ -268,12 +268,7 @@ impl Ledger {
 
     /// The name of a step, with the number of its instance where there are several.
     pub(crate) fn label(&self, step: &StepId) -> String {
-        let name = match &step.within {
-            // An item has the name of its for-each.
-            Some(within) if within.ends_with(']') && within.contains(&format!("{}[", step.name)) => within.to_string(),
-            Some(within) => format!("{within}/{}", step.name),
-            None => step.name.to_string(),
-        };
+        let name = step.label();
         match self.instances {
             0 | 1 => name,
             _ => format!("{name}.{}", step.instance),
@@ -349,6 +344,7 @@ fn skipped(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+        SkipReason::OverBudget => "the budget was spent".to_owned(),
         SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
     }
 }

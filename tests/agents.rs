@@ -344,8 +344,8 @@ exec sleep 1000
     assert_eq!(out, "t │ Done, in a way.\nDone, in a way.\n", "what the agent says as it says it, then the result");
 }
 
-/// A task with a typed output, of an agent by `preset`; `patch` changes the provider's connection in its plan.
-fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut Value)) -> Value {
+/// A task with a typed output, of an agent by `preset`.
+fn typed_run(place: &Place, preset: &str, agent: &str) -> Value {
     let spec = format!(
         "workflow w\nprovider p preset={preset}\nagent a provider=p {agent}\n\
          pipeline q {{ task judge {{ timeout \"4m\"; prompt \"Judge the lamp.\" }} }}\n"
@@ -367,7 +367,6 @@ fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut V
         "required": ["severity"],
         "additionalProperties": false,
     } });
-    patch(&mut plan["providers"][0]["connection"]["exec"]);
     fs::write(&path, plan.to_string()).expect("a file can be written");
     let ended = place.swarmc(&["run", "plan.json"]);
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
@@ -376,12 +375,6 @@ fn typed_run(place: &Place, preset: &str, agent: &str, patch: impl FnOnce(&mut V
     assert!(out.ends_with("{\"severity\":\"high\"}\n"), "{out}");
     let run = place.swarmc(&["inspect", "--json"]);
     serde_json::from_slice(&run.stdout).expect("inspect writes JSON")
-}
-
-/// The argument vector of a connection, with further words.
-fn argv_and(exec: &Value, words: &[&str]) -> Value {
-    let argv = exec["argv"].as_array().expect("there is an argument vector").iter();
-    argv.cloned().chain(words.iter().map(|word| json!(word))).collect()
 }
 
 /// A model that answers with the wrong word first, and mends it when told.
@@ -398,10 +391,7 @@ fn careless() -> Script {
 #[test]
 fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
     let place = Place::new(programs(), careless());
-    let run = typed_run(&place, "codex", "", |exec| {
-        exec["schema"] = json!({ "file": "--output-schema" });
-        exec["resume"] = argv_and(exec, &["resume", "{session}"]);
-    });
+    let run = typed_run(&place, "codex", "");
     let requests = place.endpoint.prompts();
     assert_eq!(requests.len(), 2);
     for request in &requests {
@@ -424,9 +414,7 @@ fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
 #[test]
 fn opencode_is_told_the_schema_and_mends_its_answer_in_its_session() {
     let place = Place::new(programs(), careless());
-    let run = typed_run(&place, "opencode", "model=\"scripted/scripted\"", |exec| {
-        exec["resume"] = argv_and(exec, &["--session", "{session}"]);
-    });
+    let run = typed_run(&place, "opencode", "model=\"scripted/scripted\"");
     let requests = place.endpoint.prompts();
     assert_eq!(requests.len(), 2);
     let asked = requests[0].user.last().expect("there was a prompt");
@@ -437,4 +425,40 @@ fn opencode_is_told_the_schema_and_mends_its_answer_in_its_session() {
     assert!(run["steps"][0]["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{run}");
     let usage = &run["steps"][0]["usage"];
     assert_eq!((&usage["input"], &usage["output"]), (&json!(2500), &json!(30)));
+}
+
+/// Two tasks of one conversation, and one outside of it.
+const TALK: &str = r#"
+workflow talk
+provider p preset=opencode
+agent keeper provider=p model="scripted/scripted"
+pipeline p {
+    task first { session watch; timeout "4m"; prompt "Name a ship." }
+    task second { session watch; depends-on first; timeout "4m"; prompt "Name its captain." }
+    task third { depends-on second; timeout "4m"; prompt "Name a harbour." }
+}
+"#;
+
+#[test]
+fn opencode_goes_on_with_its_session_in_the_next_task() {
+    let script = Script::new()
+        .on("Name a harbour", Answer::text("Oban."))
+        .on("Name its captain", Answer::text("Ada."))
+        .on("Name a ship", Answer::text("Terra Nova."));
+    let place = Place::new(programs(), script);
+    fs::write(place.work().join("talk.kdl"), TALK).expect("a file can be written");
+    let ended = place.swarmc(&["run", "talk.kdl"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    let requests = place.endpoint.prompts();
+    let heard = |number: usize, text: &str| requests[number].user.iter().any(|said: &String| said.contains(text));
+    assert_eq!(requests.len(), 3, "one request a turn");
+    assert!(heard(1, "Name a ship.") && heard(1, "Name its captain."), "{:?}", requests[1].user);
+    assert!(requests[1].body["messages"].to_string().contains("Terra Nova."), "it knows what it answered");
+    assert!(heard(2, "Name a harbour.") && !heard(2, "Name a ship."), "{:?}", requests[2].user);
+    let run = place.swarmc(&["inspect", "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).expect("inspect writes JSON");
+    let session = |step: usize| run["steps"][step]["session"].as_str().expect("it has one").to_owned();
+    assert_eq!(session(0), session(1));
+    assert_ne!(session(1), session(2));
 }

@@ -1,5 +1,6 @@
 //! Imports on disk: what cannot be imported says so, whatever it is, and what can ends up in the plan under one name.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use crate::cli::Place;
@@ -70,19 +71,27 @@ fn a_spec_of_too_many_files_is_refused() {
 
 #[test]
 fn imported_things_run_under_the_names_of_their_imports() {
-    let place = Place::new(
-        "import \"team.kdl\" as=team\n\
+    let spec = "import \"team.kdl\" as=team\n\
          workflow demo { default team.greet }\n\
-         pipeline own { task t { value \"{{ param.team.who | upper }} and <<param:team.who>>\" } }\n",
-    );
-    place.write(
-        "team.kdl",
-        "param who type=string default=\"world\"\n\
+         pipeline own { task t { value \"{{ param.team.who | upper }} and <<param:team.who>>\" } }\n";
+    let team = "param who type=string default=\"world\"\n\
          param never type=string\n\
          provider local { exec cat }\n\
          agent host provider=local\n\
-         pipeline greet { task hello agent=host { prompt \"Hello, <<param:who>>{{ '!' if param['who'] == 'world' }}\" } }\n",
-    );
+         pipeline greet { task hello agent=host { prompt \"Hello, <<param:who>>{{ '!' if param['who'] == 'world' }}\" } }\n\
+         agent spare { tools git }\n\
+         tool-server git { exec git-server }\n\
+         pipeline spare { task s agent=spare { prompt \"<<param:never>>\" } }\n";
+    let place = Place::new(spec);
+    place.write("team.kdl", team);
+    let files: BTreeMap<String, String> =
+        [("flow.kdl", spec), ("team.kdl", team)].map(|(name, text)| (name.into(), text.into())).into();
+    let plan = swarmc_compiler::compile("flow.kdl", &files).plan.expect("the spec is right");
+    let names = |names: Vec<&String>| names.into_iter().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(names(plan.params.iter().map(|param| &param.name).collect()), "team.who");
+    assert_eq!(names(plan.agents.iter().map(|agent| &agent.name).collect()), "team.host");
+    assert_eq!(names(plan.providers.iter().map(|provider| &provider.name).collect()), "team.local");
+    assert_eq!(names(plan.pipelines.iter().map(|pipeline| &pipeline.name).collect()), "own team.greet");
     let ended = place.swarmc(&["run", "flow.kdl"]);
     assert_eq!((ended.code, ended.out.lines().last()), (Some(0), Some("Hello, world!")), "{}", ended.err);
     let ended = place.swarmc(&["run", "flow.kdl", "--pipeline", "own", "--param", "team.who=you"]);

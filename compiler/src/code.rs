@@ -115,6 +115,8 @@ codes! {
     TemplateError = "SW209" "template-error" Error;
     /// An output read across rounds without saying so.
     PreviousIteration = "SW210" "previous-iteration" Warning;
+    /// Steps that write the same at once.
+    ParallelWriters = "SW211" "parallel-writers" Error;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
     /// Steps that wait for each other.
@@ -133,14 +135,14 @@ codes! {
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
+    /// One text twice in a prompt.
+    DuplicatedContext = "SW405" "duplicated-context" Warning Strict;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
-    /// An agent that starts others which can do more.
-    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -165,20 +167,22 @@ impl Code {
         matches!(
             self,
             Code::UnusedDefinition
+                | Code::GlobMatchesNothing
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
+                | Code::ParallelWriters
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
+                | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
-                | Code::ContextOverflow
-                | Code::UnboundedInput
-                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
-                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

@@ -267,6 +267,7 @@ impl Expansion<'_, '_, '_> {
                 let text = self.expand(&text);
                 self.chain.pop();
                 whole.append(&text, 0..text.text().len());
+                whole.included(file, passage.span(directive.range.clone()));
             }
         }
         self.bytes += passage.text().len() - copied;

@@ -30,6 +30,8 @@ pub(crate) struct Model<'a> {
     pub pipelines: Vec<Pipeline<'a>>,
     pub swarms: Vec<Swarm<'a>>,
     pub packs: Vec<Pack<'a>>,
+    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
+    pub wanted: Vec<bool>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -48,7 +50,7 @@ pub(crate) enum Start {
 }
 
 /// What is used, by index.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
     pub params: Vec<bool>,
     pub secrets: Vec<bool>,
@@ -214,6 +216,8 @@ pub(crate) struct Step<'a> {
 #[derive(Debug)]
 pub(crate) struct Swarm<'a> {
     pub ast: &'a ast::Swarm,
+    /// Whether a run can come to it: the others, of imports, are not in the plan.
+    pub wanted: bool,
     pub goal: Option<Prose>,
     /// The agent that leads.
     pub leader: Option<usize>,
@@ -395,12 +399,24 @@ pub(crate) struct Read {
     pub whole: Span,
     /// Whether a missing value does no harm.
     pub guarded: bool,
+    /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
+    /// behind a read that has none.
+    pub leans: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
     /// Whether the `when` of the step reads it, before anything else of the step is read.
     pub in_when: bool,
     /// What holds where it stands.
     pub assumes: Arc<[Fact]>,
+}
+
+impl Read {
+    /// Whether the place does without the whole value: in an expression, `output.x.field is defined` still needs `x`.
+    pub(crate) fn guards_step(&self) -> bool {
+        self.guarded
+            && !self.leans
+            && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
+    }
 }
 
 /// A step whose files or messages another one is given.

@@ -10,6 +10,8 @@ mod path;
 mod place;
 mod prompt;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod totals;
 mod turns;
 mod value;
@@ -24,12 +26,13 @@ use crate::model::Model;
 use crate::source::Sources;
 use crate::tokens::Tokenizer;
 use totals::{Sums, Totals};
+use value::Lines;
 
 pub use turns::{Turn, turns};
 
 /// What one run of each pipeline and swarm of a plan uses at most, tokens counted by `tokenizer`.
 pub fn bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
-    let sums = Sums::of(plan, tokenizer);
+    let sums = Sums::of(plan, Lines::Endless, tokenizer);
     let pipelines = plan
         .pipelines
         .iter()

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::{Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Plan, Step, Template};
+use swarmc_plan::{
+    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Step, Template,
+};
 
 use super::amount::{Amount, Cause, Times};
 use super::schema::Types;
@@ -28,11 +30,25 @@ pub(crate) struct Scope<'p> {
     params: &'p [Param],
     /// The steps of the pipeline by name, `_` for `-`.
     steps: HashMap<String, &'p Step>,
+    lines: Lines,
 }
 
+/// How long the lines are that a filter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// As long as they like: a bound must hold.
+    Endless,
+    /// At most [`LINE`] bytes on average: who reads fifty lines has chosen how much that is.
+    Usual,
+}
+
+/// The bytes of a line where lines count as usual ones.
+const LINE: u64 = 400;
+
 impl<'p> Scope<'p> {
-    pub(crate) fn new(plan: &'p Plan, params: &'p [Param], steps: impl Iterator<Item = &'p Step>) -> Scope<'p> {
-        Scope { plan, params, steps: steps.map(|step| (plain(&step.name), step)).collect() }
+    pub(crate) fn of(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
+        let steps = pipeline.all_steps().map(|step| (plain(&step.name), step)).collect();
+        Scope { plan, params: &pipeline.params, steps, lines }
     }
 
     pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
@@ -93,12 +109,22 @@ impl<'p> Scope<'p> {
             Filter::Chars(count) => value.within(Some(count.saturating_mul(CHARACTER))),
             Filter::Json => value.times(ESCAPED).plus(Amount::most(2)),
             Filter::Default(text) => value.or(Amount::most(text.len() as u64)),
-            Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..) | Filter::Raw => value,
+            Filter::Tail(count) | Filter::Head(count) => self.cut(value, *count),
+            Filter::Lines(first, last) => self.cut(value, last.saturating_sub(*first).saturating_add(1)),
+            Filter::Raw => value,
         });
         // `--- Output from task "x" ---` before it and its like behind it; or the placeholder of what is missing.
         match self.source(directive, reader) {
             Some(step) => filtered.plus(Amount::most(64 + 2 * step.name.len() as u64)),
             None => filtered,
+        }
+    }
+
+    /// So many lines of a value.
+    fn cut(&self, value: Amount<'p>, lines: u64) -> Amount<'p> {
+        match self.lines {
+            Lines::Endless => value,
+            Lines::Usual => value.within(Some(lines.saturating_mul(LINE))),
         }
     }
 

@@ -4,6 +4,7 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
+mod duplicated;
 mod edges;
 mod exhaustive;
 mod gates;
@@ -21,12 +22,12 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod servers;
-mod spawn;
 mod swarm;
 mod tools;
 mod types;
 mod unused;
 pub(crate) mod upstream;
+mod writers;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -55,6 +56,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
+            writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
@@ -84,6 +86,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
@@ -97,7 +100,6 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
-    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);

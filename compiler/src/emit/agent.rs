@@ -6,6 +6,7 @@ use swarmc_plan::{Ability, Connection};
 use super::{Emitter, command};
 use crate::ast;
 use crate::model::{Agent, Answer, Provider, Server};
+use crate::resolve::tables::What;
 use crate::source::FileId;
 
 impl Emitter<'_, '_, '_> {
@@ -44,13 +45,19 @@ impl Emitter<'_, '_, '_> {
             mode: ast.mode.as_ref().map(|mode| mode.value),
             temperature: ast.temperature.as_ref().map(|temperature| temperature.value),
             max_output: ast.max_output.as_ref().map(|max| max.value),
-            tools: ast.tools.as_ref().map(|tools| tools.names.iter().map(|name| name.value.clone()).collect()),
+            tools: ast.tools.as_ref().map(|tools| tools.names.iter().map(|name| self.tool(name)).collect()),
             can: ast.can.iter().map(|can| can.value).collect(),
             permissions: ast.permissions.as_ref().map(|permissions| permissions.value).unwrap_or_default(),
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             files: self.files(ast.files.as_ref(), agent.files.as_ref(), &|_| false),
             origin: self.origin(ast.name.span),
         }
+    }
+
+    /// A tool as the plan calls it: a server of an import has the name of its import before its own.
+    fn tool(&self, name: &ast::Name) -> String {
+        let server = self.model.tables.find(What::ToolServer, &name.value, true, name.span.file);
+        server.map_or(&name.value, |server| &self.model.spec.tool_servers[server].name.value).clone()
     }
 
     pub(super) fn server(&self, server: &Server<'_>) -> plan::ToolServer {

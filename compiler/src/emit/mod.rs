@@ -8,7 +8,7 @@ mod pipeline;
 mod swarm;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
@@ -30,9 +30,11 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
     let mut providers: Vec<usize> = agents.iter().filter_map(|&agent| model.agents[agent].provider).collect();
-    providers.extend(model.swarms.iter().filter_map(|swarm| emitter.stand_in(swarm)));
+    providers.extend(model.swarms.iter().filter(|swarm| swarm.wanted).filter_map(|swarm| emitter.stand_in(swarm)));
     providers.sort_unstable();
     providers.dedup();
+    let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect();
+    let tools: BTreeSet<String> = agents.iter().flat_map(|agent| &agent.tools).flatten().cloned().collect();
     Some(Plan {
         version: plan::VERSION,
         workflow: workflow.map_or_else(|| stem.to_owned(), |workflow| workflow.name.value.clone()),
@@ -64,17 +66,31 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .and_then(|path| emitter.workspace_path(path)),
         policy: spec.policy.as_ref().map(policy).unwrap_or_default(),
         hooks: spec.hooks.iter().zip(&model.hooks).filter_map(|(hook, script)| emitter.hook(hook, *script)).collect(),
-        tool_servers: model.servers.iter().map(|server| emitter.server(server)).collect(),
+        tool_servers: model
+            .servers
+            .iter()
+            .map(|server| (server, emitter.server(server)))
+            .filter(|(server, plan)| wanted(server.ast.name.span, tools.contains(&plan.name)))
+            .map(|(_, plan)| plan)
+            .collect(),
         providers: providers.into_iter().map(|provider| emitter.provider(&model.providers[provider])).collect(),
-        agents: agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect(),
+        agents,
         pipelines: model
             .pipelines
             .iter()
             .zip(&model.typing.pipelines)
-            .map(|(pipeline, known)| emitter.pipeline(pipeline, &known.own_params))
+            .zip(&model.wanted)
+            .filter(|(_, wanted)| **wanted)
+            .map(|((pipeline, known), _)| emitter.pipeline(pipeline, &known.own_params))
             .collect(),
-        swarms: model.swarms.iter().map(|swarm| emitter.swarm(swarm)).collect(),
-        packs: model.packs.iter().map(|pack| emitter.pack(pack)).collect(),
+        swarms: model.swarms.iter().filter(|swarm| swarm.wanted).map(|swarm| emitter.swarm(swarm)).collect(),
+        packs: model
+            .packs
+            .iter()
+            .zip(&model.uses.packs)
+            .filter(|(pack, used)| wanted(pack.ast.name.span, **used))
+            .map(|(pack, _)| emitter.pack(pack))
+            .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()

@@ -167,7 +167,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 || made.starts_with(&format!("{wanted}/"))
         };
         // Reported where it is read.
-        let strays = path.as_str().starts_with(['/', '~']) || path.as_str().contains(['\0', '\\']) || wanted.contains("..");
+        let strays =
+            path.as_str().starts_with(['/', '~']) || path.as_str().contains(['\0', '\\']) || wanted.contains("..");
         let optional = !none && ALWAYS.contains(&wanted.as_str());
         if optional || strays || wanted.is_empty() || outputs.iter().any(covers) {
             return;

@@ -8,6 +8,7 @@ mod order;
 mod pack;
 mod params;
 mod pipeline;
+mod reach;
 mod step;
 mod swarm;
 pub(crate) mod tables;
@@ -21,7 +22,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Swarm, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Uses, Variable};
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
@@ -65,11 +66,11 @@ pub(crate) fn resolve<'a>(
     let agents: Vec<Agent<'a>> =
         spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
     let packs = resolver.packs();
-    let pipelines: Vec<Pipeline<'a>> =
-        spec.pipelines.iter().map(|pipeline| resolver.pipeline(pipeline, &agents)).collect();
-    let swarms: Vec<Swarm<'a>> = spec.swarms.iter().map(|swarm| resolver.swarm(swarm, &agents)).collect();
-    resolver.packs_given(&packs, &pipelines, &swarms);
+    let wanted = reach::wanted(spec, &resolver.tables);
+    let pipelines = resolver.pipelines(&agents, &wanted);
     let default = resolver.default();
+    let swarms = resolver.swarms(&agents, default);
+    resolver.packs_given(&packs, &pipelines, &swarms);
     let servers = spec.tool_servers.iter().map(|server| resolver.server(server)).collect();
     let hooks = spec.hooks.iter().map(|hook| resolver.hook(hook)).collect();
     resolver.fallbacks(&agents);
@@ -85,6 +86,7 @@ pub(crate) fn resolve<'a>(
         servers,
         hooks,
         pipelines,
+        wanted,
         swarms,
         packs,
         uses,
@@ -136,6 +138,30 @@ struct Resolver<'r, 'a, 'l, 'd> {
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
+    /// Every pipeline. Those that no run comes to are resolved last, and what they use does not count.
+    fn pipelines(&mut self, agents: &[Agent<'a>], wanted: &[bool]) -> Vec<Pipeline<'a>> {
+        let spec = self.spec;
+        let mut order: Vec<usize> = (0..spec.pipelines.len()).collect();
+        order.sort_by_key(|&index| !wanted[index]);
+        let mut resolved = Vec::with_capacity(order.len());
+        let mut kept = None;
+        for &index in &order {
+            if !wanted[index] && kept.is_none() {
+                kept = Some(self.uses.clone());
+            }
+            resolved.push((index, self.pipeline(&spec.pipelines[index], agents)));
+        }
+        let params = std::mem::take(&mut self.uses.pipeline_params);
+        if let Some(kept) = kept {
+            self.uses = kept;
+        }
+        let mut params: Vec<(usize, Vec<bool>)> = order.into_iter().zip(params).collect();
+        params.sort_by_key(|(index, _)| *index);
+        self.uses.pipeline_params = params.into_iter().map(|(_, used)| used).collect();
+        resolved.sort_by_key(|(index, _)| *index);
+        resolved.into_iter().map(|(_, pipeline)| pipeline).collect()
+    }
+
     fn shared_prompts(&mut self) -> Vec<Option<Passage>> {
         let spec = self.spec;
         spec.prompts.iter().map(|prompt| self.passage(prompt.text.as_ref()?)).collect()
@@ -254,9 +280,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn fallbacks(&mut self, agents: &[Agent<'a>]) {
         let used: Vec<usize> = (0..agents.len()).filter(|&agent| self.uses.agents[agent]).collect();
         for mut agent in used {
-            while let Some(next) = agents[agent].fallback
-                && !std::mem::replace(&mut self.uses.agents[next], true)
-            {
+            while let Some(next) = agents[agent].fallback.filter(|&next| !self.uses.agents[next]) {
+                if let Some(name) = &agents[agent].ast.fallback {
+                    self.takes_turns(next, name, agents);
+                }
                 agent = next;
             }
         }

@@ -87,6 +87,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             resolved[index].awaits = awaits;
         }
         needs::declare(&mut resolved, declared, self.diagnostics);
+        self.guards_of_fields(&mut resolved);
         let (until, until_reads) = self.untils(&pipeline.until, &within);
         let order = order::order(&mut resolved);
         let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
@@ -172,6 +173,57 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 taken.push((task, name.span));
                 list.push(Listed { ast: &self.spec.tasks[task], within: None, partial: used.partial });
             }
+        }
+    }
+
+    /// Marks the guards that stand for a field that may be missing in a value that is there.
+    fn guards_of_fields(&self, steps: &mut [Step<'a>]) {
+        for index in 0..steps.len() {
+            for position in 0..steps[index].reads.len() {
+                let read = &steps[index].reads[position];
+                let Some(target) = read.step.filter(|_| read.guarded && !read.fields.is_empty()) else { continue };
+                if self.may_lack(steps[target].ast, &read.fields) {
+                    steps[index].reads[position].leans = true;
+                }
+            }
+        }
+    }
+
+    /// Whether a field of this path is declared as one that may be missing.
+    fn may_lack(&self, producer: &ast::Step, path: &[ast::Name]) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        let find = |fields: &'_ [ast::Field], name: &ast::Name| {
+            fields.iter().find(|field| field.name.value == name.value).map(|field| field.kind.clone())
+        };
+        let (mut kind, path) = match (&producer.body, &producer.output.kind) {
+            (Some(ast::Body::Gate(gate)), _) => match find(&gate.asks, first) {
+                Some(kind) => (kind, rest),
+                None => return false,
+            },
+            (_, Some(kind)) => (kind.clone(), path),
+            _ => return false,
+        };
+        let mut path = path.iter();
+        loop {
+            if kind.optional {
+                return true;
+            }
+            kind = match kind.kind {
+                ast::TypeKind::Named(name) => {
+                    let known = self.tables.find(What::Type, &name.value, true, name.span.file);
+                    match known.map(|index| &self.spec.types[index].kind) {
+                        // A type that is another name for itself is reported where it is declared.
+                        Some(known) if !matches!(known.kind, ast::TypeKind::Named(_)) => known.clone(),
+                        _ => return false,
+                    }
+                }
+                ast::TypeKind::Record(fields) => match path.next().and_then(|name| find(&fields, name)) {
+                    Some(kind) => kind,
+                    None => return false,
+                },
+                ast::TypeKind::List(inner) | ast::TypeKind::Map(inner) if path.next().is_some() => *inner,
+                _ => return false,
+            };
         }
     }
 

@@ -210,6 +210,7 @@ fn resolved(
         span,
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
+        leans: read.follows,
         directive: read.via_directive,
         in_when: false,
         assumes: read.assumes.clone(),

@@ -76,7 +76,10 @@ impl Loop<'_> {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
-            Connection::Script { answers } => return recorded(answers, attempt.id, attempt.number),
+            Connection::Script { answers } => {
+                let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
+                return recorded(answers, attempt.id, attempt.number, item);
+            }
             Connection::Acp { .. } | Connection::Llm { .. } => {
                 let message =
                     format!("this version cannot reach provider `{}`: only `exec` and `script`", provider.name);
@@ -120,8 +123,10 @@ impl Loop<'_> {
     }
 
     /// The last session of `agent` under this name, where one is known.
-    fn last_session(&self, _agent: &Agent, _name: &str, _id: &StepId) -> Option<Session> {
-        None
+    fn last_session(&self, agent: &Agent, name: &str, id: &StepId) -> Option<Session> {
+        let key = self.state.find(id)?;
+        let (id, used) = self.state.session(key.frame, &agent.name, name)?;
+        Some(Session { id: id.clone(), used: *used })
     }
 }
 
@@ -152,11 +157,12 @@ fn told(
 }
 
 /// The answers of a script that fit an attempt.
-fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32, item: Option<u32>) -> Door {
     let fits = |answer: &&Recorded| {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
             && answer.attempt.is_none_or(|number| number == attempt)
+            && answer.index.is_none_or(|index| Some(index) == item)
     };
     let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
     if answers.is_empty() {

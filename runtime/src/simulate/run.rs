@@ -146,6 +146,7 @@ impl<'a> Run<'a> {
                 self.brought += 1;
                 self.coming.insert((time, self.brought), None);
             }
+            Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
             Command::Open { .. } | Command::Conclude { .. } | Command::Ask { .. } | Command::TimeOut { .. } => {}
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),
         }

@@ -1,8 +1,10 @@
 //! The fold: what each record changes.
 
+use std::sync::Arc;
+
 use super::State;
 use super::frame::{Detail, Phase, Reason};
-use crate::event::{Content, Event, Failure, Outcome, Record, SkipReason, Status, StepId};
+use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
 
 impl State {
@@ -12,9 +14,17 @@ impl State {
             return;
         }
         self.seq = record.seq;
+        let before = std::mem::replace(&mut self.at, record.at);
         match &record.event {
-            Event::RunStarted { .. } => self.run_started(),
-            Event::RunResumed => self.run_resumed(record.at),
+            Event::RunStarted { .. } => {
+                self.began = Some(record.at);
+                self.run_started();
+            }
+            Event::RunResumed => {
+                // While nobody ran it, its time stood still.
+                self.began = self.began.map(|began| began.saturating_add(record.at.saturating_sub(before)));
+                self.run_resumed(record.at);
+            }
             Event::ConditionJudged { step, holds, error } => {
                 if let Some(key) = self.key(step) {
                     self.condition_judged(key, *holds, error.as_deref());
@@ -25,9 +35,9 @@ impl State {
                     self.step_skipped(key, reason);
                 }
             }
-            Event::AttemptStarted { step, attempt, .. } => {
+            Event::AttemptStarted { step, attempt, reserved } => {
                 if let Some(key) = self.key(step) {
-                    self.attempt_started(key, *attempt);
+                    self.attempt_started(key, *attempt, *reserved, record.at);
                 }
             }
             Event::ProcessStarted { step, attempt, process } => {
@@ -63,7 +73,7 @@ impl State {
                     self.gate_answered(key, choice.is_some(), output.as_ref());
                 }
             }
-            Event::BudgetSpent { .. } => {}
+            Event::BudgetSpent { .. } => self.budget_spent(),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
         }
@@ -87,6 +97,7 @@ impl State {
         self.stopping = false;
         self.agenda.alarm = None;
         self.agenda.finishing = false;
+        self.agenda.overdue = false;
         for frame in 0..self.frames.len() as u32 {
             if self.frame(frame).judging {
                 self.agenda.rounds.insert(frame);
@@ -133,12 +144,13 @@ impl State {
         self.settle(key, Status::Skipped);
     }
 
-    fn attempt_started(&mut self, key: Key, attempt: u32) {
+    fn attempt_started(&mut self, key: Key, attempt: u32, reserved: Option<Reserved>, at: u64) {
         let step = self.step(key);
         let begun = matches!(step.phase, Phase::Running | Phase::Inside | Phase::Concluding | Phase::Asking(_));
         if step.attempt != attempt || begun {
             return;
         }
+        self.reserve(key, reserved, at);
         self.started(key);
         self.enter(key, Phase::Running);
     }
@@ -186,11 +198,13 @@ impl State {
         if step.attempt != attempt || !possible {
             return;
         }
+        self.account_for(key, outcome, at);
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }
         self.started(key);
         self.open.insert(key, None);
+        self.keep_session(key, outcome);
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),
             exit: outcome.exit,
@@ -250,6 +264,20 @@ impl State {
         running.into_iter().for_each(|key| self.cancel(key));
         let ordered: Vec<Key> = self.agenda.ordered.iter().copied().collect();
         ordered.into_iter().for_each(|key| self.cancel_ordered(key));
+    }
+
+    /// Remembers the conversation of a turn, for the steps that continue it.
+    fn keep_session(&mut self, key: Key, outcome: &Outcome) {
+        let node = self.node(key);
+        let (Some(agent), Some(name), Some(id)) = (&node.agent, &node.session, &outcome.session) else { return };
+        let agent = outcome.fallback.as_deref().map_or_else(|| Arc::clone(agent), Arc::from);
+        let place = (agent, Arc::clone(name));
+        let frame = self.conversations(key.frame);
+        let used = match self.frame(frame).sessions.get(&place) {
+            Some((known, used)) if known == id => crate::stream::sum(*used, outcome.usage.unwrap_or_default()),
+            _ => outcome.usage.unwrap_or_default(),
+        };
+        self.frame_mut(frame).sessions.insert(place, (id.clone(), used));
     }
 
     /// The step ran, so that it handles what it declares to handle.

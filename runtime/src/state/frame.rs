@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use swarmc_plan::StopStatus;
 
-use crate::event::{Content, Status};
+use super::budget::{Account, Spent};
+use crate::event::{Content, Status, Usage};
 use crate::graph::Key;
 
 /// A region in its current round.
@@ -29,6 +30,10 @@ pub(crate) struct Frame {
     pub(crate) rank: Arc<[u32]>,
     /// The record that opened it.
     pub(crate) opened: u64,
+    /// Of a call: what was used in it.
+    pub(crate) spent: Spent,
+    /// Of an instance, a call or an item: the last session of each agent and name.
+    pub(crate) sessions: BTreeMap<(Arc<str>, Arc<str>), (String, Usage)>,
     /// The parameters of a call.
     pub(crate) params: Option<Content>,
     /// The round, from 1; 0 before it began. An item has that of the frame around it.
@@ -95,6 +100,8 @@ pub(crate) struct Step {
     pub(crate) detail: Option<Box<Detail>>,
     /// What is inside of it, from the attempt on that opened it.
     pub(crate) inner: Option<Box<Inner>>,
+    /// What it has of the budgets, where there are any.
+    pub(crate) account: Option<Box<Account>>,
     // What follows is what `decide` has in hand; events do not depend on it.
     pub(crate) place: super::agenda::Place,
     /// It takes one of the pipeline's slots.
@@ -209,6 +216,7 @@ impl Step {
             fault: Fault::None,
             detail: None,
             inner: None,
+            account: None,
             place: super::agenda::Place::Nowhere,
             slot: false,
             cancelling: false,

@@ -285,3 +285,110 @@ fn when_nobody_can_be_reached_the_last_one_says_why_and_the_circle_ends() {
     assert_eq!(end.fallback.as_deref(), Some("three"));
     assert!(world.notices()[0].contains("the secret variable `NOPE` is not set"));
 }
+
+/// An agent that says in which session it is, and what it was told with.
+fn talker() -> Connection {
+    let lines = r#"cat >/dev/null; test -e count || echo 0 >count
+case "$1" in
+resume) id=$2; was=$2 ;;
+*) id=s$(cat count); was=fresh; echo $(($(cat count) + 1)) >count ;;
+esac
+printf '{"type":"thread.started","thread_id":"%s"}\n' $id; say "$was"; done_with $((100 * $(cat count))) 1"#;
+    let mut connection = program(lines);
+    let Connection::Exec { argv, resume, .. } = &mut connection else { unreachable!() };
+    *resume = Some([argv.as_slice(), &["resume".to_owned(), "{session}".to_owned()]].concat());
+    connection
+}
+
+fn in_session(mut step: Step, name: &str) -> Step {
+    step.session = Some(name.to_owned());
+    step
+}
+
+/// What each agent's turn said, in the order of the journal.
+fn spoken(world: &World) -> Vec<String> {
+    let text = |(_, end): (String, event::Outcome)| match end.output {
+        Some(Content::Text(text)) => Some(text),
+        _ => None,
+    };
+    world.ends().into_iter().filter_map(text).collect()
+}
+
+#[test]
+fn tasks_of_one_session_go_on_with_one_conversation_across_rounds_and_resumes() {
+    let world = World::new();
+    let mut plan = with_agents(
+        vec![
+            in_session(ask("draft", "one", &[]), "work"),
+            in_session(ask("alone", "one", &["draft"]), "other"),
+            in_session(ask("review", "one", &["alone"]), "work"),
+            ask("fresh", "one", &["review"]),
+            in_session(ask("stranger", "two", &["fresh"]), "work"),
+        ],
+        vec![("one", talker()), ("two", talker())],
+    );
+    plan.pipelines[0].iteration.max = 2;
+    let outcome = world.start(&plan);
+    assert_eq!(outcome.ended, Ended::Succeeded);
+    let first = ["fresh", "fresh", "s0", "fresh", "fresh"];
+    let second = ["s0", "s1", "s0", "fresh", "s3"];
+    assert_eq!(spoken(&world), [first, second].concat());
+
+    // The session is in the journal: a run that is cut off behind its fifth end goes on with it.
+    let folder = world.home().find("last").unwrap();
+    let journal = world.read(folder.journal_path());
+    let cut: Vec<&str> = journal.lines().collect();
+    let fifth = cut.iter().enumerate().filter(|(_, line)| line.contains("\"attempt_ended\"")).nth(4).unwrap().0;
+    std::fs::write(folder.journal_path(), cut[..=fifth].join("\n") + "\n").unwrap();
+    assert_eq!(world.resume(&outcome.run).unwrap().ended, Ended::Succeeded);
+    assert_eq!(spoken(&world), [first, ["s0", "s1", "s0", "fresh", "s3"]].concat());
+}
+
+#[test]
+fn a_session_ends_with_its_call_or_item_and_outlives_the_rounds_of_a_loop() {
+    let world = World::new();
+    let mut each = in_session(ask("each", "one", &[]), "work");
+    each.for_each = Some(swarmc_plan::ForEach {
+        list: Expression { source: "[1, 2]".to_owned(), origin: origin() },
+        parallel: Some(1),
+        join: swarmc_plan::EachJoin::All,
+    });
+    let again = swarmc_plan::Loop {
+        iteration: Iteration { max: 2, exhausted: Exhausted::Success, ..Iteration::default() },
+        steps: vec![in_session(ask("inner", "one", &[]), "work")],
+    };
+    let rounds = step("rounds", Body::Loop(again), &["each"]);
+    let after = in_session(ask("after", "one", &["rounds"]), "work");
+    let call = swarmc_plan::Call { pipeline: "other".to_owned(), params: BTreeMap::new() };
+    let mut plan =
+        with_agents(vec![each, rounds, after, step("call", Body::Call(call), &["after"])], vec![("one", talker())]);
+    let called = in_session(ask("called", "one", &[]), "work");
+    plan.pipelines.push(Pipeline { name: "other".to_owned(), ..self::plan(vec![called]).pipelines.remove(0) });
+    assert_eq!(world.start(&plan).ended, Ended::Succeeded);
+    let agents = spoken(&world).into_iter().filter(|text| !text.starts_with('['));
+    let expected = ["fresh", "fresh", "fresh", "s2", "s2", "fresh", "fresh"];
+    assert_eq!(agents.collect::<Vec<_>>(), expected, "the last is the call's own output");
+}
+
+#[test]
+fn a_provider_that_cannot_resume_is_named_and_a_fallback_has_its_own_session() {
+    let world = World::new();
+    let Connection::Exec { argv, .. } = talker() else { unreachable!() };
+    let mut cannot = program("");
+    let Connection::Exec { argv: words, .. } = &mut cannot else { unreachable!() };
+    *words = argv;
+    let steps = || {
+        let first = in_session(ask("first", "one", &[]), "work");
+        vec![first, in_session(ask("second", "one", &["first"]), "work")]
+    };
+    let mut plan = with_agents(steps(), vec![("one", cannot)]);
+    assert_eq!(world.start(&plan).ended, Ended::Failed);
+    let message = "provider `one` cannot go on with a session: give it `resume-args`".to_owned();
+    assert_eq!(world.ends()[1].1.failure, Some(Failure::Spawn { message }));
+
+    let world = World::new();
+    plan = with_agents(steps(), vec![("one", program("failed 'status 503'")), ("two", talker())]);
+    plan.agents[0].fallback = Some("two".to_owned());
+    assert_eq!(world.start(&plan).ended, Ended::Succeeded);
+    assert_eq!(spoken(&world), ["fresh", "s0"]);
+}
