@@ -175,6 +175,7 @@ impl Code {
         matches!(
             self,
             Code::UnusedDefinition
+                | Code::GlobMatchesNothing
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
                 | Code::ParallelWriters

@@ -25,7 +25,6 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod servers;
-mod spawn;
 mod swarm;
 mod tools;
 mod types;
