@@ -71,7 +71,7 @@ fn settings(args: &Check) -> miette::Result<Settings> {
         args::Profile::Strict => Profile::Strict,
         args::Profile::Audit => Profile::Audit,
     };
-    Ok(Settings { profile, levels })
+    Ok(Settings { profile, levels, count_tokens: false })
 }
 
 /// The code with this id or name.

@@ -169,6 +169,8 @@ impl Screen {
                 (serde_json::to_value(record), value.as_object_mut())
             {
                 object.extend(fields);
+                // That of the line; the journal has one of its own.
+                object.insert("version".to_owned(), 1.into());
             }
             self.json(&value);
         }
@@ -190,6 +192,8 @@ impl Screen {
                 Some(format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
+            // What is inside of it is shown by itself.
+            (Event::Opened { .. }, _) => None,
             // `on-failure skip`: the record that the step was skipped follows, and says it.
             (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
             (_, Some(row)) => self.words(row),
@@ -210,6 +214,7 @@ impl Screen {
             RowState::Running if self.live.is_some() => return None,
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
+            RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
             RowState::Waiting => {
                 let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())
@@ -252,7 +257,7 @@ impl Screen {
         if self.show.json {
             let value = json!({
                 "version": 1, "type": "output", "step": &*step.name, "iteration": step.iteration,
-                "instance": step.instance, "attempt": attempt, "stream": if is_err { "stderr" } else { "stdout" },
+                "instance": step.instance, "within": step.within, "attempt": attempt, "stream": if is_err { "stderr" } else { "stdout" },
                 "text": String::from_utf8_lossy(line),
             });
             out.extend_from_slice(value.to_string().as_bytes());

@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Failed = 3,
     /// Stopped by a person; the run can be resumed.
     Stopped = 4,
+    /// Over budget, or out of time.
+    OverBudget = 5,
 }
 
 impl From<Exit> for ExitCode {

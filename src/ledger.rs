@@ -3,6 +3,7 @@
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_plan::{OnFailure, Pipeline};
@@ -23,8 +24,8 @@ pub(crate) struct Ledger {
     index: HashMap<StepId, usize>,
     /// For each step how often it is tried, and whether its failure counts as a skip.
     rules: HashMap<String, (u32, bool)>,
-    /// The round that each instance is in.
-    current: HashMap<u32, u32>,
+    /// The round that each instance, and each loop, item and call, is in.
+    current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
 
 /// One step of one instance in one round.
@@ -44,6 +45,8 @@ pub(crate) struct Row {
     pub(crate) stderr: String,
     pub(crate) usage: Option<Usage>,
     pub(crate) session: Option<String>,
+    /// The round of its instance that it belongs to.
+    round: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub(crate) enum RowState {
     Running,
     /// Between two attempts.
     Waiting,
+    /// A gate that nobody has answered.
+    Asking,
     Cancelled,
     Ended(Status),
 }
@@ -60,6 +65,7 @@ impl RowState {
         match self {
             RowState::Running => "running",
             RowState::Waiting => "retrying",
+            RowState::Asking => "waiting",
             RowState::Cancelled => "cancelled",
             RowState::Ended(status) => status.word(),
         }
@@ -91,7 +97,7 @@ impl Ledger {
             changed_ms: 0,
             finished: None,
             index: HashMap::new(),
-            rules: pipeline.steps.iter().map(|step| (step.name.clone(), rule(step))).collect(),
+            rules: pipeline.all_steps().map(|step| (step.name.clone(), rule(step))).collect(),
             current: HashMap::new(),
         }
     }
@@ -113,7 +119,7 @@ impl Ledger {
                 self.finished = Some(*status);
                 return None;
             }
-            Event::AttemptStarted { step, attempt } => {
+            Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
                 let row = self.row(step, record.at);
                 self.rows[row].attempt = *attempt;
                 self.rows[row].state = RowState::Running;
@@ -122,6 +128,16 @@ impl Ledger {
             Event::AttemptEnded { step, attempt, outcome } => {
                 let row = self.row(step, record.at);
                 self.ended(row, *attempt, outcome, record.at);
+                row
+            }
+            Event::GateOpened { step, .. } => {
+                let row = self.row(step, record.at);
+                self.rows[row].state = RowState::Asking;
+                row
+            }
+            Event::GateAnswered { step, choice, .. } => {
+                let row = self.row(step, record.at);
+                self.answered(row, choice.as_deref(), record.at);
                 row
             }
             Event::StepSkipped { step, reason } => {
@@ -149,8 +165,9 @@ impl Ledger {
         if let Some(index) = self.index.get(step) {
             return *index;
         }
-        let round = self.current.entry(step.instance).or_default();
+        let round = self.current.entry((step.instance, step.within.clone())).or_default();
         *round = step.iteration.max(*round);
+        let round = self.round_of(step.instance);
         let attempts = self.rules.get(&*step.name).map_or(1, |rule| rule.0);
         self.index.insert(step.clone(), self.rows.len());
         self.rows.push(Row {
@@ -166,8 +183,22 @@ impl Ledger {
             stderr: String::new(),
             usage: None,
             session: None,
+            round,
         });
         self.rows.len() - 1
+    }
+
+    fn answered(&mut self, index: usize, choice: Option<&str>, at: u64) {
+        let lenient = self.rules.get(&*self.rows[index].step.name).is_some_and(|rule| rule.1);
+        let row = &mut self.rows[index];
+        row.ended_ms = at;
+        row.attempt = 1;
+        row.failure = choice.is_none().then(|| Failure::Refused.to_string());
+        row.state = RowState::Ended(match choice {
+            Some(_) => Status::Succeeded,
+            None if lenient => Status::Skipped,
+            None => Status::Failed,
+        });
     }
 
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
@@ -191,17 +222,17 @@ impl Ledger {
 
     /// The steps that are at work or between two attempts, the longest first.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| matches!(row.state, RowState::Running | RowState::Waiting))
+        self.rows.iter().filter(|row| matches!(row.state, RowState::Running | RowState::Waiting | RowState::Asking))
     }
 
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for row in &self.rows {
-            if self.current.get(&row.step.instance) != Some(&row.step.iteration) {
+            if row.step.within.is_some() || !self.is_current(row) {
                 continue;
             }
             match row.state {
-                RowState::Running | RowState::Waiting => counts.running += 1,
+                RowState::Running | RowState::Waiting | RowState::Asking => counts.running += 1,
                 RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
                 RowState::Ended(Status::Failed) => counts.failed += 1,
                 RowState::Ended(Status::Skipped) => counts.skipped += 1,
@@ -213,19 +244,31 @@ impl Ledger {
 
     /// The furthest round of any instance, from 1.
     pub(crate) fn round(&self) -> u32 {
-        self.current.values().copied().max().unwrap_or(1)
+        let instances = self.current.iter().filter(|((_, within), _)| within.is_none());
+        instances.map(|(_, &round)| round).max().unwrap_or(1)
+    }
+
+    fn round_of(&self, instance: u32) -> u32 {
+        self.current.get(&(instance, None)).copied().unwrap_or(1)
     }
 
     /// Whether a row is of the last round that its instance reached.
     pub(crate) fn is_current(&self, row: &Row) -> bool {
-        self.current.get(&row.step.instance) == Some(&row.step.iteration)
+        let frame = (row.step.instance, row.step.within.clone());
+        self.current.get(&frame) == Some(&row.step.iteration) && row.round == self.round_of(row.step.instance)
     }
 
     /// The name of a step, with the number of its instance where there are several.
     pub(crate) fn label(&self, step: &StepId) -> String {
+        let name = match &step.within {
+            // An item has the name of its for-each.
+            Some(within) if within.ends_with(']') && within.contains(&format!("{}[", step.name)) => within.to_string(),
+            Some(within) => format!("{within}/{}", step.name),
+            None => step.name.to_string(),
+        };
         match self.instances {
-            0 | 1 => step.name.to_string(),
-            _ => format!("{}.{}", step.name, step.instance),
+            0 | 1 => name,
+            _ => format!("{name}.{}", step.instance),
         }
     }
 }
@@ -250,12 +293,13 @@ impl Row {
             "step": &*self.step.name,
             "iteration": self.step.iteration,
             "instance": self.step.instance,
+            "within": self.step.within,
             "status": self.state.word(),
             "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
             "skip": self.skip,
             "attempts": self.attempt,
             "started_ms": self.started_ms,
-            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting)).then_some(self.ended_ms),
+            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Asking)).then_some(self.ended_ms),
             "exit": self.exit,
             "stderr": self.stderr,
             "usage": self.usage,
@@ -295,5 +339,6 @@ fn skipped(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+        SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
     }
 }

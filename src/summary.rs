@@ -29,6 +29,7 @@ pub(crate) fn show(
         Ended::Succeeded => Exit::Done,
         Ended::Failed => Exit::Failed,
         Ended::Stopped => Exit::Stopped,
+        Ended::OverBudget => Exit::OverBudget,
     };
     if show.json {
         terminal::print(format!("{}\n", document(&outcome, exit)))?;
@@ -78,7 +79,7 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
             RowState::Ended(Status::Succeeded) => paint.green(&status),
             RowState::Ended(Status::Failed) => paint.red(&status),
             RowState::Ended(Status::Skipped) => paint.dim(&status),
-            RowState::Running | RowState::Waiting | RowState::Cancelled => paint.yellow(&status),
+            RowState::Running | RowState::Waiting | RowState::Asking | RowState::Cancelled => paint.yellow(&status),
         };
         let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };
         let attempts = if row.attempt > 1 { count(row.attempt.into(), "attempt") } else { String::new() };
@@ -136,6 +137,10 @@ fn last_line(out: &mut String, ledger: &Ledger, outcome: &RunOutcome, paint: Pai
             let what = paint.red(&format!("run {run} failed"));
             writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took))
         }
+        Ended::OverBudget => {
+            let what = paint.red(&format!("run {run} is over budget"));
+            writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took))
+        }
         Ended::Stopped => {
             let what = paint.yellow(&format!("run {run} stopped"));
             writeln!(out, "\n{what}; resume with: swarmc resume {run}")
@@ -148,6 +153,7 @@ fn document(outcome: &RunOutcome, exit: Exit) -> serde_json::Value {
         Ended::Succeeded => "succeeded",
         Ended::Failed => "failed",
         Ended::Stopped => "stopped",
+        Ended::OverBudget => "over_budget",
     };
     json!({
         "version": 1,

@@ -99,8 +99,14 @@ codes! {
     OutputMayBeSkipped = "SW202" "output-may-be-skipped" Error;
     /// A field that the value does not have.
     UnknownField = "SW203" "unknown-field" Error;
+    /// An optional field without a default or a guard.
+    OptionalFieldUnguarded = "SW204" "optional-field-unguarded" Error;
+    /// A value of the wrong type.
+    TypeMismatch = "SW205" "type-mismatch" Error;
     /// A field of a value without fields.
     UntypedFieldAccess = "SW206" "untyped-field-access" Error;
+    /// Routes over a value that leave a case out.
+    NonExhaustive = "SW207" "non-exhaustive" Error;
     /// A directive that does not fit the notation.
     BadDirective = "SW208" "bad-directive" Error;
     /// A template that minijinja refuses.
@@ -115,14 +121,40 @@ codes! {
     NeverRuns = "SW302" "never-runs" Warning;
     /// A step that can structurally never run.
     Deadlock = "SW303" "deadlock" Error;
+    /// A loop without a limit.
+    UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A gate that nobody may ever answer.
+    UnattendedGate = "SW306" "unattended-gate" Error;
+    /// A prompt that may be longer than its model's window.
+    ContextOverflow = "SW401" "context-overflow" Error;
+    /// An output in a prompt whose size nobody chose.
+    UnboundedInput = "SW403" "unbounded-input" Warning Strict;
+    /// A budget that the worst case goes beyond, or none where there is no end.
+    BudgetExceeded = "SW404" "budget-exceeded" Error;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// An agent that starts others which can do more.
+    SpawnEscalation = "SW504" "spawn-escalation" Error;
+    /// More permission than anything needs.
+    OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
+    /// A prompt that asks for a tool that its agent may not use.
+    NeedsDeniedTool = "SW506" "needs-denied-tool" Warning Strict;
+    /// Characters that cannot be seen.
+    HiddenText = "SW507" "hidden-text" Warning;
+    /// Something that cannot be undone, with nobody and nothing before it.
+    UngatedIrreversible = "SW508" "ungated-irreversible" Hint Audit;
     /// A literal that looks like a key.
     SecretInSource = "SW601" "secret-in-source" Error;
+    /// A secret that is printed.
+    SecretInPrompt = "SW602" "secret-in-prompt" Error;
+    /// A secret that more steps have than use it.
+    SecretTooWide = "SW603" "secret-too-wide" Warning Strict;
+    /// A provider that cannot do what a step needs.
+    ProviderLacks = "SW701" "provider-lacks" Error;
 }
 
 impl Code {
@@ -136,11 +168,28 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::Deadlock
+                | Code::UnattendedGate
+                | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
+                | Code::SpawnEscalation
+                | Code::OverBroadPermission
+                | Code::NeedsDeniedTool
+                | Code::HiddenText
+                | Code::UngatedIrreversible
                 | Code::SecretInSource
+                | Code::SecretInPrompt
+                | Code::SecretTooWide
         )
+    }
+
+    /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
+    pub(crate) fn of_plan(self) -> bool {
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
     }
 
     /// The code with this id or name, in any case.

@@ -5,6 +5,7 @@
 
 #[expect(dead_code, reason = "the later stages read more and more of it")]
 mod ast;
+mod bounds;
 mod check;
 mod code;
 mod diagnostic;
@@ -27,9 +28,12 @@ mod suggest;
 mod suppress;
 pub mod syntax;
 mod template;
+mod tokens;
 mod trust;
+mod types;
 mod unsupported;
 
+pub use bounds::{Turn, bounds, turns};
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
@@ -37,10 +41,12 @@ pub use library::{library, presets};
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use suggest::closest;
+pub use tokens::{Bytes, O200k, Tokenizer};
 
 use diagnostic::Diagnostics;
 use load::Loader;
 use resolve::tables::Tables;
+use suppress::Suppressions;
 
 /// What came of a spec.
 #[derive(Debug)]
@@ -83,8 +89,18 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     if !diagnostics.has_errors() {
         unsupported::report(&spec, &loader.sources, &mut diagnostics);
     }
-    suppress::suppress(allows, &loader.sources, &mut diagnostics);
-    let plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
+    let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
+    suppressions.apply(&mut diagnostics);
+    let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
+    if let Some(plan) = &plan {
+        bounds::check(plan, &model, &loader.sources, &mut diagnostics);
+        suppressions.apply(&mut diagnostics);
+    }
+    suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
+    plan = plan.filter(|_| !diagnostics.has_errors());
+    if let Some(plan) = &mut plan {
+        plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
+    }
     Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan }
 }
 

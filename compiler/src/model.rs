@@ -14,6 +14,7 @@ use crate::resolve::tables::Tables;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
 use crate::template::{Expression, Fact, Root, Template};
+use crate::types::{Type, Typing};
 
 /// A resolved spec.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct Model<'a> {
     /// Parameters that have another name in the plan than in a text: by the spec that the text belongs to and the place
     /// of the whole reference, with the name and how many fields belong to it.
     pub renames: BTreeMap<(FileId, Span), (String, usize)>,
+    /// Of which type everything is.
+    pub typing: Typing,
 }
 
 /// What is used, by index.
@@ -52,6 +55,7 @@ pub(crate) struct Uses {
     pub tasks: Vec<bool>,
     pub packs: Vec<bool>,
     pub swarms: Vec<bool>,
+    pub types: Vec<bool>,
     /// By pipeline.
     pub pipeline_params: Vec<Vec<bool>>,
 }
@@ -187,6 +191,10 @@ pub(crate) struct Step<'a> {
     pub written: usize,
     /// The files it reads that are not there before a step makes them.
     pub made: Vec<Made>,
+    /// The type that its `output` declares; of a for-each, that of one item.
+    pub declared: Option<Type>,
+    /// Of which type its value is.
+    pub output: Type,
 }
 
 /// A file that is read and that steps say they write.

@@ -39,12 +39,15 @@ pub struct Settings {
     pub profile: Profile,
     /// What is changed for single codes. One that is named here speaks in every profile.
     pub levels: Levels,
+    /// Whether the bounds of the plan are made of tokens, which takes a moment to load the vocabulary; of bytes, which are
+    /// never fewer, when not. Whether a limit holds is always decided by tokens.
+    pub count_tokens: bool,
 }
 
 impl Settings {
     /// A profile as it is.
     pub fn new(profile: Profile) -> Settings {
-        Settings { profile, levels: Levels::default() }
+        Settings { profile, ..Settings::default() }
     }
 
     /// Whether findings with this code are of interest: a check may save itself the work otherwise.

@@ -168,6 +168,14 @@ impl SourceFile {
         Position { line: line + 1, column: before.chars().count() + 1 }
     }
 
+    /// The offset of a line and a column, both from 1; of one that is not there, the end of the line or of the text.
+    pub fn offset(&self, line: usize, column: usize) -> usize {
+        let Some(&start) = self.lines.get(line.saturating_sub(1)) else { return self.text.len() };
+        let rest = self.line(line);
+        let inside = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
+        start as usize + inside
+    }
+
     /// The text of a line, from 1, without its line break; empty when there is no such line.
     pub fn line(&self, number: usize) -> &str {
         let Some(line) = number.checked_sub(1).filter(|&line| line < self.lines.len()) else { return "" };
@@ -237,6 +245,12 @@ mod tests {
         assert_eq!(file.position(7), Position { line: 1, column: 7 });
         assert_eq!(file.position(file.text().find('x').unwrap()), Position { line: 2, column: 9 });
         assert_eq!(file.position(9999), Position { line: 3, column: 1 });
+        let there_and_back = |offset: usize| {
+            let Position { line, column } = file.position(offset);
+            file.offset(line, column)
+        };
+        assert_eq!([0, 5, 7, 9].map(there_and_back), [0, 5, 7, 9]);
+        assert_eq!([file.offset(1, 99), file.offset(99, 1)], ["task é".len(), file.text().len()]);
     }
 
     #[test]

@@ -9,75 +9,90 @@ use crate::suggest;
 
 const MARK: &str = "swarmc: allow(";
 
-/// Takes out what is suppressed, and reports suppressions that are not right themselves.
-pub(crate) fn suppress(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    allows.extend(sources.files().flat_map(|file| comments(sources, file)));
-    let mut active: Vec<(Code, &Allow, bool)> = Vec::new();
-    for allow in &allows {
-        match Code::find(&allow.code.value) {
-            Some(code) if code.suppressible() => active.push((code, allow, false)),
-            Some(code) => diagnostics.push(
-                Diagnostic::new(Code::UnusedSuppression, format!("{} cannot be suppressed", code.id()))
-                    .label(allow.code.span, "suppresses nothing")
-                    .help("without it there is no plan: mend what it reports")
-                    .fix("remove the suppression", removal(sources, allow.span), ""),
-            ),
-            None => {
-                let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
-                let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-                let close = suggest::closest(&allow.code.value, ids.into_iter().chain(names));
-                let help = close
-                    .map_or("`swarmc explain` lists the checks".into(), |close| format!("did you mean `{close}`?"));
-                diagnostics.push(
-                    Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
+/// The suppressions of a compilation, and which of them were of use.
+pub(crate) struct Suppressions {
+    active: Vec<(Code, Allow, bool)>,
+}
+
+impl Suppressions {
+    /// Finds those in comments too, and reports those of something that is not to be suppressed.
+    pub(crate) fn new(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &mut Diagnostics) -> Suppressions {
+        allows.extend(sources.files().flat_map(|file| comments(sources, file)));
+        let mut active = Vec::new();
+        for allow in allows {
+            match Code::find(&allow.code.value) {
+                Some(code) if code.suppressible() => active.push((code, allow, false)),
+                Some(code) => diagnostics.push(
+                    Diagnostic::new(Code::UnusedSuppression, format!("{} cannot be suppressed", code.id()))
                         .label(allow.code.span, "suppresses nothing")
-                        .help(help),
+                        .help("without it there is no plan: mend what it reports")
+                        .fix("remove the suppression", removal(sources, allow.span), ""),
+                ),
+                None => diagnostics.push(unknown(&allow)),
+            }
+        }
+        Suppressions { active }
+    }
+
+    /// Takes out what is suppressed.
+    pub(crate) fn apply(&mut self, diagnostics: &mut Diagnostics) {
+        if self.active.is_empty() {
+            return;
+        }
+        diagnostics.suppress(|diagnostic| {
+            let mut dropped = false;
+            for (_, allow, used) in self.active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
+                let within =
+                    match allow.scope {
+                        Scope::Everywhere => true,
+                        Scope::Within(scope) => diagnostic.span().into_iter().chain(diagnostic.home).any(|span| {
+                            scope.file == span.file && scope.start <= span.start && span.start <= scope.end
+                        }),
+                    };
+                *used |= within;
+                dropped |= within;
+            }
+            dropped
+        });
+    }
+
+    /// Reports those that suppressed nothing or give no reason. Without a plan, nothing was found in one.
+    pub(crate) fn finish(self, planned: bool, sources: &Sources, diagnostics: &mut Diagnostics) {
+        for (code, allow, used) in self.active {
+            let looked = diagnostics.shows(code) && (planned || !code.of_plan());
+            // What nobody uses of a library, for one, is reported where that is compiled itself.
+            if !used && (!looked || imported(sources, allow.span.file)) {
+                // Another profile, or a plan, may find something here.
+            } else if !used {
+                diagnostics.push(
+                    Diagnostic::new(
+                        Code::UnusedSuppression,
+                        format!("this suppression of {} suppresses nothing", code.id()),
+                    )
+                    .label(allow.span, "nothing to suppress")
+                    .help("remove it")
+                    .fix("remove the suppression", removal(sources, allow.span), ""),
+                );
+            } else if allow.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
+                let id = code.id();
+                diagnostics.push(
+                    Diagnostic::new(Code::UnusedSuppression, format!("this suppression of {id} gives no reason"))
+                        .label(allow.span, "why is the spec right?")
+                        .help(format!("write `allow {id} reason=\"…\"`, or the reason after `allow({id})`")),
                 );
             }
         }
     }
-    diagnostics.suppress(|diagnostic| {
-        let mut dropped = false;
-        for (_, allow, used) in active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
-            let within = match allow.scope {
-                Scope::Everywhere => true,
-                Scope::Within(scope) => diagnostic
-                    .span()
-                    .into_iter()
-                    .chain(diagnostic.home)
-                    .any(|span| scope.file == span.file && scope.start <= span.start && span.start <= scope.end),
-            };
-            *used |= within;
-            dropped |= within;
-        }
-        dropped
-    });
-    for (code, allow, used) in active {
-        // What nobody uses of a library, for one, is reported where that is compiled itself.
-        if !used && (!diagnostics.shows(code) || imported(sources, allow.span.file)) {
-            // Another profile may find something here.
-        } else if !used {
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::UnusedSuppression,
-                    format!("this suppression of {} suppresses nothing", code.id()),
-                )
-                .label(allow.span, "nothing to suppress")
-                .help("remove it")
-                .fix("remove the suppression", removal(sources, allow.span), ""),
-            );
-        } else if allow.reason.as_ref().is_none_or(|reason| reason.trim().is_empty()) {
-            diagnostics.push(
-                Diagnostic::new(Code::UnusedSuppression, format!("this suppression of {} gives no reason", code.id()))
-                    .label(allow.span, "why is the spec right?")
-                    .help(format!(
-                        "write `allow {} reason=\"…\"`, or the reason after `allow({})`",
-                        code.id(),
-                        code.id()
-                    )),
-            );
-        }
-    }
+}
+
+fn unknown(allow: &Allow) -> Diagnostic {
+    let ids: Vec<&str> = Code::ALL.iter().map(|code| code.id()).collect();
+    let names: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let close = suggest::closest(&allow.code.value, ids.into_iter().chain(names));
+    let help = close.map_or("`swarmc explain` lists the checks".into(), |close| format!("did you mean `{close}`?"));
+    Diagnostic::new(Code::UnusedSuppression, format!("there is no check `{}`", allow.code.value))
+        .label(allow.code.span, "suppresses nothing")
+        .help(help)
 }
 
 /// Whether a file is a spec that another imports: the first file is the one that is compiled.

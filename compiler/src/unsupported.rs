@@ -1,7 +1,7 @@
 //! What the language has and this build cannot run yet: reported (SW005), so that nothing of a spec is silently left out.
 //! A construct leaves this list when it is resolved and emitted.
 
-use crate::ast::{Agent, Body, Pipeline, Spec, Step, TypeKind};
+use crate::ast::{Agent, Body, Pipeline, Spec, Step};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{Sources, Span};
@@ -11,19 +11,9 @@ pub(crate) fn report(spec: &Spec, sources: &Sources, diagnostics: &mut Diagnosti
     let mut found: Vec<(Span, &str)> = Vec::new();
     // What nobody uses of the library does no harm.
     let own = |span: Span| !sources.name(span.file).starts_with("std:");
-    found.extend(
-        spec.types.iter().filter(|declared| own(declared.name.span)).map(|declared| (declared.name.span, "type")),
-    );
     found.extend(spec.packs.iter().map(|pack| (pack.name.span, "context-pack")));
     found.extend(spec.swarms.iter().map(|swarm| (swarm.name.span, "swarm")));
     spec.agents.iter().filter(|agent| own(agent.name.span)).for_each(|agent| agent_parts(agent, &mut found));
-    let params = spec.params.iter().chain(spec.pipelines.iter().flat_map(|pipeline| &pipeline.params));
-    found.extend(params.filter_map(|param| match param.kind.kind {
-        TypeKind::List(_) | TypeKind::Map(_) | TypeKind::Enum(_) | TypeKind::Named(_) => {
-            Some((param.kind.span, "this type"))
-        }
-        _ => None,
-    }));
     for pipeline in &spec.pipelines {
         pipeline_parts(pipeline, &mut found);
         let mut open: Vec<&Step> = pipeline.steps.iter().chain(&spec.tasks).collect();
@@ -60,6 +50,5 @@ fn step_parts<'s>(step: &'s Step, found: &mut Vec<(Span, &'s str)>) {
         _ => {}
     }
     found.extend(step.context.iter().map(|context| (context.span, "context")));
-    found.extend(step.output.kind.iter().map(|kind| (kind.span, "a typed `output`")));
     found.extend(step.files.iter().map(|files| (files.span, "files")));
 }

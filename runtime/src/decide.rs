@@ -4,18 +4,19 @@
 //! and time give the same commands. Its cost depends on the commands it gives, not on the number of steps.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::event::{RunStatus, SkipReason, StepId};
-use crate::graph::Key;
+use crate::event::{Failure, RunStatus, SkipReason, StepId};
+use crate::graph::{Key, Kind};
 use crate::state::State;
-use crate::state::agenda::Place;
-use crate::state::round::Phase;
+use crate::state::agenda::{Place, Turn};
+use crate::state::frame::Phase;
 
 /// The commands of one kind at most in one answer, where slots do not limit them; the next answer holds more.
 const BATCH: usize = 256;
 
 /// An order, which an event answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Render and run an attempt, and report `AttemptStarted`, `ProcessStarted` and `AttemptEnded`.
     Start {
@@ -35,6 +36,36 @@ pub enum Command {
         instance: u32,
         /// The round, from 1.
         iteration: u32,
+        /// The loop or call whose round it is; none is the pipeline that runs.
+        within: Option<Arc<str>>,
+    },
+    /// Evaluate the list of a for-each or the parameters of a call, and report `Opened`; or, where that fails,
+    /// `AttemptStarted` and `AttemptEnded`.
+    Open {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+    },
+    /// Put together what the inside of a loop, for-each or call left, and report `AttemptEnded`.
+    Conclude {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// Why it failed; none when it succeeded.
+        failure: Option<Failure>,
+    },
+    /// Render the message of a gate, and report `GateOpened`; or, where that fails, `AttemptStarted` and
+    /// `AttemptEnded`. `GateAnswered` comes whenever somebody answers.
+    Ask {
+        /// The gate.
+        step: StepId,
+    },
+    /// Record `GateAnswered` with what the gate says about an answer that did not come in time.
+    TimeOut {
+        /// The gate.
+        step: StepId,
     },
     /// Record `StepSkipped`.
     Skip {
@@ -70,9 +101,10 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
     }
     cancel(state, &mut commands);
     if !state.stopping {
-        wake(state, now);
+        wake(state, now, &mut commands);
         skip(state, &mut commands);
         judge(state, &mut commands);
+        conclude(state, &mut commands);
         start(state, &mut commands);
         judge_rounds(state, &mut commands);
         set_alarm(state, &mut commands);
@@ -89,13 +121,19 @@ fn cancel(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-/// Queues the steps whose backoff is over.
-fn wake(state: &mut State, now: u64) {
+/// Queues the steps whose backoff is over, and gives up the gates that nobody answered in time.
+fn wake(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     while let Some(&(due, key)) = state.agenda.timers.first()
         && due <= now
     {
         state.agenda.timers.pop_first();
-        state.line_up(key);
+        match state.step(key).phase {
+            Phase::Asking(_) => {
+                state.step_mut(key).place = Place::Nowhere;
+                commands.push(Command::TimeOut { step: state.id(key) });
+            }
+            _ => state.line_up(key),
+        }
     }
 }
 
@@ -115,57 +153,76 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
-/// Stops first, one at a time in each instance; then, where none is open, what is computed at once, and tasks while
-/// there are slots.
-fn start(state: &mut State, commands: &mut Vec<Command>) {
-    let mut from = Key { instance: 0, step: 0 };
-    while let Some(&key) = state.agenda.stops.range(from..).next() {
-        let earlier = state.instance(key.instance).stops.range(..key.step).next().is_some();
-        if !earlier {
-            order(state, key, commands);
-        }
-        let Some(next) = after(key.instance) else { break };
-        from = next;
-    }
-    let mut from = Key { instance: 0, step: 0 };
+fn conclude(state: &mut State, commands: &mut Vec<Command>) {
     for _ in 0..BATCH {
-        let Some(key) = first_free(state, &state.agenda.values, from) else { break };
-        order(state, key, commands);
-        from = key;
-    }
-    let mut from = Key { instance: 0, step: 0 };
-    while state.agenda.busy < state.graph.concurrency {
-        let Some(key) = first_free(state, &state.agenda.tasks, from) else { break };
-        order(state, key, commands);
-        from = key;
+        let Some(key) = state.agenda.conclude.pop_first() else { break };
+        state.step_mut(key).place = Place::Nowhere;
+        let (step, attempt) = (state.id(key), state.step(key).attempt);
+        commands.push(Command::Conclude { step, attempt, failure: state.conclusion(key) });
     }
 }
 
-/// The first queued step from `from` on whose instance no `stop` holds up.
-fn first_free(state: &State, queue: &BTreeSet<Key>, mut from: Key) -> Option<Key> {
-    loop {
-        let key = *queue.range(from..).next()?;
-        if state.instance(key.instance).stops.is_empty() {
-            return Some(key);
+/// Stops first, one at a time in each pipeline; then, where none is open, what takes no slot, and tasks while there
+/// are slots.
+fn start(state: &mut State, commands: &mut Vec<Command>) {
+    let mut from = None;
+    while let Some(turn) = next(&state.agenda.stops, from.as_ref()) {
+        let scope = state.frame(turn.key.frame).scope;
+        let earlier = state.frame(scope).stops.first().is_some_and(|&first| first < turn.key);
+        if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
+            order(state, turn.key, commands);
         }
-        from = after(key.instance)?;
+        let Some(behind) = Turn::behind(&state.frame(scope).rank) else { break };
+        from = Some(behind);
+    }
+    let mut from = None;
+    for _ in 0..BATCH {
+        let Some(turn) = first_free(state, &state.agenda.values, from) else { break };
+        order(state, turn.key, commands);
+        from = Some(turn);
+    }
+    let mut from = None;
+    while state.agenda.busy < state.graph.concurrency {
+        let Some(turn) = first_free(state, &state.agenda.tasks, from) else { break };
+        order(state, turn.key, commands);
+        from = Some(turn);
     }
 }
 
-fn after(instance: u32) -> Option<Key> {
-    Some(Key { instance: instance.checked_add(1)?, step: 0 })
+fn next(queue: &BTreeSet<Turn>, from: Option<&Turn>) -> Option<Turn> {
+    match from {
+        Some(from) => queue.range(from..).next().cloned(),
+        None => queue.first().cloned(),
+    }
+}
+
+/// The first queued step from `from` on that no `stop` holds up.
+fn first_free(state: &State, queue: &BTreeSet<Turn>, mut from: Option<Turn>) -> Option<Turn> {
+    loop {
+        let turn = next(queue, from.as_ref())?;
+        match state.held_by(turn.key.frame) {
+            None => return Some(turn),
+            Some(scope) => from = Some(Turn::behind(&state.frame(scope).rank)?),
+        }
+    }
 }
 
 fn order(state: &mut State, key: Key, commands: &mut Vec<Command>) {
     state.order(key);
     debug_assert!(matches!(state.step(key).phase, Phase::Ready | Phase::Resting(_)), "only ready steps are queued");
-    commands.push(Command::Start { step: state.id(key), attempt: state.step(key).attempt });
+    let (step, attempt) = (state.id(key), state.step(key).attempt);
+    commands.push(match state.node(key).kind {
+        Kind::Task | Kind::Value | Kind::Stop(_) => Command::Start { step, attempt },
+        Kind::Loop(_) | Kind::Each { .. } | Kind::Call(_) => Command::Open { step, attempt },
+        Kind::Gate(_) => Command::Ask { step },
+    });
 }
 
 fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
-    while let Some(instance) = state.agenda.rounds.pop_first() {
-        let iteration = state.instance(instance).iteration;
-        commands.push(Command::JudgeRound { instance: instance + 1, iteration });
+    while let Some(number) = state.agenda.rounds.pop_first() {
+        let frame = state.frame(number);
+        let (instance, iteration, within) = (frame.instance, frame.iteration, frame.path.clone());
+        commands.push(Command::JudgeRound { instance, iteration, within });
     }
 }
 

@@ -55,6 +55,7 @@ pub enum RunError {
     #[error("run `{run}` has ended ({}): there is nothing to resume", match status {
         RunStatus::Succeeded => "it succeeded",
         RunStatus::Failed => "it failed",
+        RunStatus::OverBudget => "its budget was spent",
     })]
     Ended {
         /// The run.

@@ -3,13 +3,18 @@
 //! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
+mod room;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use room::{escaped, kept};
+pub(crate) use room::{fits, shorten};
+
 /// The version of the events that this build writes, and the newest it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;
@@ -19,7 +24,10 @@ pub const LARGEST: usize = 8192;
 
 /// What a text of an event may take as JSON, in bytes: three of them and all the rest stay below [`LARGEST`], whatever
 /// has to be escaped in them.
-const ROOM: usize = 2304;
+const ROOM: usize = 2176;
+
+/// What the path of a step's frame may take in bytes; a longer one is named by its digest.
+pub(crate) const LONGEST_PATH: usize = 400;
 
 /// What a text in a list takes besides, as JSON.
 const QUOTES: usize = 3;
@@ -91,6 +99,9 @@ pub enum Event {
         step: StepId,
         /// The attempt, from 1.
         attempt: u32,
+        /// What it may use at most, of the budgets that it counts for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
     },
     /// The attempt's process exists.
     ProcessStarted {
@@ -111,6 +122,22 @@ pub enum Event {
         #[serde(flatten)]
         outcome: Outcome,
     },
+    /// A loop, a for-each or a call began: what it needs to know was evaluated, and the steps inside may start.
+    Opened {
+        /// The step.
+        step: StepId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// How many items a for-each has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        items: Option<u32>,
+        /// The list of a for-each, as JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        list: Option<Content>,
+        /// The parameters of a call: a JSON object of their textual forms.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        params: Option<Content>,
+    },
     /// A round's `until` conditions were evaluated.
     RoundJudged {
         /// The instance of the pipeline, from 1.
@@ -119,6 +146,34 @@ pub enum Event {
         iteration: u32,
         /// Whether any of them held.
         holds: bool,
+        /// The loop or call whose round it is; none is the pipeline that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+    },
+    /// A gate asks: it waits for an answer from now on.
+    GateOpened {
+        /// The gate.
+        step: StepId,
+        /// What the person reads.
+        message: Content,
+    },
+    /// A gate was answered, by whomever.
+    GateAnswered {
+        /// The gate.
+        step: StepId,
+        /// The option that was chosen; none when the gate fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<String>,
+        /// A JSON object of the choice and the fields that were asked; none when the gate fails.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Content>,
+        /// Who decided.
+        by: AnsweredBy,
+    },
+    /// A budget refused a launch, or its time is over: the run ends.
+    BudgetSpent {
+        /// Which, and what was wanted of it, in words.
+        message: String,
     },
     /// A person asked the run to end: no step starts, running ones are ended. The run can be resumed.
     StopRequested,
@@ -127,6 +182,31 @@ pub enum Event {
         /// How.
         status: RunStatus,
     },
+}
+
+/// What an attempt may use at most; what is not known is not there, and counts when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// Turns of agents.
+    pub calls: u64,
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+}
+
+/// Who answered a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnsweredBy {
+    /// A person.
+    Person,
+    /// Nobody, in time (`on-timeout`).
+    Timeout,
+    /// Nobody, since nobody can (`headless`).
+    Headless,
 }
 
 /// A step of one instance in one round: deterministic, the same in every replay.
@@ -138,10 +218,24 @@ pub struct StepId {
     pub iteration: u32,
     /// The instance of the pipeline, from 1.
     pub instance: u32,
+    /// The loop, item or call that it is inside of: `polish`, `triage[3]`, `build.2/polish`; none where it stands in
+    /// the pipeline itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Arc<str>>,
+}
+
+impl StepId {
+    /// A step of the pipeline itself.
+    pub fn new(name: &str, iteration: u32, instance: u32) -> StepId {
+        StepId { name: Arc::from(name), iteration, instance, within: None }
+    }
 }
 
 impl std::fmt::Display for StepId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(within) = &self.within {
+            write!(f, "{within}/")?;
+        }
         write!(f, "{}/{}/{}", self.name, self.iteration, self.instance)
     }
 }
@@ -176,6 +270,9 @@ pub struct Outcome {
     /// The agent's session, which a later turn could resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The items of a for-each that failed: a JSON list of `{"index":…,"item":…,"message":…}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Content>,
     /// The agent that took the turn in place of the step's own, whose provider could not be reached (`fallback`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
@@ -195,7 +292,13 @@ impl Outcome {
         self.stderr.drain(..self.stderr.len() - cut);
         self.session.take_if(|session| escaped(session) > SESSION);
         match &mut self.failure {
-            Some(Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message }) => {
+            Some(
+                Failure::Spawn { message }
+                | Failure::Agent { message }
+                | Failure::Render { message }
+                | Failure::Inside { message }
+                | Failure::Budget { message },
+            ) => {
                 shorten(message);
             }
             Some(Failure::Check { line, .. }) => shorten(line),
@@ -208,7 +311,10 @@ impl Outcome {
                     left.is_some()
                 });
             }
-            Some(Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Cancelled) | None => {}
+            Some(
+                Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Refused | Failure::Cancelled,
+            )
+            | None => {}
         }
     }
 
@@ -267,6 +373,18 @@ pub enum Failure {
         /// What and where.
         message: String,
     },
+    /// A step, an item or the rounds inside failed, and nothing there handles it.
+    Inside {
+        /// Which, and why.
+        message: String,
+    },
+    /// The budget of the agent or of the task refuses it.
+    Budget {
+        /// Which, and what was wanted of it.
+        message: String,
+    },
+    /// A gate was answered with `fail`.
+    Refused,
     /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
     Cancelled,
 }
@@ -275,9 +393,12 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Exit => f.write_str("it exited with an error"),
-            Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } => {
-                f.write_str(message)
-            }
+            Failure::Spawn { message }
+            | Failure::Agent { message }
+            | Failure::Render { message }
+            | Failure::Inside { message }
+            | Failure::Budget { message } => f.write_str(message),
+            Failure::Refused => f.write_str("nobody approved it"),
             Failure::Timeout { after_ms } => write!(f, "it took longer than {}", span(*after_ms)),
             Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),
             Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
@@ -312,43 +433,6 @@ pub enum Content {
         /// Its length.
         bytes: u64,
     },
-}
-
-/// Whether `text` may stand in an event itself.
-pub(crate) fn fits(text: &str) -> bool {
-    text.len() <= INLINE && escaped(text) <= ROOM
-}
-
-/// Cuts words that are too long for an event at their end.
-pub(crate) fn shorten(words: &mut String) {
-    if escaped(words) > ROOM {
-        words.truncate(kept(words.chars()));
-        words.push('…');
-    }
-}
-
-/// How many bytes of text there is room for, beginning with the first character given.
-fn kept(characters: impl Iterator<Item = char>) -> usize {
-    let mut room = ROOM;
-    let fitting = characters.take_while(|&character| {
-        let left = room.checked_sub(escaped_character(character));
-        room = left.unwrap_or(0);
-        left.is_some()
-    });
-    fitting.map(char::len_utf8).sum()
-}
-
-/// The length of `text` as JSON, without its quotes.
-fn escaped(text: &str) -> usize {
-    text.chars().map(escaped_character).sum()
-}
-
-fn escaped_character(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
-        '\0'..' ' => 6,
-        _ => character.len_utf8(),
-    }
 }
 
 /// Tokens of one turn, as the provider counts them.
@@ -393,6 +477,11 @@ pub enum SkipReason {
     },
     /// A failure that nothing handles ended the pipeline first (`fail-fast`).
     FailFast,
+    /// A failure that nothing handles ended its loop, call or item first.
+    Ended {
+        /// The step that failed.
+        by: String,
+    },
 }
 
 /// How a step ended.
@@ -426,6 +515,8 @@ pub enum RunStatus {
     Succeeded,
     /// A failure that nothing handled, an exhausted iteration, or a `stop status=failure`.
     Failed,
+    /// The workflow's budget was spent, or its time over.
+    OverBudget,
 }
 
 #[cfg(test)]
@@ -441,16 +532,18 @@ mod tests {
                 inline.pop();
             }
             let failure = Failure::Agent { message: text.clone() };
+            let errors = Some(Content::Artifact { digest: "0".repeat(64), bytes: u64::MAX });
             let (output, session) = (Some(Content::Text(inline)), Some(text.clone()));
             let mut outcome =
-                Outcome { failure: Some(failure), stderr: text.clone(), output, session, ..Outcome::default() };
+                Outcome { failure: Some(failure), stderr: text.clone(), output, session, errors, ..Outcome::default() };
             outcome.bound();
             assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");
             let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
             assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
             assert_eq!(outcome.session, None);
             let length = |outcome: Outcome| {
-                let step = StepId { name: "n".repeat(100).into(), iteration: u32::MAX, instance: u32::MAX };
+                let within = Some("w".repeat(LONGEST_PATH).into());
+                let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
                 let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
                 serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len()
             };

@@ -1,37 +1,68 @@
-//! One pipeline of a plan as the scheduler sees it: steps by number, the edges between them, the limits.
+//! What of a plan runs, as the scheduler sees it: steps by number, the edges between them, the limits.
 //!
-//! In: a plan and the name of a pipeline. Out: a [`Graph`] that never changes. Invariant: every number in it is in
-//! range, so the core never looks a name up except for the step of an event.
+//! In: a plan and the name of a pipeline. Out: a [`Graph`] that never changes: a scope for each pipeline that runs or
+//! is called, and in it a region for the pipeline itself, for each loop, and for the item of each for-each. Invariant:
+//! every number in it is in range, so the core never looks a name up except for the step of an event.
+
+mod build;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use swarmc_plan::{
-    Body, Effect, Exhausted, Join, Need, OnFailure, Pipeline, Plan, RoundFailure, Step, StopStatus, When,
-};
+use swarmc_plan::{EachJoin, Exhausted, Join, Plan, RoundFailure, StopStatus, When};
 use thiserror::Error;
 
-use crate::{Content, StepId};
+use crate::Content;
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.
 pub const MAX_STEPS: u64 = 10_000_000;
 
-/// A pipeline, ready to be scheduled.
+/// A pipeline, ready to be scheduled, and the pipelines that it calls.
 #[derive(Debug)]
 pub struct Graph {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) scopes: Vec<Scope>,
+    pub(crate) regions: Vec<Region>,
     pub(crate) instances: u32,
-    pub(crate) rounds: Rounds,
     pub(crate) concurrency: u32,
     pub(crate) fail_fast: bool,
-    /// The steps with a concurrency of their own: their limits, in declaration order.
+    /// Limits of steps with a concurrency of their own, and of called pipelines with one.
     pub(crate) lanes: Vec<u32>,
-    result: Vec<u32>,
+}
+
+/// A pipeline: in it names are unique.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) pipeline: Arc<str>,
+    /// The region of the pipeline itself.
+    pub(crate) region: u32,
+    pub(crate) result: Vec<Spot>,
+    pub(crate) fail_fast: bool,
+    names: HashMap<Arc<str>, Spot>,
+    order: Vec<Arc<str>>,
+}
+
+/// A list of steps that start and settle together.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) scope: u32,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) rounds: Rounds,
+    /// The step that it is the inside of, in another region of its scope; none for a pipeline.
+    pub(crate) parent: Option<Spot>,
+    /// Whether it is the item of a for-each: one step, which has the name of the for-each.
+    pub(crate) is_item: bool,
     index: HashMap<Arc<str>, u32>,
 }
 
-/// How the pipeline repeats.
-#[derive(Debug)]
+/// A step by its region and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    pub(crate) region: u32,
+    pub(crate) step: u32,
+}
+
+/// How a region repeats.
+#[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     pub(crate) max: u32,
     pub(crate) until: bool,
@@ -39,7 +70,11 @@ pub(crate) struct Rounds {
     pub(crate) exhausted: Exhausted,
 }
 
-/// A step of the pipeline.
+impl Rounds {
+    const ONCE: Rounds = Rounds { max: 1, until: false, on_failure: RoundFailure::Stop, exhausted: Exhausted::Success };
+}
+
+/// A step of a region.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) name: Arc<str>,
@@ -55,10 +90,12 @@ pub(crate) struct Node {
     pub(crate) lenient: bool,
     /// A failure is handled whatever runs after it: an `until` reads it, or a default stands in for the output.
     pub(crate) forgiven: bool,
+    /// It says `depends-on … when=always`, so that it runs also where a failure ends its loop or call.
+    pub(crate) is_finally: bool,
     pub(crate) default: Option<Content>,
     pub(crate) retry: swarmc_plan::Retry,
-    /// Its number in [`Graph::lanes`].
-    pub(crate) lane: Option<u32>,
+    /// Its numbers in [`Graph::lanes`].
+    pub(crate) lanes: [Option<u32>; 2],
 }
 
 /// What starting a step means for the scheduler.
@@ -70,6 +107,28 @@ pub(crate) enum Kind {
     Value,
     /// It ends the pipeline.
     Stop(StopStatus),
+    /// It waits for an answer, so many milliseconds at most.
+    Gate(Option<u64>),
+    /// It holds the rounds of a region.
+    Loop(u32),
+    /// It holds one frame of a region for each item.
+    Each {
+        /// The region of one item.
+        region: u32,
+        /// How many at once.
+        parallel: Option<u32>,
+        /// What it needs of them.
+        join: EachJoin,
+    },
+    /// It holds the rounds of another scope.
+    Call(u32),
+}
+
+impl Kind {
+    /// Whether other steps are inside of it.
+    pub(crate) fn is_container(self) -> bool {
+        matches!(self, Kind::Loop(_) | Kind::Each { .. } | Kind::Call(_))
+    }
 }
 
 /// A need, seen from either end.
@@ -81,10 +140,10 @@ pub(crate) struct Edge {
     pub(crate) handles: bool,
 }
 
-/// A step of one instance, by number; both count from 0.
+/// A step of a frame, by number; both count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
-    pub(crate) instance: u32,
+    pub(crate) frame: u32,
     pub(crate) step: u32,
 }
 
@@ -120,21 +179,17 @@ impl Graph {
     /// # Errors
     /// Names what is not in the plan, or says that the pipeline is too large.
     pub fn new(plan: &Plan, pipeline: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
-        let pipeline = plan.pipeline(pipeline).ok_or_else(|| GraphError::NoPipeline(pipeline.to_owned()))?;
-        match task {
-            Some(task) => single(pipeline, task, processors),
-            None => whole(pipeline, processors),
-        }
+        build::graph(plan, pipeline, task, processors)
     }
 
-    /// How many steps the pipeline has, in one instance and round.
+    /// How many steps the pipeline has, in one instance and round. What is inside of a step does not count.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.root().nodes.len()
     }
 
     /// Whether the pipeline has no step.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.root().nodes.is_empty()
     }
 
     /// How many instances of the pipeline run.
@@ -147,122 +202,51 @@ impl Graph {
         self.concurrency
     }
 
-    /// The names of the steps, in declaration order.
+    /// The names of the pipeline's own steps, in declaration order.
     pub fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.nodes.iter().map(|node| &node.name)
+        self.root().nodes.iter().map(|node| &node.name)
     }
 
+    pub(crate) fn region(&self, region: u32) -> &Region {
+        &self.regions[region as usize]
+    }
+
+    pub(crate) fn scope(&self, scope: u32) -> &Scope {
+        &self.scopes[scope as usize]
+    }
+
+    /// Whether `inner` lies in `outer`, or is it.
+    pub(crate) fn holds(&self, outer: u32, mut inner: u32) -> bool {
+        while inner != outer {
+            match self.region(inner).parent {
+                Some(parent) => inner = parent.region,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn root(&self) -> &Region {
+        self.region(self.scopes[0].region)
+    }
+}
+
+impl Scope {
+    /// The step of this name: of a for-each, the whole of it.
+    pub(crate) fn find(&self, name: &str) -> Option<Spot> {
+        self.names.get(name).copied()
+    }
+
+    /// The name of every step, in declaration order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.order.iter()
+    }
+}
+
+impl Region {
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.index.get(name).copied()
     }
-
-    pub(crate) fn node(&self, step: u32) -> &Node {
-        &self.nodes[step as usize]
-    }
-
-    pub(crate) fn result(&self) -> &[u32] {
-        &self.result
-    }
-
-    pub(crate) fn id(&self, key: Key, iteration: u32) -> StepId {
-        StepId { name: Arc::clone(&self.node(key.step).name), iteration, instance: key.instance + 1 }
-    }
-}
-
-fn whole(pipeline: &Pipeline, processors: u32) -> Result<Graph, GraphError> {
-    let steps = pipeline.steps.len() as u64 * u64::from(pipeline.parallelism.max(1));
-    if steps.max(u64::from(pipeline.parallelism)) > MAX_STEPS {
-        return Err(GraphError::TooLarge { pipeline: pipeline.name.clone(), steps });
-    }
-    let index = (0..).zip(&pipeline.steps).map(|(number, step)| (Arc::from(step.name.as_str()), number)).collect();
-    let find = |name: &str| find(&index, pipeline, name);
-    let mut lanes = Vec::new();
-    let mut nodes = Vec::with_capacity(pipeline.steps.len());
-    for step in &pipeline.steps {
-        let needs = step.needs.iter().map(|need| Ok(edge(find(&need.step)?, need))).collect::<Result<_, _>>()?;
-        nodes.push(node(step, needs, &mut lanes));
-    }
-    for step in 0..nodes.len() {
-        for need in nodes[step].needs.clone() {
-            nodes[need.other as usize].dependants.push(Edge { other: step as u32, ..need });
-        }
-    }
-    for name in &pipeline.iteration.handles {
-        nodes[find(name)? as usize].forgiven = true;
-    }
-    let result = pipeline.result.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
-    Ok(Graph {
-        nodes,
-        instances: pipeline.parallelism.max(1),
-        rounds: Rounds {
-            max: pipeline.iteration.max.max(1),
-            until: !pipeline.iteration.until.is_empty(),
-            on_failure: pipeline.iteration.on_failure,
-            exhausted: pipeline.iteration.exhausted,
-        },
-        concurrency: pipeline.concurrency.unwrap_or(processors).max(1),
-        fail_fast: pipeline.fail_fast,
-        lanes,
-        result,
-        index,
-    })
-}
-
-fn single(pipeline: &Pipeline, task: &str, processors: u32) -> Result<Graph, GraphError> {
-    let step = pipeline.steps.iter().find(|step| step.name == task);
-    let step = step.ok_or_else(|| no_step(pipeline, task))?;
-    let mut lanes = Vec::new();
-    let mut node = node(step, Vec::new(), &mut lanes);
-    node.conditional = false;
-    Ok(Graph {
-        index: HashMap::from([(Arc::clone(&node.name), 0)]),
-        nodes: vec![node],
-        instances: 1,
-        rounds: Rounds { max: 1, until: false, on_failure: RoundFailure::Stop, exhausted: Exhausted::Fail },
-        concurrency: processors.max(1),
-        fail_fast: false,
-        lanes,
-        result: vec![0],
-    })
-}
-
-fn node(step: &Step, needs: Vec<Edge>, lanes: &mut Vec<u32>) -> Node {
-    let lane = step.concurrency.map(|limit| {
-        lanes.push(limit.max(1));
-        lanes.len() as u32 - 1
-    });
-    Node {
-        name: Arc::from(step.name.as_str()),
-        declared: needs.iter().filter(|need| need.declared).count() as u32,
-        needs,
-        dependants: Vec::new(),
-        join: step.join,
-        conditional: step.when.is_some(),
-        kind: match &step.body {
-            Body::Prompt(_) | Body::Run(_) | Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
-                Kind::Task
-            }
-            Body::Value(_) | Body::Fields(_) => Kind::Value,
-            Body::Stop { status, .. } => Kind::Stop(*status),
-        },
-        lenient: step.on_failure == OnFailure::Skip,
-        forgiven: step.output.default.is_some(),
-        default: step.output.default.clone().map(Content::Text),
-        retry: step.retry.clone(),
-        lane,
-    }
-}
-
-fn edge(other: u32, need: &Need) -> Edge {
-    Edge { other, when: need.when, declared: need.declared, handles: need.effect == Effect::Handles }
-}
-
-fn find(index: &HashMap<Arc<str>, u32>, pipeline: &Pipeline, name: &str) -> Result<u32, GraphError> {
-    index.get(name).copied().ok_or_else(|| no_step(pipeline, name))
-}
-
-fn no_step(pipeline: &Pipeline, step: &str) -> GraphError {
-    GraphError::NoStep { pipeline: pipeline.name.clone(), step: step.to_owned() }
 }
 
 #[cfg(test)]
@@ -277,9 +261,10 @@ mod tests {
         pipeline.result = vec!["a".to_owned()];
         let graph = Graph::new(&build::plan(pipeline), "main", Some("b"), 2).unwrap();
         assert_eq!(graph.names().map(|name| &**name).collect::<Vec<_>>(), ["b"]);
-        assert_eq!((graph.instances, graph.rounds.max, graph.rounds.until), (1, 1, false));
-        let node = graph.node(0);
-        assert_eq!((node.needs.len(), node.conditional, node.retry.times, graph.result()), (0, false, 2, &[0][..]));
+        assert_eq!((graph.instances, graph.root().rounds.max, graph.root().rounds.until), (1, 1, false));
+        let node = &graph.root().nodes[0];
+        assert_eq!((node.needs.len(), node.conditional, node.retry.times), (0, false, 2));
+        assert_eq!(graph.scopes[0].result, [Spot { region: 0, step: 0 }]);
     }
 
     #[test]

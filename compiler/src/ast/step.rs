@@ -47,6 +47,8 @@ pub(crate) struct Output {
     /// Its type; text when left out.
     pub kind: Option<TypeExpr>,
     pub max: u64,
+    /// Whether `max` was written.
+    pub limited: bool,
     pub default: Option<Name>,
     /// Turns to mend an answer that does not fit the type.
     pub repair: u32,

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
-use crate::trust::graph::{Edge, Gate, Graph, Mark, Reach};
+use crate::trust::graph::{Edge, Gate, Graph, Kind, Mark, Reach};
 
 pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let has = |mark: fn(usize, &Graph) -> bool| (0..graph.nodes.len()).any(|node| mark(node, graph));
@@ -26,14 +27,16 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let secret = graph.walk(&ways, all(private), open);
     // Where both meet in somebody who thinks, the one can ask for the other.
     let meets = |node: usize| graph.nodes[node].thinks() && strange.has(node) && secret.has(node);
-    let taken = graph.walk(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
-    let mut told: BTreeSet<Span> = BTreeSet::new();
+    let firsts = graph.firsts(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
+    let taken = graph.walk(&ways, firsts, open);
+    let mut told: BTreeSet<(Span, Option<Span>)> = BTreeSet::new();
     for sink in all(exit).filter(|&node| taken.has(node)) {
         let (meeting, out) = taken.path(graph, sink);
         let flow = Flow { graph, meeting, sink, out };
-        // An agent with all three is told once, whatever tasks it has.
-        let place = flow.alone().unwrap_or(graph.nodes[sink].span);
-        if told.insert(place) {
+        // An agent is told once, however many tasks it has.
+        let exit = graph.nodes[sink].marks.exit.as_ref().map(|mark| mark.span);
+        let place = flow.alone().map_or(graph.nodes[meeting].span, |agent| agent.span);
+        if told.insert((place, exit)) {
             diagnostics.push(flow.report(&strange, &secret));
         }
     }
@@ -48,11 +51,13 @@ struct Flow<'g> {
 }
 
 impl Flow<'_> {
-    /// The place that says that one agent alone has all three.
-    fn alone(&self) -> Option<Span> {
+    /// The agent that has all three by itself.
+    fn alone(&self) -> Option<&Name> {
         let marks = &self.graph.nodes[self.sink].marks;
-        let all = self.meeting == self.sink && marks.untrusted.is_some() && marks.private.is_some();
-        marks.exit.as_ref().filter(|_| all).map(|mark| mark.span)
+        let agent = |mark: &'_ Option<Mark>| mark.as_ref().and_then(|mark| mark.agent.as_ref().map(|agent| agent.span));
+        let exit = marks.exit.as_ref()?.agent.as_ref()?;
+        let same = [&marks.untrusted, &marks.private].iter().all(|mark| agent(mark) == Some(exit.span));
+        (same && self.meeting == self.sink).then_some(exit)
     }
 
     fn report(&self, strange: &Reach, secret: &Reach) -> Diagnostic {
@@ -68,52 +73,51 @@ impl Flow<'_> {
         from_vault.iter().for_each(|&edge| push(&hop(graph, edge)));
         self.out.iter().for_each(|&edge| push(&hop(graph, edge)));
         push(&mark(&graph.nodes[self.sink].marks.exit));
-        let name = |node: usize| graph.named(node);
-        let (message, label) = match self.alone() {
-            Some(_) => (
-                format!("{} reads what strangers wrote, sees private data and can send it away", name(self.sink)),
-                "has all three".to_owned(),
-            ),
-            None => (
-                format!(
-                    "what strangers wrote, from {}, can make {} give private data away through {}",
-                    name(source),
-                    name(self.meeting),
-                    name(self.sink)
-                ),
-                match self.meeting == self.sink {
-                    true => "here the text of strangers meets private data and a way out".to_owned(),
-                    false => "here the text of strangers meets private data".to_owned(),
-                },
-            ),
+        let (source, meeting, sink) = (graph.named(source), graph.named(self.meeting), graph.named(self.sink));
+        let diagnostic = match self.alone() {
+            Some(agent) => {
+                let message = format!(
+                    "agent `{}` reads what strangers wrote, sees private data and can send it away",
+                    agent.value
+                );
+                Diagnostic::new(Code::LethalTrifecta, message).label(agent.span, "has all three").help(
+                    "split it in two with a typed output between them, `output { kind enum … }`, or take one of the three away",
+                )
+            }
+            None => {
+                let through = if self.meeting == self.sink { String::new() } else { format!(" through {sink}") };
+                let message =
+                    format!("what strangers wrote, from {source}, can make {meeting} give private data away{through}");
+                Diagnostic::new(Code::LethalTrifecta, message)
+                    .label(graph.nodes[self.meeting].span, "text of strangers meets private data here")
+                    .help(self.help(&to_meeting))
+            }
         };
-        Diagnostic::new(Code::LethalTrifecta, message)
-            .label(graph.nodes[self.meeting].span, label)
-            .trace(trace)
-            .help(self.help(source, vault, &to_meeting))
+        diagnostic.trace(trace)
     }
 
-    fn help(&self, source: usize, vault: usize, to_meeting: &[usize]) -> String {
+    /// Where a type would end the flow.
+    fn help(&self, to_meeting: &[usize]) -> String {
         let graph = self.graph;
-        match to_meeting.first() {
-            None if self.alone().is_some() => format!(
-                "split {} in two agents with a typed output between them, `output {{ kind enum … }}`, or take one of the \
-                 three away",
-                graph.named(self.sink)
+        let typed = |node: usize| graph.nodes[node].kind == Kind::Turn || graph.nodes[node].kind == Kind::Step;
+        // The step nearest to the meeting that can have a typed output, before it or else after it.
+        let before = to_meeting.iter().rev().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
+        let after = self.out.iter().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
+        match before.or(after) {
+            Some(node) => format!(
+                "give {} an output without free text, `output {{ kind enum … }}`, and nothing else of it passes",
+                graph.named(node)
             ),
-            None => format!(
-                "give {} a typed output without free text, `output {{ kind enum … }}`, or take away what one of them can do",
-                graph.named(if self.meeting == source { vault } else { source })
-            ),
-            Some(_) => format!(
-                "give {} a typed output without free text, `output {{ kind enum … }}`, so that nothing else of it passes",
-                graph.named(source)
-            ),
+            None => {
+                "let only a type without free text pass between them, `carries=TYPE` on an edge, or take from one of \
+                     them what it can do"
+                    .to_owned()
+            }
         }
     }
 }
 
 fn hop(graph: &Graph, edge: usize) -> Mark {
     let edge = &graph.edges[edge];
-    Mark { span: edge.span, text: graph.say(edge) }
+    Mark { span: edge.span, text: graph.say(edge), agent: None }
 }

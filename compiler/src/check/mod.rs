@@ -4,13 +4,24 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
-mod fields;
+mod exhaustive;
+mod gates;
+mod hidden;
 mod injection;
+mod irreversible;
+mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod permissions;
 mod privileged;
+mod provider_lacks;
+mod secret_flow;
+mod secret_width;
 mod secrets;
+mod spawn;
+mod tools;
+mod types;
 mod unused;
 pub(crate) mod upstream;
 
@@ -28,15 +39,18 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     command::check_providers(model, diagnostics);
     unused::check(model, diagnostics);
     let sure = flow::sure(model);
+    types::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
-        fields::check(pipeline, diagnostics);
+        loops::check(pipeline, diagnostics);
+        gates::check(pipeline, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
+            exhaustive::check(model, pipeline, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
@@ -72,5 +86,21 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
+    }
+    spawn::check(model, diagnostics);
+    provider_lacks::check(model, diagnostics);
+    secret_flow::check(model, sources, diagnostics);
+    hidden::check(sources, diagnostics);
+    if diagnostics.shows(Code::OverBroadPermission) {
+        permissions::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::NeedsDeniedTool) {
+        tools::check(model, diagnostics);
+    }
+    if diagnostics.shows(Code::SecretTooWide) {
+        secret_width::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::UngatedIrreversible) {
+        irreversible::check(model, sources, diagnostics);
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let own = |name: &Name| model.tables.modules.is_own(name.span);
     let (spec, uses) = (model.spec, &model.uses);
     let agents: Vec<bool> = uses.agents.iter().zip(&uses.templates).map(|(turn, start)| *turn || *start).collect();
-    let lists: [(&str, Vec<&Name>, &[bool], &str); 8] = [
+    let lists: [(&str, Vec<&Name>, &[bool], &str); 9] = [
         (
             "parameter",
             spec.params.iter().map(|param| &param.name).collect(),
@@ -44,6 +44,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             spec.packs.iter().map(|pack| &pack.name).collect(),
             &uses.packs,
             "say `context NAME` in a task",
+        ),
+        (
+            "type",
+            spec.types.iter().map(|declared| &declared.name).collect(),
+            &uses.types,
+            "say `output NAME` in a task",
         ),
     ];
     for (what, names, used, how) in lists {

@@ -6,7 +6,7 @@ mod command;
 mod pipeline;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 use swarmc_plan as plan;
@@ -16,6 +16,7 @@ use crate::ast::{self, TypeKind};
 use crate::load::Loader;
 use crate::model::{Model, Variable};
 use crate::source::Span;
+use crate::types::{Lack, Type};
 
 /// Writes the plan down; none where the spec names no pipeline.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -39,10 +40,12 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         params: spec
             .params
             .iter()
+            .zip(&model.typing.params)
             .zip(&model.uses.params)
-            .filter(|(param, used)| wanted(param.name.span, **used))
-            .map(|(param, _)| emitter.param(param))
+            .filter(|((param, _), used)| wanted(param.name.span, **used))
+            .map(|((param, kind), _)| emitter.param(param, kind))
             .collect(),
+        types: emitter.types(),
         secrets: spec
             .secrets
             .iter()
@@ -69,9 +72,10 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
         pipelines: model
             .pipelines
             .iter()
+            .zip(&model.typing.pipelines)
             .zip(&model.wanted)
             .filter(|(_, wanted)| **wanted)
-            .map(|(pipeline, _)| emitter.pipeline(pipeline))
+            .map(|((pipeline, known), _)| emitter.pipeline(pipeline, &known.own_params))
             .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
@@ -124,7 +128,17 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    fn param(&self, param: &ast::Param) -> plan::Param {
+    /// The declared types as schemas, by name.
+    fn types(&self) -> BTreeMap<String, plan::Schema> {
+        let definitions = self.model.typing.types.definitions().into_iter();
+        definitions.map(|(name, schema)| (name, plan::Schema(schema))).collect()
+    }
+
+    fn params(&self, params: &[ast::Param], types: &[Type]) -> Vec<plan::Param> {
+        params.iter().zip(types).map(|(param, kind)| self.param(param, kind)).collect()
+    }
+
+    fn param(&self, param: &ast::Param, kind: &Type) -> plan::Param {
         plan::Param {
             name: param.name.value.clone(),
             kind: match param.kind.kind {
@@ -133,7 +147,11 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::Bool => plan::ParamType::Bool,
                 TypeKind::File => plan::ParamType::File,
                 TypeKind::Dir => plan::ParamType::Dir,
-                _ => plan::ParamType::String,
+                TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
+                // Whether it may be left out is not part of the schema.
+                _ => plan::ParamType::Json(plan::Schema(
+                    self.model.typing.types.schema(&kind.clone().lacking(Lack::Never)),
+                )),
             },
             optional: param.kind.optional,
             default: param.default.as_ref().map(|default| match param.kind.kind {
@@ -141,6 +159,7 @@ impl Emitter<'_, '_, '_> {
                     let path = self.path_at(&default.value, default.span).unwrap_or_default();
                     if path.is_empty() { ".".to_owned() } else { path }
                 }
+                TypeKind::Enum(_) | TypeKind::Named(_) => self.model.typing.types.literal(kind, &default.value),
                 _ => default.value.clone(),
             }),
             description: param.description.clone(),

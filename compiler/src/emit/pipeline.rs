@@ -6,12 +6,14 @@ use super::{Emitter, command, text};
 use crate::ast;
 use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
 use crate::template::Root;
+use crate::types::{Field, Kind, Lack, Type};
 
 /// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
 type Lists = Vec<Vec<usize>>;
 
 impl Emitter<'_, '_, '_> {
-    pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>) -> plan::Pipeline {
+    /// A pipeline; `params` are the types of its own parameters.
+    pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
         let ast = pipeline.ast;
         let mut lists: Lists = vec![Vec::new(); pipeline.steps.len() + 1];
         for (index, step) in pipeline.steps.iter().enumerate() {
@@ -20,7 +22,7 @@ impl Emitter<'_, '_, '_> {
         plan::Pipeline {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
-            params: ast.params.iter().map(|param| self.param(param)).collect(),
+            params: self.params(&ast.params, params),
             iteration: plan::Iteration {
                 max: ast.iterations,
                 on_failure: ast.on_failure,
@@ -94,8 +96,11 @@ impl Emitter<'_, '_, '_> {
             inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
             output: plan::Output {
                 max_bytes: ast.output.max,
-                default: ast.output.default.as_ref().map(|default| default.value.clone()),
-                schema: None,
+                default: ast.output.default.as_ref().map(|default| match &step.declared {
+                    Some(kind) => self.model.typing.types.literal(kind, &default.value),
+                    None => default.value.clone(),
+                }),
+                schema: step.declared.as_ref().map(|kind| plan::Schema(self.model.typing.types.schema(kind))),
                 repair: ast.output.repair,
             },
             retry: ast.retry.clone(),
@@ -115,6 +120,23 @@ impl Emitter<'_, '_, '_> {
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
         }
+    }
+
+    /// What a gate asks for besides the choice, which its output begins with.
+    fn asks(&self, step: &Step<'_>, gate: &ast::Gate) -> Vec<plan::Ask> {
+        let one = match &step.output.kind {
+            Kind::List(item) => &item.kind,
+            kind => kind,
+        };
+        let Kind::Record(record) = one else { return Vec::new() };
+        let fields = record.fields.iter().skip(record.fields.len().saturating_sub(gate.asks.len()));
+        let ask = |field: &Field| plan::Ask {
+            name: field.name.clone(),
+            schema: plan::Schema(self.model.typing.types.field_schema(field)),
+            optional: field.kind.lack != Lack::Never,
+            description: field.description.clone(),
+        };
+        fields.map(ask).collect()
     }
 
     /// The conditions that end the rounds of a list, and the steps of it whose failures they handle.
@@ -219,14 +241,16 @@ impl Emitter<'_, '_, '_> {
                 swarm: self.model.spec.swarms[*target].name.value.clone(),
                 goal: goal.as_ref().map(prose),
             }),
-            (Body::Gate(message), Some(ast::Body::Gate(gate))) => {
-                plan::Body::Gate(self.gate(gate, message.as_ref().map_or_else(|| text::template(Vec::new()), prose)))
-            }
+            (Body::Gate(message), Some(ast::Body::Gate(gate))) => plan::Body::Gate(self.gate(
+                step,
+                gate,
+                message.as_ref().map_or_else(|| text::template(Vec::new()), prose),
+            )),
             _ => unreachable!("a model without errors has a body for each step"),
         }
     }
 
-    fn gate(&self, gate: &ast::Gate, message: plan::Template) -> plan::Gate {
+    fn gate(&self, step: &Step<'_>, gate: &ast::Gate, message: plan::Template) -> plan::Gate {
         let choice = |name: &ast::Name| match name.value.as_str() {
             "fail" => plan::GateDefault::Fail,
             option => plan::GateDefault::Option(option.to_owned()),
@@ -234,7 +258,7 @@ impl Emitter<'_, '_, '_> {
         plan::Gate {
             message,
             options: gate.options.iter().map(|option| option.value.clone()).collect(),
-            ask: Vec::new(),
+            ask: self.asks(step, gate),
             on_timeout: gate
                 .on_timeout
                 .as_ref()

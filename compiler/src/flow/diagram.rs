@@ -3,7 +3,7 @@
 //! Two formulas are equal when their ids are, so that asking whether one can hold is a comparison. Variables are tested
 //! by falling rank. Nothing here recurses, and each operation gives up when it would make more nodes than are left.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A formula, by its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -124,7 +124,7 @@ impl Diagram {
 
     /// Holds for the values of the variables that are kept for which the formula can hold.
     pub(crate) fn project(&mut self, formula: Formula, keep: impl Fn(Variable) -> bool) -> Sized {
-        let mut found = std::collections::BTreeSet::new();
+        let mut found = BTreeSet::new();
         let mut open = vec![formula];
         while let Some(next) = open.pop() {
             if next > ALWAYS && found.insert(next) {
@@ -149,6 +149,22 @@ impl Diagram {
             projected.insert(node, whole);
         }
         Ok(projected[&formula])
+    }
+
+    /// Whether the formula depends on the variable.
+    pub(crate) fn depends(&self, formula: Formula, variable: Variable) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![formula];
+        while let Some(next) = open.pop() {
+            let node = &self.nodes[next.0 as usize];
+            if node.variable == variable.0 {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(&node.children);
+            }
+        }
+        false
     }
 
     /// Values for which the formula holds, the first where there is a choice; none where it never does.

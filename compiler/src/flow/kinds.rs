@@ -5,6 +5,7 @@ use super::Flow;
 use super::values::{Key, Kind, Of};
 use crate::ast::{self, Field, TypeExpr, TypeKind};
 use crate::model::{Body, Model, Pipeline};
+use crate::resolve::tables::What;
 use crate::template::Root;
 
 /// How far declared types are followed.
@@ -84,7 +85,8 @@ fn named<'a>(model: &Model<'a>, kind: &'a TypeExpr) -> Option<&'a TypeExpr> {
     let mut kind = kind;
     for _ in 0..DEEPEST {
         let TypeKind::Named(name) = &kind.kind else { return Some(kind) };
-        kind = &model.spec.types.iter().find(|declared| declared.name.value == name.value)?.kind;
+        let declared = model.tables.find(What::Type, &name.value, true, name.span.file)?;
+        kind = &model.spec.types.get(declared)?.kind;
     }
     None
 }

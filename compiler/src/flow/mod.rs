@@ -4,6 +4,7 @@
 //! that shows it. Formulas are built on demand, for the steps that a question leads to, and never path by path; where a
 //! question is too large, the answer says so.
 
+mod cases;
 mod condition;
 pub(crate) mod diagram;
 mod ends;
@@ -22,6 +23,7 @@ use diagram::{Diagram, Formula, Variable};
 use ends::Ends;
 use values::{Key, Vocabulary};
 
+pub(crate) use cases::Uncovered;
 pub(crate) use proof::{Proofs, assumed, ends as ends_of, leaves, names};
 pub(crate) use route::Missing;
 

@@ -93,6 +93,16 @@ impl Vocabulary {
         }
     }
 
+    /// Whether a value is compared only with what it can be.
+    pub(crate) fn fits(&self, key: &Key, kind: &Kind) -> bool {
+        let fits = |constant: &Const| match (kind, constant) {
+            (Kind::Enum(members), Const::Text(text)) => members.contains(text),
+            (Kind::Bool, Const::Bool(_)) => true,
+            _ => false,
+        };
+        self.compared.get(key).is_none_or(|compared| compared.iter().all(fits))
+    }
+
     /// The classes of a value, each of its own.
     pub(crate) fn classes(&self, key: &Key, kind: &Kind) -> Vec<Class> {
         match kind {

@@ -187,6 +187,7 @@ fn output(
     let default = default.map(|default| Spanned { value: plain(default), span: default.span });
     ast::Output {
         max: section.number_of("max"),
+        limited: node.is_some_and(|node| node.property("max").is_some()),
         default,
         repair: section.count_of("repair"),
         span: node.map(|node| node.span),

@@ -22,6 +22,7 @@ use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Server, Uses,
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
+use crate::types::{self, Typing};
 use names::Names;
 use params::Params;
 use tables::{Tables, What};
@@ -49,6 +50,7 @@ pub(crate) fn resolve<'a>(
         packs: unused(What::Pack),
         tiers: unused(What::Tier),
         swarms: unused(What::Swarm),
+        types: unused(What::Type),
         pipeline_params: Vec::new(),
     };
     let (shared, renames) = (Vec::new(), BTreeMap::new());
@@ -66,8 +68,27 @@ pub(crate) fn resolve<'a>(
     resolver.fallbacks(&agents);
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
-    let Resolver { tables, uses, renames, .. } = resolver;
-    Model { spec, default, providers, agents, servers, hooks, pipelines, wanted, uses, tables, renames }
+    let Resolver { tables, uses, renames, diagnostics, .. } = resolver;
+    let typing = Typing::default();
+    let mut model =
+        Model { spec, default, providers, agents, servers, hooks, pipelines, wanted, uses, tables, renames, typing };
+    let mut used = std::mem::take(&mut model.uses.types);
+    let mut find = |name: &Name| {
+        let index = model.tables.lookup(What::Type, name, diagnostics)?;
+        used[index] = true;
+        Some(index)
+    };
+    let typing = types::typing(&model, &mut find);
+    for (pipeline, known) in model.pipelines.iter_mut().zip(&typing.pipelines) {
+        for (index, step) in pipeline.steps.iter_mut().enumerate() {
+            step.declared = known.declared[index].clone();
+            step.output = known.steps.output(index).clone();
+        }
+    }
+    model.typing = typing;
+    model.uses.types = used;
+    model.typing.types.check_founded(diagnostics);
+    model
 }
 
 struct Resolver<'r, 'a, 'l, 'd> {

@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Agent, Body, Made, Prose, Read, Step, Variable};
 use crate::passage::Passage;
+use crate::types::Type;
 
 /// The ports of a step: what they are called, and the step behind them where it is known.
 type Ports = [(String, Option<usize>)];
@@ -77,6 +78,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             needs: Vec::new(),
             written: 0,
             made,
+            declared: None,
+            output: Type::ANY,
         }
     }
 

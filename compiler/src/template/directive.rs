@@ -541,7 +541,7 @@ fn split_filters(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// A word of the user's, cut to what a message can hold.
-pub(super) fn clip(text: &str) -> String {
+pub(crate) fn clip(text: &str) -> String {
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
         Some((cut, _)) => format!("{}…", &text[..cut]),

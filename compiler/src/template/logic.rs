@@ -11,7 +11,7 @@ use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
 use super::path::Path;
 use super::region::template_error;
-use super::tree::{Argument, Comparison, Expr, ExprKind, Statement, Target};
+use super::tree::{Argument, Expr, ExprKind, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
 use crate::suggest::{closest, list};
 
@@ -187,18 +187,13 @@ impl<'a> Walk<'a, '_> {
             ExprKind::Not(of) | ExprKind::Negative(of) => self.expression(of, facts),
             ExprKind::And(terms) => self.terms(terms, facts, |outcomes| outcomes.yes),
             ExprKind::Or(terms) => self.terms(terms, facts, |outcomes| outcomes.no),
-            ExprKind::Compare { left, op, right } => {
-                if matches!(op, Comparison::Eq | Comparison::Ne | Comparison::In) {
-                    self.comparison(*op, left, right);
-                }
-                self.expression(left, facts);
-                self.expression(right, facts);
-            }
             ExprKind::Chain { first, rest } => {
                 self.expression(first, facts);
                 rest.iter().for_each(|(_, operand)| self.expression(operand, facts));
             }
-            ExprKind::Arithmetic { left, right, .. } | ExprKind::Concat(left, right) => {
+            ExprKind::Compare { left, right, .. }
+            | ExprKind::Arithmetic { left, right, .. }
+            | ExprKind::Concat(left, right) => {
                 self.expression(left, facts);
                 self.expression(right, facts);
             }
@@ -253,58 +248,6 @@ impl<'a> Walk<'a, '_> {
                 facts = narrowed(&facts, reached(outcomes(term, Reading::Evaluated)));
             }
         }
-    }
-
-    /// Reports comparisons that nothing can fulfil.
-    fn comparison(&mut self, op: Comparison, left: &'a Expr, right: &'a Expr) {
-        for (side, other) in [(left, right), (right, left)] {
-            let Some(path) = side.path() else { continue };
-            let listed = other.items().filter(|_| op == Comparison::In);
-            let words = listed.unwrap_or(std::slice::from_ref(other));
-            for word in words {
-                match path.root {
-                    Root::Status => self.status_word(word),
-                    Root::Exit | Root::Iteration => self.number(path.root, word),
-                    _ => {}
-                }
-            }
-        }
-    }
-
-    fn status_word(&mut self, word: &'a Expr) {
-        // A word without quotes is reported as an unknown name.
-        let ExprKind::Const(_) = &word.kind else { return };
-        let (text, range) = (word.text(), word.range.clone());
-        if text.is_some_and(|text| Status::find(text).is_some()) {
-            return;
-        }
-        let shown = text.map_or_else(|| "this".to_owned(), |text| format!("`'{}'`", clip(text)));
-        let problem = template_error(range.clone(), format!("no step ends as {shown}: this never holds"), "never");
-        self.problems.push(match text.and_then(meant) {
-            Some(near) => problem.help(format!("did you mean `'{near}'`?")).fix(
-                format!("write `'{near}'`"),
-                range,
-                format!("'{near}'"),
-                false,
-            ),
-            None => problem.help("steps end as `'succeeded'`, `'failed'` or `'skipped'`"),
-        });
-    }
-
-    fn number(&mut self, root: Root, word: &Expr) {
-        let Some(text) = word.text() else { return };
-        let range = word.range.clone();
-        let message = format!("`{}` is a number, never a text: this never holds", root.word());
-        let problem = template_error(range.clone(), message, "a text");
-        self.problems.push(match text.parse::<i64>() {
-            Ok(number) => problem.help(format!("write `{number}` without quotes")).fix(
-                format!("write `{number}`"),
-                range,
-                number.to_string(),
-                true,
-            ),
-            Err(_) => problem.help("compare it with a number, as in `== 0`"),
-        });
     }
 
     fn path(&mut self, path: &Path, whole: &Range<usize>, facts: &Facts, missing: Missing) {
@@ -465,7 +408,7 @@ impl<'a> Walk<'a, '_> {
 }
 
 /// The status that a word means.
-fn meant(word: &str) -> Option<&'static str> {
+pub(crate) fn meant(word: &str) -> Option<&'static str> {
     let lower = word.to_ascii_lowercase();
     match lower.as_str() {
         "success" | "successful" | "ok" | "done" | "passed" | "pass" | "completed" => Some("succeeded"),

@@ -180,7 +180,7 @@ impl Root {
     }
 
     /// What must be named after it: `a step`; none where nothing may.
-    pub(super) fn of(self) -> Option<&'static str> {
+    pub(crate) fn of(self) -> Option<&'static str> {
         match self {
             Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error => Some("a step"),
             Root::Input => Some("a port"),

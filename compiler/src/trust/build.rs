@@ -148,6 +148,7 @@ impl<'a> Builder<'_, 'a> {
             marks.private = secret.map(|(secret, place)| Mark {
                 span: place.span,
                 text: format!("`{name}` has the secret `{}` in its environment", secret.name.value),
+                agent: None,
             });
             marks.merge(&self.agents[agent]);
             if marks.privileged.is_some() && marks.private.is_none() {
@@ -163,6 +164,7 @@ impl<'a> Builder<'_, 'a> {
                         "`{name}` runs commands with the secret `{}` in their environment",
                         secret.name.value
                     ),
+                    agent: None,
                 });
             }
         }
@@ -170,7 +172,9 @@ impl<'a> Builder<'_, 'a> {
             marks.merge(&self.agents[agent]);
         }
         for started in command::body(step, self.sources) {
-            let mark = |does: &str| Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()) });
+            let mark = |does: &str| {
+                Some(Mark { span: started.span(), text: format!("`{}` {does}", started.name()), agent: None })
+            };
             if marks.untrusted.is_none() && command::fetches(&started.simple) {
                 marks.untrusted = mark("fetches what strangers wrote");
             }
@@ -186,6 +190,7 @@ impl<'a> Builder<'_, 'a> {
             marks.untrusted = text.map(|field| Mark {
                 span: field.name.span,
                 text: format!("a person writes `{}` at `{name}`", field.name.value),
+                agent: None,
             });
         }
         marks
@@ -293,7 +298,7 @@ impl<'a> Builder<'_, 'a> {
         *self.stdin.get_or_insert_with(|| {
             let node = self.graph.node("stdin", Kind::Stdin, span);
             self.graph.nodes[node].marks.untrusted =
-                Some(Mark { span, text: "what is piped into the run comes from outside".to_owned() });
+                Some(Mark { span, text: "what is piped into the run comes from outside".to_owned(), agent: None });
             node
         })
     }

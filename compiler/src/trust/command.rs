@@ -60,14 +60,17 @@ impl Started<'_> {
 
     /// As a person would name it: the program and what it is told to do.
     pub(crate) fn name(&self) -> String {
-        let told = self.simple.operands().next().filter(|word| {
-            SPEAKING.contains(&self.simple.program())
-                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        });
-        match told {
-            Some(told) => format!("{} {told}", self.simple.program()),
-            None => self.simple.program().to_owned(),
-        }
+        let simple = &self.simple;
+        let word =
+            |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let told = match simple.program() {
+            // A group, and what to do with it.
+            "gh" | "glab" | "kubectl" | "aws" | "op" | "vault" => 2,
+            program if SPEAKING.contains(&program) => 1,
+            _ => 0,
+        };
+        let words = simple.operands().take_while(word).take(told);
+        std::iter::once(simple.program()).chain(words).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -117,28 +120,38 @@ pub(crate) fn checks(step: &Step) -> Vec<Started<'_>> {
 
 /// What a command starts.
 pub(crate) fn started(line: &Line) -> Vec<Started<'_>> {
-    let text = |text| shell_text(Origin::Text(text), text_of(text));
     match line.words.as_slice() {
         [] => Vec::new(),
-        [single] => text(single),
-        words => {
-            let mut offset = 0;
-            let argv = words.iter().map(|word| {
-                let start = offset;
-                offset += word.as_str().len() + 1;
-                shell::Word { text: word.as_str().to_owned(), range: start..offset - 1, variables: Vec::new() }
+        [single] => shell_line(single),
+        argv => {
+            let Some(whole) = words(argv) else { return Vec::new() };
+            let inner = shell::inner(&whole.simple).and_then(|inner| {
+                whole
+                    .simple
+                    .words
+                    .iter()
+                    .position(|word| word.range == inner.range)
+                    .map(|index| shell_line(&argv[index]))
             });
-            let simple = Simple { words: argv.collect(), hidden: false };
-            let inner = shell::inner(&simple).and_then(|inner| {
-                simple.words.iter().position(|word| word.range == inner.range).map(|index| text(&words[index]))
-            });
-            inner.unwrap_or_else(|| vec![Started { simple, origin: Origin::Words(words) }])
+            inner.unwrap_or_else(|| vec![whole])
         }
     }
 }
 
-fn text_of(text: &Text) -> &str {
-    text.as_str()
+/// Words as one command, as they stand; none without any.
+pub(crate) fn words(argv: &[Text]) -> Option<Started<'_>> {
+    let mut offset = 0;
+    let words = argv.iter().map(|word| {
+        let start = offset;
+        offset += word.as_str().len() + 1;
+        shell::Word { text: word.as_str().to_owned(), range: start..offset - 1, variables: Vec::new() }
+    });
+    let simple = Simple { words: words.collect(), hidden: false };
+    (!argv.is_empty()).then_some(Started { simple, origin: Origin::Words(argv) })
+}
+
+fn shell_line(text: &Text) -> Vec<Started<'_>> {
+    shell_text(Origin::Text(text), text.as_str())
 }
 
 fn shell_text<'a>(origin: Origin<'a>, text: &str) -> Vec<Started<'a>> {

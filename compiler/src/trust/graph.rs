@@ -4,6 +4,7 @@
 //! only where free text can pass (see [`super::label`]). What starts, meets and ends in it is marked on the nodes. Every
 //! question is one walk over nodes and edges.
 
+use crate::ast::Name;
 use crate::source::Span;
 
 /// A place where text is, or passes.
@@ -53,6 +54,8 @@ pub(crate) struct Marks {
 pub(crate) struct Mark {
     pub span: Span,
     pub text: String,
+    /// The agent whose declaration says so.
+    pub agent: Option<Name>,
 }
 
 /// A way for text.
@@ -153,6 +156,59 @@ impl Graph {
             }
         }
         Reach { by }
+    }
+
+    /// The fewest of these nodes from which all of them can be reached: where a flow that passes several begins.
+    pub(crate) fn firsts(
+        &self,
+        out: &Ways,
+        nodes: impl IntoIterator<Item = usize>,
+        open: impl Fn(&Edge) -> bool,
+    ) -> Vec<usize> {
+        let wanted: Vec<usize> = nodes.into_iter().collect();
+        let mut seen = vec![false; self.nodes.len()];
+        // In the order in which walks into the depth leave them, last ones first, none comes before what leads to it,
+        // circles aside.
+        let mut left = Vec::new();
+        for &start in &wanted {
+            if std::mem::replace(&mut seen[start], true) {
+                continue;
+            }
+            let mut walk = vec![(start, 0)];
+            while let Some((node, next)) = walk.last_mut() {
+                let (from, at) = (*node, *next);
+                let Some(&edge) = out.of(from).get(at) else {
+                    left.push(from);
+                    walk.pop();
+                    continue;
+                };
+                *next += 1;
+                let to = self.edges[edge].to;
+                if open(&self.edges[edge]) && !std::mem::replace(&mut seen[to], true) {
+                    walk.push((to, 0));
+                }
+            }
+        }
+        let mut is_wanted = vec![false; self.nodes.len()];
+        wanted.iter().for_each(|&node| is_wanted[node] = true);
+        let (mut reached, mut firsts) = (vec![false; self.nodes.len()], Vec::new());
+        for &start in left.iter().rev().filter(|&&node| is_wanted[node]) {
+            if reached[start] {
+                continue;
+            }
+            firsts.push(start);
+            reached[start] = true;
+            let mut queue = vec![start];
+            while let Some(node) = queue.pop() {
+                for &edge in out.of(node) {
+                    let to = self.edges[edge].to;
+                    if open(&self.edges[edge]) && !std::mem::replace(&mut reached[to], true) {
+                        queue.push(to);
+                    }
+                }
+            }
+        }
+        firsts
     }
 
     /// The edges by the node that they leave.

@@ -51,7 +51,7 @@ fn marks(
     let name = &agent.name.value;
     let able = |wanted: Capability, does: &str| {
         let can = agent.can.iter().find(|can| can.value == wanted)?;
-        Some(Mark { span: can.span, text: format!("agent `{name}` {does}") })
+        Some(Mark { span: can.span, text: format!("agent `{name}` {does}"), agent: Some(agent.name.clone()) })
     };
     let commands = able(Capability::RunCommands, "runs commands");
     // What is in the environment of a process is there for whoever can run `printenv` in it.
@@ -59,18 +59,18 @@ fn marks(
         let provider = model.providers[provider?].ast;
         let (secret, place) = secrets.of(&provider.env).next()?;
         let text = format!("agent `{name}` runs commands with the secret `{}` in their environment", secret.name.value);
-        commands.as_ref().map(|_| Mark { span: place.span, text })
+        commands.as_ref().map(|_| Mark { span: place.span, text, agent: Some(agent.name.clone()) })
     };
     let from_server = || {
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
             let server = servers.get(server_of(&tool.value))?;
-            let secret = secrets.of(&server.env).map(|(secret, _)| &secret.name).next()?;
+            let (secret, _) = secrets.of(&server.env).next()?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
-                server.name.value, secret.value
+                server.name.value, secret.name.value
             );
-            Some(Mark { span: tool.span, text })
+            Some(Mark { span: tool.span, text, agent: Some(agent.name.clone()) })
         })
     };
     Marks {

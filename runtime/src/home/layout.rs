@@ -11,7 +11,8 @@ use crate::event::StepId;
 use crate::home::RunFolder;
 use crate::observer::Stream;
 
-/// The paths of one run's files. Iterations and instances appear in them only where the pipeline has several.
+/// The paths of one run's files. Iterations and instances appear in them only where there can be several; the files of
+/// steps inside of a loop, an item or a call lie in a folder named after it.
 #[derive(Clone, Debug)]
 pub struct Layout {
     run: PathBuf,
@@ -31,14 +32,14 @@ impl Layout {
         }
     }
 
-    /// `outputs/RUN/[NAME.k/]TASK.txt`: the captured tail of the latest iteration.
+    /// `outputs/RUN/[NAME.k/][WITHIN/]TASK.txt`: the captured tail of the latest iteration.
     pub fn output(&self, step: &StepId) -> PathBuf {
         let mut path = self.in_instance(&self.outputs, step);
         path.push(file_name(&step.name) + ".txt");
         path
     }
 
-    /// `logs/[NAME.k/]TASK.[ITERATION.]ATTEMPT.out` or `.err`: everything that the attempt's processes put out.
+    /// `logs/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.out` or `.err`: everything that the attempt's processes put out.
     pub fn log(&self, step: &StepId, attempt: u32, stream: Stream) -> PathBuf {
         let extension = match stream {
             Stream::Stdout => "out",
@@ -47,7 +48,7 @@ impl Layout {
         self.of_attempt("logs", step, attempt, extension)
     }
 
-    /// `prompts/[NAME.k/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
+    /// `prompts/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
     pub fn prompt(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("prompts", step, attempt, "txt")
     }
@@ -65,7 +66,7 @@ impl Layout {
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
         let mut path = self.in_instance(&self.run.join(kind), step);
         let name = file_name(&step.name);
-        path.push(match self.iterates {
+        path.push(match self.iterates || step.within.is_some() {
             true => format!("{name}.{}.{attempt}.{extension}", step.iteration),
             false => format!("{name}.{attempt}.{extension}"),
         });
@@ -73,22 +74,38 @@ impl Layout {
     }
 
     fn in_instance(&self, folder: &Path, step: &StepId) -> PathBuf {
-        match &self.instances_of {
+        let mut path = match &self.instances_of {
             Some(name) => folder.join(format!("{name}.{}", step.instance)),
             None => folder.to_owned(),
-        }
+        };
+        path.extend(step.within.iter().flat_map(|within| within.split('/')).map(folder_name));
+        path
     }
+}
+
+/// A part of a step's path as the name of a folder.
+fn folder_name(part: &str) -> String {
+    safe(part, "-_~[]%")
 }
 
 /// `name` as the name of a file: itself, unless it holds what could lead elsewhere, which becomes `%` and two digits.
 pub(crate) fn file_name(name: &str) -> String {
+    safe(name, "-_")
+}
+
+fn safe(name: &str, allowed: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for (position, byte) in name.bytes().enumerate() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => safe.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => safe.push(char::from(byte)),
+            _ if allowed.as_bytes().contains(&byte) => safe.push(char::from(byte)),
             b'.' if position > 0 => safe.push('.'),
             _ => safe.push_str(&format!("%{byte:02x}")),
         }
+    }
+    // An empty name would be the folder itself.
+    if safe.is_empty() {
+        safe.push('%');
     }
     safe
 }
@@ -103,5 +120,8 @@ mod tests {
         assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
         assert_eq!(file_name("a.b"), "a.b");
         assert_eq!(file_name("\0"), "%00");
+        assert_eq!(folder_name("triage.2~3[7]"), "triage.2~3[7]");
+        assert_eq!(folder_name(".."), "%2e.");
+        assert_eq!(folder_name(""), "%");
     }
 }

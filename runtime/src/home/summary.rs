@@ -86,7 +86,7 @@ impl RunSummary {
         {
             self.state = match status {
                 RunStatus::Succeeded => RunningState::Succeeded,
-                RunStatus::Failed => RunningState::Failed,
+                RunStatus::Failed | RunStatus::OverBudget => RunningState::Failed,
             };
         }
         Ok(())

@@ -93,7 +93,7 @@ mod tests {
     /// A journal of so many records on disk, closed unless it is to look like that of a killed process.
     fn journal(path: &Path, records: u64, close: bool) -> Vec<Record> {
         let mut journal = FileJournal::create(path, |error| panic!("{error}")).unwrap();
-        let step = StepId { name: "täsk".into(), iteration: 1, instance: 1 };
+        let step = StepId::new("täsk", 1, 1);
         let records: Vec<Record> = (1..=records)
             .map(|seq| {
                 let event = match seq {
@@ -107,7 +107,7 @@ mod tests {
                         stored_params: None,
                         stdin: None,
                     },
-                    _ => Event::AttemptStarted { step: step.clone(), attempt: seq as u32 },
+                    _ => Event::AttemptStarted { step: step.clone(), attempt: seq as u32, reserved: None },
                 };
                 Record { seq, at: 1000 + seq, event }
             })
@@ -196,7 +196,7 @@ mod tests {
         };
         let newer = line(r#"{"seq":1,"at":1,"event":"run_begun","version":99,"what":"ever"}"#);
         let error = recover(Path::new("j"), newer.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "journal `j` has version 99, and this swarmc reads up to 1: update swarmc");
+        assert_eq!(error, "journal `j` has version 99, and this swarmc reads up to 2: update swarmc");
         let gap = line(r#"{"seq":2,"at":1,"event":"run_resumed"}"#);
         let error = recover(Path::new("j"), gap.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("line 1 (byte 0): it is record 2 where record 1 belongs"), "{error}");

@@ -89,7 +89,7 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Previous => values.previous(name)?.map(|text| output(name, text, values)),
         DirectiveKind::Status => values.status(name).and_then(|status| text(status.word())),
         DirectiveKind::Exit => values.exit(name).map(Value::from),
-        DirectiveKind::Error => values.error(name).map(Value::String),
+        DirectiveKind::Error => values.error(name)?,
         DirectiveKind::Input => match source(directive, values) {
             Some(step) => values.output(step)?.map(|text| output(step, text, values)),
             None => return Err(format!("this step has no input `{name}`")),
@@ -101,9 +101,9 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Run => text(values.run()),
         DirectiveKind::Task => text(values.task()),
         DirectiveKind::Stdin => values.stdin()?.map(Value::String),
-        DirectiveKind::Item
-        | DirectiveKind::Index
-        | DirectiveKind::Context
+        DirectiveKind::Item => values.item()?.map(|(item, _)| item),
+        DirectiveKind::Index => values.item()?.map(|(_, index)| Value::from(index)),
+        DirectiveKind::Context
         | DirectiveKind::Inbox
         | DirectiveKind::Shared
         | DirectiveKind::Team

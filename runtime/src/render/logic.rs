@@ -64,19 +64,19 @@ impl Logic {
         Ok(self.evaluate(&expression.source, &expression.origin, values)?.is_true())
     }
 
+    /// What an expression comes to.
+    pub(super) fn json(&self, expression: &Expression, values: &dyn Values) -> Result<Json, RenderError> {
+        let value = self.evaluate(&expression.source, &expression.origin, values)?;
+        as_json(&value, &expression.origin)
+    }
+
     /// The value of a piece of logic that is one `{{…}}`; none for a statement, or where nothing is there.
     pub(super) fn value(&self, logic: &Expression, values: &dyn Values) -> Option<Result<Json, RenderError>> {
         match self.evaluate(expression(&logic.source)?, &logic.origin, values) {
             // `{{ a if b }}` renders as nothing; rendering knows it from a mistake.
             Err(error) if error.missing => None,
             Err(error) => Some(Err(error)),
-            Ok(value) => {
-                let value = serde_json::to_value(&value).map_err(|error| RenderError::at(&logic.origin, error));
-                Some(value.and_then(|value| match value.to_string().len() > LONGEST {
-                    true => Err(RenderError::at(&logic.origin, too_long())),
-                    false => Ok(value),
-                }))
-            }
+            Ok(value) => Some(as_json(&value, &logic.origin)),
         }
     }
 
@@ -90,6 +90,14 @@ impl Logic {
             true => Err(problem(origin, &Error::from(ErrorKind::UndefinedError))),
             false => Ok(value),
         }
+    }
+}
+
+fn as_json(value: &Value, origin: &Origin) -> Result<Json, RenderError> {
+    let value = serde_json::to_value(value).map_err(|error| RenderError::at(origin, error))?;
+    match value.to_string().len() > LONGEST {
+        true => Err(RenderError::at(origin, too_long())),
+        false => Ok(value),
     }
 }
 
@@ -207,7 +215,13 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
         facts("status", &|step| values.status(step).map(|status| Value::from(status.word()))),
     );
     context.insert("exit".to_owned(), facts("exit", &|step| values.exit(step).map(Value::from)));
-    context.insert("error".to_owned(), facts("error", &|step| values.error(step).map(Value::from)));
+    let mut errors = BTreeMap::new();
+    for step in steps("error") {
+        if let Some(error) = values.error(step)? {
+            insert(&mut errors, step, Value::from(Serde(error)));
+        }
+    }
+    context.insert("error".to_owned(), Value::from(errors));
 
     let mut inputs = BTreeMap::new();
     let ports = values.inputs();
@@ -228,6 +242,12 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
     }
     context.insert("param".to_owned(), Value::from(params));
     context.insert("iteration".to_owned(), Value::from(values.iteration()));
+    if reads(&read, "item") || reads(&read, "index") {
+        if let Some((item, index)) = values.item()? {
+            context.insert("item".to_owned(), Value::from(Serde(item)));
+            context.insert("index".to_owned(), Value::from(index));
+        }
+    }
     let run = BTreeMap::from([
         ("id".to_owned(), Value::from(values.run())),
         ("dir".to_owned(), Value::from(values.run_folder().to_string_lossy())),
@@ -241,6 +261,11 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
         context.insert("stdin".to_owned(), Value::from(stdin));
     }
     Ok(context)
+}
+
+/// Whether `read` says the object, or something in it.
+fn reads(read: &BTreeSet<&str>, object: &str) -> bool {
+    read.iter().any(|path| path.split('.').next() == Some(object))
 }
 
 /// Of `names` those that `read` says as `object.name`, with `_` for `-`; all of them where it says the object alone.

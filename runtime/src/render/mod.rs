@@ -10,6 +10,7 @@ mod logic;
 use std::fmt::Display;
 use std::path::Path;
 
+use serde_json::Value;
 use swarmc_plan::{Expression, Origin, ParamType, Segment, Template};
 
 use logic::Logic;
@@ -29,8 +30,8 @@ pub(crate) trait Values {
     fn status(&self, step: &str) -> Option<Status>;
     /// The exit code of `step` in this round.
     fn exit(&self, step: &str) -> Option<i32>;
-    /// Why `step` failed in this round.
-    fn error(&self, step: &str) -> Option<String>;
+    /// Why `step` failed in this round: a text, or of a for-each a list of the items that did.
+    fn error(&self, step: &str) -> Result<Option<Value>, String>;
     /// Whether the output of `step` is a JSON object rather than text.
     fn is_record(&self, step: &str) -> bool;
     /// Every step of the pipeline.
@@ -41,6 +42,8 @@ pub(crate) trait Values {
     fn param(&self, name: &str) -> Option<(&str, &ParamType)>;
     /// Every parameter that has a value.
     fn params(&self) -> Vec<&str>;
+    /// The item of the for-each that this is for, and its position.
+    fn item(&self) -> Result<Option<(Value, u32)>, String>;
     /// The number of this round, from 1.
     fn iteration(&self) -> u32;
     /// The run's id.
@@ -101,19 +104,24 @@ impl Renderer {
 
     /// The value that `template` stands for: of its own type where the template is nothing but one
     /// directive or one `{{…}}`.
-    pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<serde_json::Value, RenderError> {
+    pub(crate) fn value(&self, template: &Template, values: &dyn Values) -> Result<Value, RenderError> {
         match template.segments.as_slice() {
             [Segment::Directive(directive)] if directive.filters.is_empty() && !directive.wrap => {
                 directive::typed(directive, values)
             }
             [Segment::Logic(logic)] if let Some(value) = self.logic.value(logic, values) => value,
-            _ => self.text(template, values).map(serde_json::Value::String),
+            _ => self.text(template, values).map(Value::String),
         }
     }
 
     /// Whether `expression` is true.
     pub(crate) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
         self.logic.holds(expression, values)
+    }
+
+    /// What `expression` comes to.
+    pub(crate) fn evaluate(&self, expression: &Expression, values: &dyn Values) -> Result<Value, RenderError> {
+        self.logic.json(expression, values)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use swarmc_plan::{Directive, DirectiveKind, Filter};
 
 use super::*;
@@ -28,8 +29,11 @@ impl Values for World {
     fn exit(&self, _: &str) -> Option<i32> {
         Some(101)
     }
-    fn error(&self, _: &str) -> Option<String> {
-        Some("stack overflow".to_owned())
+    fn error(&self, _: &str) -> Result<Option<Value>, String> {
+        Ok(Some(Value::from("stack overflow")))
+    }
+    fn item(&self) -> Result<Option<(Value, u32)>, String> {
+        Ok(Some((serde_json::json!({ "title": "fix it", "tags": ["a", "b"] }), 3)))
     }
     fn is_record(&self, step: &str) -> bool {
         step == "record"

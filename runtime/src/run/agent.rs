@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use swarmc_plan::{Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
-use super::prepare::{failed, render};
 use super::run_loop::Loop;
+use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::{self, Shape};
 use crate::event::{Failure, StepId};
@@ -31,7 +31,7 @@ pub(super) struct Attempt<'a> {
 impl Loop<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
     pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
-        let prompt = self.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+        let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, &prompt, attempt));
         let takers = takers.collect::<Result<Vec<Taker>, Failure>>()?;
         if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
@@ -43,7 +43,7 @@ impl Loop<'_> {
     /// The agent called `first`, and its fallbacks in order, each once.
     fn chain<'a>(&'a self, first: &'a str) -> Vec<&'a str> {
         let mut chain = vec![first];
-        while let Some(next) = chain.last().and_then(|last| self.plan.agent(last)?.fallback.as_deref())
+        while let Some(next) = chain.last().and_then(|last| self.scene.plan.agent(last)?.fallback.as_deref())
             && !chain.contains(&next)
             && chain.len() < LONGEST_CHAIN
         {
@@ -54,13 +54,13 @@ impl Loop<'_> {
 
     fn taker(&self, name: &str, prompt: &str, attempt: &Attempt<'_>) -> Result<Taker, Failure> {
         let Attempt { id, number, step, view, stdin, shape } = attempt;
-        let agent = self.plan.agent(name);
-        let provider = agent.and_then(|agent| self.plan.provider(&agent.provider));
+        let agent = self.scene.plan.agent(name);
+        let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
             return Err(render(format!("the plan has no provider for agent `{name}`")));
         };
         let system =
-            agent.system.as_ref().map(|system| self.renderer.text(system, *view)).transpose().map_err(failed)?;
+            agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
         let (prompt, system) = told(&provider.connection, prompt, system, stdin.as_deref(), *shape);
         let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
             Ok(environment) => (environment, self.door(agent, provider, system.as_deref(), attempt)),

@@ -24,8 +24,8 @@ pub(super) const MARK: &str = "SWARM_RUN";
 pub(super) struct Surroundings {
     /// Where files are read.
     pub workspace: PathBuf,
-    /// Where processes run.
-    pub directory: Arc<PathBuf>,
+    /// Where the processes of each pipeline run, by its name.
+    directories: BTreeMap<String, Arc<PathBuf>>,
     caller: BTreeMap<OsString, OsString>,
     allowed: Vec<(OsString, OsString)>,
 }
@@ -39,25 +39,26 @@ pub(super) enum Trouble {
 }
 
 impl Surroundings {
-    pub(super) fn new(
-        pipeline: &Pipeline,
+    pub(super) fn new<'a>(
+        pipelines: impl IntoIterator<Item = &'a Pipeline>,
         workspace: &Path,
         caller: BTreeMap<OsString, OsString>,
     ) -> Result<Surroundings, RunError> {
         let workspace = workspace.canonicalize().map_err(RunError::io("enter", workspace))?;
-        let directory = match &pipeline.working_dir {
-            None => workspace.clone(),
-            Some(path) => {
-                let directory = workspace.join(path).canonicalize().map_err(RunError::io("enter", path))?;
-                if !directory.starts_with(&workspace) {
-                    return Err(RunError::Request(format!("the working folder `{path}` lies outside the workspace")));
-                }
-                directory
-            }
-        };
+        let mut directories = BTreeMap::new();
+        for pipeline in pipelines {
+            let directory = working_folder(pipeline, &workspace)?;
+            directories.insert(pipeline.name.clone(), Arc::new(directory));
+        }
         let allowed = caller.iter().filter(|(name, _)| is_allowed(name));
         let allowed = allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Ok(Surroundings { workspace, directory: Arc::new(directory), caller, allowed })
+        Ok(Surroundings { workspace, directories, caller, allowed })
+    }
+
+    /// Where the processes of a pipeline run.
+    pub(super) fn directory(&self, pipeline: &str) -> Arc<PathBuf> {
+        let directory = self.directories.get(pipeline);
+        directory.map_or_else(|| Arc::new(self.workspace.clone()), Arc::clone)
     }
 
     /// The whole environment of an attempt: the allow-list, then `layers` in order, then what names the attempt.
@@ -98,6 +99,17 @@ impl Surroundings {
         ];
         environment.extend(marks.map(|(name, value)| (OsString::from(name), OsString::from(value))));
         Ok(environment)
+    }
+}
+
+fn working_folder(pipeline: &Pipeline, workspace: &Path) -> Result<PathBuf, RunError> {
+    let Some(path) = &pipeline.working_dir else {
+        return Ok(workspace.to_owned());
+    };
+    let directory = workspace.join(path).canonicalize().map_err(RunError::io("enter", path))?;
+    match directory.starts_with(workspace) {
+        true => Ok(directory),
+        false => Err(RunError::Request(format!("the working folder `{path}` lies outside the workspace"))),
     }
 }
 

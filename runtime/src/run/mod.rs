@@ -5,6 +5,7 @@ mod environment;
 mod limits;
 mod prepare;
 mod run_loop;
+mod scene;
 mod survivors;
 #[cfg(test)]
 mod tests;
@@ -29,11 +30,11 @@ use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::observer::Observer;
-use crate::render::Renderer;
 use crate::socket::Socket;
 use crate::state::{End, State};
 use environment::Surroundings;
 use run_loop::Loop;
+use scene::Scene;
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +77,8 @@ pub enum Ended {
     Failed,
     /// A person stopped it; it can be resumed.
     Stopped,
+    /// Its budget was spent, or its time over.
+    OverBudget,
 }
 
 /// What the loop waits for.
@@ -107,7 +110,7 @@ pub fn start(
     let params = params(plan, pipeline, options.params)?;
     let facts = Facts { workspace: options.workspace, concurrency: processors() };
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    let surroundings = Surroundings::new(pipeline, &facts.workspace, options.environment)?;
+    let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
 
     let folder = home.create()?;
     let lock = Lock::take(&folder)?;
@@ -186,12 +189,13 @@ pub fn resume(
     let plan = folder.parse_plan(&text)?;
     let facts = folder.facts()?;
     let pipeline = self::pipeline(&plan, Some(pipeline))?;
-    let mut state = State::new(Arc::new(graph(&plan, pipeline, task.as_deref(), &facts)?));
+    let graph = graph(&plan, pipeline, task.as_deref(), &facts)?;
+    let surroundings = Surroundings::new(pipelines(&plan, &graph), &facts.workspace, environment)?;
+    let mut state = State::new(Arc::new(graph));
     recovered.records.iter().for_each(|record| state.apply(record));
     if let Some(status) = state.finished() {
         return Err(RunError::Ended { run: folder.id, status });
     }
-    let surroundings = Surroundings::new(pipeline, &facts.workspace, environment)?;
 
     let mut notices = Vec::new();
     if recovered.torn > 0 {
@@ -300,14 +304,10 @@ impl Begin<'_> {
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
+        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
         let mut run_loop = Loop {
-            plan,
-            pipeline,
-            steps: pipeline.steps.iter().map(|step| (step.name.as_str(), step)).collect(),
-            params: typed(plan, pipeline, params),
-            stdin,
+            scene: Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone())),
             surroundings,
-            renderer: Renderer::new(),
             shapes: Shapes::default(),
             state,
             journal: Some(journal),
@@ -360,6 +360,11 @@ fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunE
     plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
 }
 
+/// The pipelines that a run may reach.
+fn pipelines<'a>(plan: &'a Plan, graph: &Graph) -> Vec<&'a Pipeline> {
+    graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect()
+}
+
 fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Facts) -> Result<Graph, RunError> {
     Graph::new(plan, &pipeline.name, task, facts.concurrency).map_err(|error| RunError::Request(error.to_string()))
 }
@@ -389,27 +394,18 @@ fn params(
     }
 }
 
-fn typed(
-    plan: &Plan,
-    pipeline: &Pipeline,
-    params: BTreeMap<String, String>,
-) -> BTreeMap<String, (String, swarmc_plan::ParamType)> {
-    let kind = |name: &str| plan.params.iter().chain(&pipeline.params).find(|param| param.name == name);
-    params
-        .into_iter()
-        .map(|(name, value)| {
-            let kind = kind(&name).map_or(swarmc_plan::ParamType::String, |param| param.kind.clone());
-            (name, (value, kind))
-        })
-        .collect()
-}
-
 /// Parameters that were too long for an event.
 fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, String>, RunError> {
     serde_json::from_str(&folder.text(stored)?).map_err(|error| {
         let reason = format!("its parameters are damaged: {error}");
         RunError::Plan { run: folder.id.clone(), reason }
     })
+}
+
+impl scene::Store for RunFolder {
+    fn text(&self, content: &Content) -> Result<String, String> {
+        RunFolder::text(self, content).map_err(|error| error.to_string())
+    }
 }
 
 /// A text as an event holds it: in place, or as an artifact.

@@ -9,10 +9,11 @@ use swarmc_plan::{Body, Provider, Step};
 use super::agent::Attempt;
 use super::environment::Trouble;
 use super::run_loop::Loop;
+use super::scene::{failed, render, unknown};
 use super::values::View;
 use crate::event::{Failure, StepId};
 use crate::executor::{Cancel, Job, Work};
-use crate::render::RenderError;
+use crate::graph::Key;
 
 /// What an attempt turned out to need.
 pub(super) enum Prepared {
@@ -25,11 +26,13 @@ pub(super) enum Prepared {
 impl Loop<'_> {
     /// Renders what an attempt of `id` needs.
     pub(super) fn prepare(&self, id: &StepId, attempt: u32) -> Result<Prepared, Failure> {
-        let step = *self.steps.get(&*id.name).ok_or_else(|| render(format!("no step `{}`", id.name)))?;
-        let view = View { run: self, step: Some(step), instance: id.instance, iteration: id.iteration };
-        let text = |template| self.renderer.text(template, &view).map_err(failed);
+        let key = self.state.find(id).ok_or_else(|| unknown(id))?;
+        let step = self.scene.step(&self.state, key);
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let renderer = &self.scene.renderer;
+        let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.plan)).transpose();
+        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
@@ -40,7 +43,7 @@ impl Loop<'_> {
             }
             Body::Value(template) => Work::Text(match &shape {
                 Some(shape) => {
-                    let value = self.renderer.value(template, &view).map_err(failed)?;
+                    let value = renderer.value(template, &view).map_err(failed)?;
                     shape.computed(value).map_err(|violations| Failure::Invalid { violations })?
                 }
                 None => text(template)?,
@@ -48,7 +51,7 @@ impl Loop<'_> {
             Body::Fields(fields) => {
                 let record: serde_json::Map<String, serde_json::Value> = fields
                     .iter()
-                    .map(|(name, template)| Ok((name.clone(), self.renderer.value(template, &view).map_err(failed)?)))
+                    .map(|(name, template)| Ok((name.clone(), renderer.value(template, &view).map_err(failed)?)))
                     .collect::<Result<_, Failure>>()?;
                 let record = serde_json::Value::Object(record);
                 Work::Text(match &shape {
@@ -72,12 +75,12 @@ impl Loop<'_> {
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
-            after: self.after(id, attempt, step),
+            after: self.after(key, id, attempt, step),
             work,
             shape,
             checks: step.checks.clone(),
             environment,
-            directory: Arc::clone(&self.surroundings.directory),
+            directory: self.surroundings.directory(&self.scene.pipeline(&self.state, key.frame).name),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
@@ -96,8 +99,10 @@ impl Loop<'_> {
         attempt: u32,
     ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
         let none = Vec::new();
-        let layers = [&self.pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
-        let environment = self.surroundings.of_attempt(&self.folder.id, id, attempt, &layers, &self.renderer, view);
+        let pipeline = self.scene.pipeline(view.state, view.frame);
+        let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
+        let environment =
+            self.surroundings.of_attempt(&self.folder.id, id, attempt, &layers, &self.scene.renderer, view);
         environment.map(Arc::new).map_err(|trouble| match trouble {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
@@ -105,20 +110,16 @@ impl Loop<'_> {
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.
-    fn after(&self, id: &StepId, attempt: u32, step: &Step) -> u64 {
-        let depends_on_more = id.iteration > 1 || attempt > 1 || step.when.is_some();
-        if depends_on_more {
+    fn after(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
+        let frame = self.state.frame(key.frame);
+        if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() {
             return self.seq;
         }
-        let ended = |need: &swarmc_plan::Need| self.ended.get(&(need.step.as_str(), id.instance)).copied();
-        step.needs.iter().filter_map(ended).max().unwrap_or(0).max(self.floor)
+        let ended = |name: &str| self.ended.get(&(id.instance, id.within.clone(), Arc::from(name))).copied();
+        let needs = match frame.item {
+            Some(_) => None,
+            None => step.needs.iter().filter_map(|need| ended(&need.step)).max(),
+        };
+        needs.unwrap_or(0).max(self.floor).max(frame.opened)
     }
-}
-
-pub(super) fn failed(error: RenderError) -> Failure {
-    render(error.message)
-}
-
-pub(super) fn render(message: String) -> Failure {
-    Failure::Render { message }
 }

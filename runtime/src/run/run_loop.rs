@@ -9,32 +9,24 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use swarmc_plan::{ParamType, Pipeline, Plan, Step};
-
 use super::environment::Surroundings;
 use super::prepare::Prepared;
-use super::values::View;
+use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
 use crate::answer::Shapes;
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
-use crate::event::{self, Content, Event, Record, RunStatus, Status, StepId};
+use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Journal;
-use crate::render::Renderer;
 use crate::state::State;
 
 /// A run in this process.
 pub(super) struct Loop<'a> {
-    pub plan: &'a Plan,
-    pub pipeline: &'a Pipeline,
-    pub steps: HashMap<&'a str, &'a Step>,
-    pub params: BTreeMap<String, (String, ParamType)>,
-    pub stdin: Option<Content>,
+    pub scene: Scene<'a>,
     pub surroundings: Surroundings,
-    pub renderer: Renderer,
     pub shapes: Shapes,
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
@@ -57,8 +49,8 @@ pub(super) struct Loop<'a> {
     pub jobs: Vec<Job>,
     /// The attempts that threads have.
     pub open: BTreeMap<(StepId, u32), Arc<Cancel>>,
-    /// The record of the last end of each step, by name and instance.
-    pub ended: HashMap<(&'a str, u32), u64>,
+    /// The record of the last end of each step that others may need.
+    pub ended: HashMap<Place, u64>,
     /// When to decide again.
     pub alarm: Option<Alarm>,
     /// What a person wants.
@@ -66,6 +58,9 @@ pub(super) struct Loop<'a> {
     /// Why the run cannot go on.
     pub broken: Option<String>,
 }
+
+/// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
+pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
 
 /// A moment to decide at.
 #[derive(Clone, Copy)]
@@ -127,6 +122,7 @@ impl Loop<'_> {
         let ended = match self.state.finished() {
             Some(RunStatus::Succeeded) => Ended::Succeeded,
             Some(RunStatus::Failed) => Ended::Failed,
+            Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
         let instances = 1..=self.state.graph().instances();
@@ -224,7 +220,10 @@ impl Loop<'_> {
         match command {
             Command::Start { step, attempt } => self.start(step, attempt),
             Command::Judge { step } => self.judge(step),
-            Command::JudgeRound { instance, iteration } => self.judge_round(instance, iteration),
+            Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
+            Command::Open { step, attempt } => self.open(step, attempt),
+            Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Ask { .. } | Command::TimeOut { .. } => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
                 if let Some(cancel) = self.open.get(&(step, attempt)) {
@@ -242,7 +241,7 @@ impl Loop<'_> {
 
     fn start(&mut self, step: StepId, attempt: u32) {
         let prepared = self.prepare(&step, attempt);
-        self.record(Event::AttemptStarted { step: step.clone(), attempt });
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
         let outcome = match prepared {
             Ok(Prepared::Job(job)) => {
                 self.open.insert((step, attempt), Arc::clone(&job.cancel));
@@ -250,9 +249,7 @@ impl Loop<'_> {
                 return;
             }
             Ok(Prepared::Text(text)) => {
-                if let Some(scribe) = &self.scribe {
-                    scribe.write(self.layout.output(&step), text.clone().into_bytes());
-                }
+                self.write_output(&step, &text);
                 event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
             }
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
@@ -262,67 +259,91 @@ impl Loop<'_> {
 
     fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
         outcome.bound();
-        if let Some(Content::Text(text)) = outcome.output.take_if(|output| matches!(output, Content::Text(_))) {
-            match content(&self.folder, text) {
-                Ok(output) => outcome.output = Some(output),
+        for text in [&mut outcome.output, &mut outcome.errors] {
+            match text.take().map(|text| self.stored(text)).transpose() {
+                Ok(stored) => *text = stored,
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
-        if let Some((name, _)) = self.steps.get_key_value(&*step.name) {
-            self.ended.insert((name, step.instance), self.seq + 1);
+        let is_item = self.state.find(&step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
+        if !is_item {
+            let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
+            self.ended.insert(place, self.seq + 1);
         }
         self.record(Event::AttemptEnded { step, attempt, outcome });
     }
 
-    fn judge(&mut self, step: StepId) {
-        let definition = self.steps.get(&*step.name).copied();
-        let view = View { run: self, step: definition, instance: step.instance, iteration: step.iteration };
-        let judged = match definition.and_then(|definition| definition.when.as_ref()) {
-            Some(when) => self.renderer.holds(when, &view),
-            None => Ok(true),
-        };
-        let (holds, error) = match judged {
-            Ok(holds) => (holds, None),
-            Err(mut error) => {
-                event::shorten(&mut error.message);
-                (false, Some(error.message))
-            }
-        };
-        self.record(Event::ConditionJudged { step, holds, error });
+    /// A text as an event holds it.
+    fn stored(&self, text: Content) -> Result<Content, RunError> {
+        match text {
+            Content::Text(text) => content(&self.folder, text),
+            stored => Ok(stored),
+        }
     }
 
-    fn judge_round(&mut self, instance: u32, iteration: u32) {
-        let view = View { run: self, step: None, instance, iteration };
-        let mut holds = false;
-        for until in &self.pipeline.iteration.until {
-            match self.renderer.holds(until, &view) {
-                Ok(true) => holds = true,
-                Ok(false) => {}
-                // One that reads what is not there does not hold, by definition.
-                Err(error) if error.missing => {}
-                Err(error) => self.viewer.notice(format!("an `until` counts as false: {}", error.message)),
+    fn open(&mut self, step: StepId, attempt: u32) {
+        let opening = match self.state.find(&step) {
+            Some(key) => self.scene.open(&self.state, key),
+            None => Err(scene::unknown(&step)),
+        };
+        let opening = match opening {
+            Ok(opening) => opening,
+            Err(failure) => {
+                self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                return self.end(step, attempt, event::Outcome { failure: Some(failure), ..Default::default() });
             }
+        };
+        let store = |text: Option<String>| text.map(|text| content(&self.folder, text)).transpose();
+        match (store(opening.list), store(opening.params)) {
+            (Ok(list), Ok(params)) => self.record(Event::Opened { step, attempt, items: opening.items, list, params }),
+            (Err(error), _) | (_, Err(error)) => self.give_up(error.to_string()),
         }
-        self.record(Event::RoundJudged { instance, iteration, holds });
+    }
+
+    fn conclude(&mut self, step: StepId, attempt: u32, failure: Option<Failure>) {
+        let Some(key) = self.state.find(&step) else { return };
+        let outcome = self.scene.conclude(&self.state, key, failure);
+        if let Some(output) = &outcome.output
+            && let Ok(text) = self.folder.text(output)
+        {
+            self.write_output(&step, &text);
+        }
+        self.end(step, attempt, outcome);
+    }
+
+    fn judge(&mut self, step: StepId) {
+        let event = match self.state.find(&step) {
+            Some(key) => self.scene.judge(&self.state, key),
+            None => Event::ConditionJudged { error: Some(scene::unknown(&step).to_string()), step, holds: false },
+        };
+        self.record(event);
+    }
+
+    fn judge_round(&mut self, instance: u32, iteration: u32, within: Option<Arc<str>>) {
+        let frame = self.state.frame_of(instance, within.as_ref());
+        let (holds, problems) = frame.map_or((false, Vec::new()), |frame| self.scene.judge_round(&self.state, frame));
+        for problem in problems {
+            self.viewer.notice(format!("an `until` counts as false: {problem}"));
+        }
+        self.record(Event::RoundJudged { instance, iteration, holds, within });
+    }
+
+    /// Writes an output for people.
+    fn write_output(&self, step: &StepId, text: &str) {
+        if let Some(scribe) = &self.scribe {
+            scribe.write(self.layout.output(step), text.as_bytes().to_vec());
+        }
     }
 
     /// Writes the outputs that a killed runner had recorded, but not yet written for people.
     fn mend_outputs(&self) {
-        for instance in 1..=self.state.graph().instances() {
-            let iteration = self.state.iteration(instance);
-            for name in self.state.graph().names() {
-                let Some(reading) = self.state.read(name, instance, iteration) else { continue };
-                let (Some(Status::Succeeded), Some(output)) = (reading.status, reading.output) else { continue };
-                // An artifact that cannot be read is reported where it is needed.
-                let Ok(text) = self.folder.text(output) else { continue };
-                let path = self.layout.output(&StepId { name: Arc::clone(name), iteration, instance });
-                let written = std::fs::read(&path).unwrap_or_default();
-                let written = String::from_utf8_lossy(&written);
-                if written.strip_suffix('\n').unwrap_or(&written) != text
-                    && let Some(scribe) = &self.scribe
-                {
-                    scribe.write(path, text.into_bytes());
-                }
+        for (step, output) in self.state.outputs() {
+            // An artifact that cannot be read is reported where it is needed.
+            let Ok(text) = self.folder.text(output) else { continue };
+            let written = std::fs::read(self.layout.output(&step)).unwrap_or_default();
+            let written = String::from_utf8_lossy(&written);
+            if written.strip_suffix('\n').unwrap_or(&written) != text {
+                self.write_output(&step, &text);
             }
         }
     }

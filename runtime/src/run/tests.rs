@@ -347,7 +347,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         pipeline,
         params: BTreeMap::new(),
         stdin: None,
-        surroundings: Surroundings::new(pipeline, &facts.workspace, environment()).unwrap(),
+        surroundings: Surroundings::new([pipeline], &facts.workspace, environment()).unwrap(),
         state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
         last: 0,
         clock: 0,

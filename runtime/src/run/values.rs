@@ -1,30 +1,33 @@
-//! What the templates of a step read, from the state of the run and its artifacts.
+//! What the templates of a step read, from the state of the run and the texts beside it.
 
 use std::path::Path;
+use std::rc::Rc;
 
-use swarmc_plan::{Body, ParamType, Step};
+use serde_json::Value;
+use swarmc_plan::{ParamType, Step};
 
-use super::run_loop::Loop;
+use super::scene::{Scene, Texts};
 use crate::event::{Content, Status};
 use crate::render::Values;
-use crate::state::Reading;
+use crate::state::{Reading, State};
 
 /// The values as one step sees them, or the conditions at the end of a round.
-pub(super) struct View<'a> {
-    pub run: &'a Loop<'a>,
+pub(crate) struct View<'a> {
+    pub scene: &'a Scene<'a>,
+    pub state: &'a State,
+    pub frame: u32,
     /// None for an `until`.
     pub step: Option<&'a Step>,
-    pub instance: u32,
-    pub iteration: u32,
+    pub params: Rc<Texts>,
 }
 
 impl View<'_> {
     fn read(&self, step: &str) -> Option<Reading<'_>> {
-        self.run.state.read(step, self.instance, self.iteration)
+        self.state.look(self.frame, step)
     }
 
     fn text(&self, content: Option<&Content>) -> Result<Option<String>, String> {
-        content.map(|content| self.run.folder.text(content)).transpose().map_err(|error| error.to_string())
+        content.map(|content| self.scene.store.text(content)).transpose()
     }
 }
 
@@ -34,9 +37,7 @@ impl Values for View<'_> {
     }
 
     fn previous(&self, step: &str) -> Result<Option<String>, String> {
-        let before = self.iteration.checked_sub(1).filter(|&iteration| iteration > 0);
-        let reading = before.and_then(|iteration| self.run.state.read(step, self.instance, iteration));
-        self.text(reading.and_then(|reading| reading.output))
+        self.text(self.state.look_back(self.frame, step).and_then(|reading| reading.output))
     }
 
     fn status(&self, step: &str) -> Option<Status> {
@@ -47,19 +48,22 @@ impl Values for View<'_> {
         self.read(step)?.exit
     }
 
-    fn error(&self, step: &str) -> Option<String> {
-        self.read(step)?.error.map(str::to_owned)
+    fn error(&self, step: &str) -> Result<Option<Value>, String> {
+        let Some(reading) = self.read(step) else { return Ok(None) };
+        match self.text(reading.errors)? {
+            Some(list) => serde_json::from_str(&list).map(Some).map_err(|error| error.to_string()),
+            None => Ok(reading.error.map(Value::from)),
+        }
     }
 
     fn is_record(&self, step: &str) -> bool {
-        self.run
-            .steps
-            .get(step)
-            .is_some_and(|step| matches!(step.body, Body::Fields(_)) || step.output.schema.is_some())
+        let scope = self.state.graph.scope(self.state.region(self.frame).scope);
+        scope.find(step).is_some_and(|spot| self.scene.is_json(&self.state.graph, spot))
     }
 
     fn steps(&self) -> Vec<&str> {
-        self.run.pipeline.steps.iter().map(|step| step.name.as_str()).collect()
+        let scope = self.state.graph.scope(self.state.region(self.frame).scope);
+        scope.names().map(|name| &**name).collect()
     }
 
     fn inputs(&self) -> Vec<(&str, &str)> {
@@ -68,23 +72,32 @@ impl Values for View<'_> {
     }
 
     fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
-        self.run.params.get(name).map(|(value, kind)| (value.as_str(), kind))
+        let pipeline = self.scene.pipeline(self.state, self.frame);
+        let declared = pipeline.params.iter().chain(&self.scene.plan.params).find(|param| param.name == name)?;
+        let value = self.params.get(name).or_else(|| self.scene.param(name))?;
+        Some((value, &declared.kind))
     }
 
     fn params(&self) -> Vec<&str> {
-        self.run.params.keys().map(String::as_str).collect()
+        let pipeline = self.scene.pipeline(self.state, self.frame);
+        let declared = pipeline.params.iter().chain(&self.scene.plan.params).map(|param| param.name.as_str());
+        declared.filter(|name| self.param(name).is_some()).collect()
+    }
+
+    fn item(&self) -> Result<Option<(Value, u32)>, String> {
+        self.scene.item(self.state, self.frame)
     }
 
     fn iteration(&self) -> u32 {
-        self.iteration
+        self.state.frame(self.frame).iteration
     }
 
     fn run(&self) -> &str {
-        &self.run.folder.id
+        &self.scene.run
     }
 
     fn run_folder(&self) -> &Path {
-        &self.run.folder.path
+        &self.scene.run_folder
     }
 
     fn task(&self) -> &str {
@@ -92,10 +105,10 @@ impl Values for View<'_> {
     }
 
     fn stdin(&self) -> Result<Option<String>, String> {
-        self.text(self.run.stdin.as_ref())
+        self.text(self.scene.stdin.as_ref())
     }
 
     fn workspace(&self) -> &Path {
-        &self.run.surroundings.workspace
+        &self.scene.workspace
     }
 }

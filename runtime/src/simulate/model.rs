@@ -60,7 +60,7 @@ fn instance(pipeline: &Pipeline, world: World, instance: u32, steps: &mut BTreeM
         let held = !rounds.until.is_empty() && world.until(instance, iteration);
         let stops = failed && rounds.on_failure == RoundFailure::Stop;
         if held || stops || iteration == rounds.max {
-            let id = |name: &str| StepId { name: name.into(), iteration, instance };
+            let id = |name: &str| StepId::new(name, iteration, instance);
             steps.extend(ends.into_iter().map(|(name, (status, _))| (id(name), status)));
             return !failed && (held || rounds.until.is_empty() || rounds.exhausted == Exhausted::Success);
         }
@@ -75,7 +75,7 @@ fn round(pipeline: &Pipeline, world: World, instance: u32, iteration: u32) -> BT
         for step in &pipeline.steps {
             let status = |name: &str| ends.get(name).map(|(status, _)| *status);
             if let Some(allowed) = allowed(step, &status) {
-                let id = StepId { name: step.name.as_str().into(), iteration, instance };
+                let id = StepId::new(&step.name, iteration, instance);
                 let end = if allowed { run(step, &id, world) } else { (Status::Skipped, false) };
                 ends.insert(&step.name, end);
             }

@@ -98,7 +98,7 @@ fn ending(pipeline: &Pipeline, state: &State) -> Ending {
         let iteration = state.iteration(instance);
         for name in state.graph().names() {
             let read = state.read(name, instance, iteration).unwrap();
-            let id = crate::StepId { name: name.clone(), iteration, instance };
+            let id = crate::StepId::new(name, iteration, instance);
             steps.insert(id, read.status.unwrap());
         }
     }

@@ -11,7 +11,7 @@ use super::build;
 use super::model;
 use super::world::World;
 use crate::event::{Event, Failure, Outcome, Record, RunStatus, StepId};
-use crate::state::round::{Instance, Step};
+use crate::state::frame::{Frame, Step};
 use crate::{Command, State, decide};
 
 /// A run.
@@ -115,7 +115,7 @@ impl<'a> Run<'a> {
                 let takes = if self.is_task(&step) { takes } else { 0 };
                 let failure = (!succeeds).then_some(Failure::Exit);
                 let outcome = Outcome { failure, exit: Some(i32::from(!succeeds)), ..Outcome::default() };
-                self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt });
+                self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
                 self.bring(begins + takes, Event::AttemptEnded { step, attempt, outcome });
             }
             Command::Judge { step } => {
@@ -125,9 +125,9 @@ impl<'a> Run<'a> {
                 };
                 self.bring(self.world.delay("judge", &step), Event::ConditionJudged { step, holds, error });
             }
-            Command::JudgeRound { instance, iteration } => {
+            Command::JudgeRound { instance, iteration, within } => {
                 let holds = self.world.until(instance, iteration);
-                self.bring(0, Event::RoundJudged { instance, iteration, holds });
+                self.bring(0, Event::RoundJudged { instance, iteration, holds, within });
             }
             Command::Skip { step, reason } => {
                 self.bring(self.world.delay("skip", &step), Event::StepSkipped { step, reason });
@@ -146,6 +146,7 @@ impl<'a> Run<'a> {
                 self.brought += 1;
                 self.coming.insert((time, self.brought), None);
             }
+            Command::Open { .. } | Command::Conclude { .. } | Command::Ask { .. } | Command::TimeOut { .. } => {}
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),
         }
     }
@@ -187,7 +188,7 @@ impl<'a> Run<'a> {
 
     /// What no order of events may break.
     fn check(&self, event: &Event) {
-        let Event::AttemptStarted { step, attempt } = event else { return };
+        let Event::AttemptStarted { step, attempt, .. } = event else { return };
         let story = || format!("{step} attempt {attempt}\n{}", self.story());
         assert!(!self.ended.contains(&(step.clone(), *attempt)), "an attempt that ended runs again: {}", story());
         assert!(!self.open.contains(step), "a step runs twice at once: {}", story());
@@ -230,24 +231,24 @@ impl<'a> Run<'a> {
 /// Whether two states agree in all that records alone decide.
 pub(crate) fn same(one: &State, other: &State) -> bool {
     let rest = |state: &State| (state.stopping(), state.counts(), state.finished());
-    let instances = |state: &State| state.instances.iter().map(instance_facts).collect::<Vec<_>>();
+    let instances = |state: &State| state.frames.iter().map(frame_facts).collect::<Vec<_>>();
     rest(one) == rest(other) && one.open().eq(other.open()) && instances(one) == instances(other)
 }
 
 /// What records alone decide about a state, to be read.
 fn facts(state: &State) -> String {
     let mut text = format!("stopping {} open {:?}\n", state.stopping(), state.open().collect::<Vec<_>>());
-    for (number, instance) in (1..).zip(&state.instances) {
-        writeln!(text, "{number} {:?}", instance_facts(instance)).unwrap();
+    for (number, instance) in (1..).zip(&state.frames) {
+        writeln!(text, "{number} {:?}", frame_facts(instance)).unwrap();
     }
     text
 }
 
-fn instance_facts(instance: &Instance) -> impl PartialEq + std::fmt::Debug + use<> {
+fn frame_facts(instance: &Frame) -> impl PartialEq + std::fmt::Debug + use<> {
     let step = |step: &Step| {
         (step.phase, step.attempt, step.waiting, step.held, step.started, step.fault, step.detail.clone())
     };
-    let end = (instance.stopped, instance.cut, instance.dropped, instance.judging, instance.end);
+    let end = (instance.ending.clone(), instance.cut, instance.dropped, instance.judging, instance.end);
     let round = (instance.iteration, instance.unsettled, instance.stops.clone(), instance.unhandled.clone());
     (round, end, instance.steps.iter().map(step).collect::<Vec<_>>())
 }

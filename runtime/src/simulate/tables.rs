@@ -8,7 +8,7 @@
 use swarmc_plan::{Exhausted, Pipeline, RoundFailure};
 
 use super::build::{graph, pipeline, repeated};
-use crate::event::{Content, Event, Failure, Outcome, Record, RunStatus, SkipReason, StepId};
+use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, SkipReason, StepId};
 use crate::{Command, State, decide};
 
 fn check(pipeline: Pipeline, events: &str, expected: &str) {
@@ -49,13 +49,14 @@ fn run_started() -> Event {
 fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let number = |text: &str| text.parse::<u32>().unwrap();
-    let mut parts = words[0].split('/');
+    let (id, within) = words[0].split_once('@').map_or((words[0], None), |(id, within)| (id, Some(within)));
+    let mut parts = id.split('/');
     let name = parts.next().unwrap();
     let iteration = parts.next().map_or(1, number);
     let instance = parts.next().map_or(1, number);
-    let step = StepId { name: name.into(), iteration, instance };
+    let step = StepId { within: within.map(Into::into), ..StepId::new(name, iteration, instance) };
     let attempt = words.get(2).map_or(1, |word| number(word));
-    let started = Event::AttemptStarted { step: step.clone(), attempt };
+    let started = Event::AttemptStarted { step: step.clone(), attempt, reserved: None };
     let ended = |failure: Option<Failure>| {
         let output = failure.is_none().then(|| Content::Text(format!("{step}#{attempt}")));
         let exit = Some(i32::from(failure.is_some()));
@@ -69,7 +70,20 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
         }
         ("stop", "requested") => vec![Event::StopRequested],
         ("resumed", _) => vec![Event::RunResumed],
-        ("round", word) => vec![Event::RoundJudged { instance, iteration, holds: word == "holds" }],
+        ("round", word) => {
+            vec![Event::RoundJudged { instance, iteration, holds: word == "holds", within: step.within }]
+        }
+        (_, "opened") => {
+            let items = words.get(2).map(|word| number(word));
+            vec![Event::Opened { step, attempt: 1, items, list: None, params: None }]
+        }
+        (_, "concluded") => vec![ended(None)],
+        (_, "asks") => vec![Event::GateOpened { step, message: Content::Text(String::new()) }],
+        (_, "answered") => {
+            let choice = words.get(2).map(|&word| word.to_owned());
+            let output = choice.clone().map(Content::Text);
+            vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
+        }
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
@@ -86,19 +100,27 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
 }
 
 fn commands(commands: &mut [Command]) -> String {
-    let id = |step: &StepId| match (step.iteration, step.instance) {
-        (1, 1) => step.name.to_string(),
-        _ => step.to_string(),
+    let id = |step: &StepId| {
+        let name = StepId { within: None, ..step.clone() };
+        let name = if (step.iteration, step.instance) == (1, 1) { step.name.to_string() } else { name.to_string() };
+        step.within.as_ref().map_or(name.clone(), |within| format!("{name}@{within}"))
     };
     let text = |command: &Command| match command {
         Command::Start { step, attempt } => format!("start {} {attempt}", id(step)),
         Command::Judge { step } => format!("judge {}", id(step)),
-        Command::JudgeRound { instance, iteration } => format!("judge round {iteration}/{instance}"),
+        Command::JudgeRound { instance, iteration, within: None } => format!("judge round {iteration}/{instance}"),
+        Command::JudgeRound { iteration, within: Some(within), .. } => format!("judge round {iteration}@{within}"),
+        Command::Open { step, .. } => format!("open {}", id(step)),
+        Command::Conclude { step, failure: None, .. } => format!("conclude {}", id(step)),
+        Command::Conclude { step, failure: Some(failure), .. } => format!("conclude {} ({failure})", id(step)),
+        Command::Ask { step } => format!("ask {}", id(step)),
+        Command::TimeOut { step } => format!("time out {}", id(step)),
         Command::Skip { step, reason } => format!("skip {} ({})", id(step), because(reason)),
         Command::Cancel { step, attempt } => format!("cancel {} {attempt}", id(step)),
         Command::WakeAt(time) => format!("wake {time}"),
         Command::Finish { status: RunStatus::Succeeded } => "finish succeeded".to_owned(),
         Command::Finish { status: RunStatus::Failed } => "finish failed".to_owned(),
+        Command::Finish { status: RunStatus::OverBudget } => "finish over budget".to_owned(),
     };
     commands.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -111,6 +133,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "on-failure".to_owned(),
         SkipReason::Stopped { by } => format!("stopped by {by}"),
         SkipReason::FailFast => "fail-fast".to_owned(),
+        SkipReason::Ended { by } => format!("ended by {by}"),
     }
 }
 

@@ -30,7 +30,7 @@ impl World {
 
     /// Whether an `until` holds after a round.
     pub(crate) fn until(self, instance: u32, iteration: u32) -> bool {
-        self.number("until", &StepId { name: "".into(), iteration, instance }, 0).is_multiple_of(4)
+        self.number("until", &StepId::new("", iteration, instance), 0).is_multiple_of(4)
     }
 
     /// How long the driver takes for an order.

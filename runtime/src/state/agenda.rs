@@ -3,10 +3,12 @@
 //! In: a step whose phase changed. Out: queues that `decide` takes from. Invariant: a step stands in at most one queue,
 //! the one its `place` names; a step of a lane with a limit is queued only when it could also start.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::State;
-use super::round::{Phase, Reason};
+use super::frame::{Phase, Reason};
 use crate::event::SkipReason;
 use crate::graph::{Graph, Key, Kind};
 
@@ -15,16 +17,21 @@ use crate::graph::{Graph, Key, Kind};
 pub(crate) struct Agenda {
     pub(crate) judge: BTreeSet<Key>,
     pub(crate) skip: BTreeSet<Key>,
-    pub(crate) stops: BTreeSet<Key>,
-    pub(crate) values: BTreeSet<Key>,
-    pub(crate) tasks: BTreeSet<Key>,
+    pub(crate) stops: BTreeSet<Turn>,
+    /// What takes no slot: values, gates, and steps with others inside.
+    pub(crate) values: BTreeSet<Turn>,
+    pub(crate) tasks: BTreeSet<Turn>,
+    /// Loops, for-eaches and calls whose inside has ended.
+    pub(crate) conclude: BTreeSet<Key>,
     pub(crate) timers: BTreeSet<(u64, Key)>,
     /// Attempts to be ended.
     pub(crate) cancel: BTreeSet<Key>,
     /// Starts that are ordered, and of which no event told yet.
     pub(crate) ordered: BTreeSet<Key>,
-    /// Instances whose round is to be judged.
+    /// Frames whose round is to be judged.
     pub(crate) rounds: BTreeSet<u32>,
+    /// The frames of pipelines in which a `stop` is about to be decided, with how many.
+    pub(crate) holding: BTreeMap<u32, u32>,
     /// Slots taken.
     pub(crate) busy: u32,
     lanes: Vec<Lane>,
@@ -34,13 +41,20 @@ pub(crate) struct Agenda {
     pub(crate) finishing: bool,
 }
 
-/// The steps of one name, over all instances, with a limit of their own.
+/// A step where it stands in the declaration: what is inside of a step stands where that stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    rank: Arc<[u32]>,
+    pub(crate) key: Key,
+}
+
+/// The steps of one name, or of a called pipeline, with a limit of their own.
 #[derive(Debug)]
 struct Lane {
     limit: u32,
     /// Slots taken, and steps in the queue of tasks: at most `limit`, or nothing is parked.
     admitted: u32,
-    parked: BTreeSet<Key>,
+    parked: BTreeSet<Turn>,
 }
 
 /// The queue that a step stands in.
@@ -52,10 +66,47 @@ pub(crate) enum Place {
     Stop,
     Value,
     Task,
-    Parked,
+    /// In a lane.
+    Parked(u32),
+    Conclude,
     Timer(u64),
     Ordered,
 }
+
+impl Turn {
+    /// What comes behind everything inside of a frame.
+    pub(crate) fn behind(rank: &[u32]) -> Option<Turn> {
+        let (last, around) = rank.split_last()?;
+        Some(Turn { rank: around.into(), key: Key { frame: 0, step: last.checked_add(1)? } })
+    }
+
+    fn way(&self) -> impl Iterator<Item = u32> {
+        self.rank.iter().copied().chain([self.key.step])
+    }
+}
+
+impl Ord for Turn {
+    fn cmp(&self, other: &Turn) -> Ordering {
+        match Arc::ptr_eq(&self.rank, &other.rank) {
+            true => self.key.step.cmp(&other.key.step),
+            false => self.way().cmp(other.way()),
+        }
+    }
+}
+
+impl PartialOrd for Turn {
+    fn partial_cmp(&self, other: &Turn) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Turn {
+    fn eq(&self, other: &Turn) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Turn {}
 
 impl Agenda {
     pub(crate) fn new(graph: &Graph) -> Agenda {
@@ -66,10 +117,12 @@ impl Agenda {
             stops: BTreeSet::new(),
             values: BTreeSet::new(),
             tasks: BTreeSet::new(),
+            conclude: BTreeSet::new(),
             timers: BTreeSet::new(),
             cancel: BTreeSet::new(),
             ordered: BTreeSet::new(),
             rounds: BTreeSet::new(),
+            holding: BTreeMap::new(),
             busy: 0,
             lanes: lanes.collect(),
             alarm: None,
@@ -86,7 +139,7 @@ impl State {
             self.take_slot(key);
         }
         self.unqueue(key);
-        let kind = self.graph.node(key.step).kind;
+        let is_stop = matches!(self.node(key).kind, Kind::Stop(_));
         let step = self.step_mut(key);
         step.phase = phase;
         if phase != Phase::Running {
@@ -96,42 +149,56 @@ impl State {
             }
             if freed {
                 self.agenda.busy -= 1;
-                self.leave_lane(key);
+                self.leave_lanes(key);
             }
         }
-        if matches!(kind, Kind::Stop(_)) {
-            let stops = &mut self.instance_mut(key.instance).stops;
-            match phase {
-                Phase::Judging | Phase::Ready | Phase::Running => stops.insert(key.step),
-                _ => stops.remove(&key.step),
-            };
+        if is_stop {
+            self.hold(key, matches!(phase, Phase::Judging | Phase::Ready | Phase::Running));
         }
         self.enqueue(key);
     }
 
+    /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
+    fn hold(&mut self, key: Key, holds: bool) {
+        let scope = self.frame(key.frame).scope;
+        let stops = &mut self.frame_mut(scope).stops;
+        let changed = if holds { stops.insert(key) } else { stops.remove(&key) };
+        if !changed {
+            return;
+        }
+        let count = stops.len() as u32;
+        match count {
+            0 => self.agenda.holding.remove(&scope),
+            count => self.agenda.holding.insert(scope, count),
+        };
+    }
+
     /// Puts a step that stands nowhere where its phase belongs.
     fn enqueue(&mut self, key: Key) {
-        let instance = self.instance(key.instance);
+        let ended = self.is_ended(key);
         let step = self.step(key);
-        let dropped = instance.stopped.is_some() || instance.cut && !step.started;
+        let dropped = ended || self.frame(key.frame).cut && !step.started;
         let place = match step.phase {
             Phase::Judging => Place::Judge,
             Phase::Skipping(_) => Place::Skip,
             Phase::Ready if dropped => Place::Skip,
             Phase::Ready => return self.line_up(key),
-            Phase::Resting(_) if instance.stopped.is_some() => Place::Skip,
+            Phase::Resting(_) | Phase::Asking(_) | Phase::Concluding if ended => Place::Skip,
             Phase::Resting(due) => Place::Timer(due),
+            Phase::Asking(due) if due < u64::MAX => Place::Timer(due),
+            Phase::Concluding => Place::Conclude,
             Phase::Running => {
-                if self.stopping || instance.stopped.is_some() {
+                if self.stopping || ended {
                     self.cancel(key);
                 }
                 Place::Nowhere
             }
-            Phase::Waiting | Phase::Settled(_) => Place::Nowhere,
+            Phase::Waiting | Phase::Inside | Phase::Asking(_) | Phase::Settled(_) => Place::Nowhere,
         };
         match place {
             Place::Judge => self.agenda.judge.insert(key),
             Place::Skip => self.agenda.skip.insert(key),
+            Place::Conclude => self.agenda.conclude.insert(key),
             Place::Timer(due) => self.agenda.timers.insert((due, key)),
             _ => false,
         };
@@ -140,30 +207,36 @@ impl State {
 
     /// Queues a step that may start.
     pub(crate) fn line_up(&mut self, key: Key) {
-        let node = self.graph.node(key.step);
-        let lane = node.lane;
+        let turn = self.turn(key);
+        let node = self.node(key);
+        let lanes = node.lanes;
         let place = match node.kind {
             Kind::Stop(_) => Place::Stop,
-            Kind::Value => Place::Value,
-            Kind::Task => match lane.map(|lane| &mut self.agenda.lanes[lane as usize]) {
-                Some(lane) if lane.admitted >= lane.limit => {
-                    lane.parked.insert(key);
-                    Place::Parked
-                }
-                Some(lane) => {
-                    lane.admitted += 1;
-                    Place::Task
-                }
-                None => Place::Task,
-            },
+            Kind::Task => self.admit(lanes),
+            Kind::Value | Kind::Gate(_) | Kind::Loop(_) | Kind::Each { .. } | Kind::Call(_) => Place::Value,
         };
         match place {
-            Place::Stop => self.agenda.stops.insert(key),
-            Place::Value => self.agenda.values.insert(key),
-            Place::Task => self.agenda.tasks.insert(key),
+            Place::Stop => self.agenda.stops.insert(turn),
+            Place::Value => self.agenda.values.insert(turn),
+            Place::Task => self.agenda.tasks.insert(turn),
+            Place::Parked(lane) => self.agenda.lanes[lane as usize].parked.insert(turn),
             _ => false,
         };
         self.step_mut(key).place = place;
+    }
+
+    /// A place in every one of the lanes, or where to wait for one.
+    fn admit(&mut self, lanes: [Option<u32>; 2]) -> Place {
+        let lanes = || lanes.into_iter().flatten();
+        let full = |lane: &u32| {
+            let lane = &self.agenda.lanes[*lane as usize];
+            lane.admitted >= lane.limit
+        };
+        if let Some(lane) = lanes().find(full) {
+            return Place::Parked(lane);
+        }
+        lanes().for_each(|lane| self.agenda.lanes[lane as usize].admitted += 1);
+        Place::Task
     }
 
     /// Takes a step out of its queue.
@@ -172,18 +245,25 @@ impl State {
             Place::Nowhere => {}
             Place::Judge => drop(self.agenda.judge.remove(&key)),
             Place::Skip => drop(self.agenda.skip.remove(&key)),
-            Place::Stop => drop(self.agenda.stops.remove(&key)),
-            Place::Value => drop(self.agenda.values.remove(&key)),
+            Place::Conclude => drop(self.agenda.conclude.remove(&key)),
             Place::Timer(due) => drop(self.agenda.timers.remove(&(due, key))),
             Place::Ordered => drop(self.agenda.ordered.remove(&key)),
-            Place::Task => {
-                self.agenda.tasks.remove(&key);
-                self.leave_lane(key);
+            Place::Stop => {
+                let turn = self.turn(key);
+                self.agenda.stops.remove(&turn);
             }
-            Place::Parked => {
-                if let Some(lane) = self.graph.node(key.step).lane {
-                    self.agenda.lanes[lane as usize].parked.remove(&key);
-                }
+            Place::Value => {
+                let turn = self.turn(key);
+                self.agenda.values.remove(&turn);
+            }
+            Place::Task => {
+                let turn = self.turn(key);
+                self.agenda.tasks.remove(&turn);
+                self.leave_lanes(key);
+            }
+            Place::Parked(lane) => {
+                let turn = self.turn(key);
+                self.agenda.lanes[lane as usize].parked.remove(&turn);
             }
         }
     }
@@ -203,40 +283,44 @@ impl State {
         }
     }
 
-    /// Queues again what may now have to be skipped: an instance was stopped or cut.
-    pub(super) fn requeue(&mut self, instance: u32) {
-        let range = Key { instance, step: 0 }..=Key { instance, step: u32::MAX };
-        let agenda = &self.agenda;
-        let mut keys: Vec<Key> = [&agenda.stops, &agenda.values, &agenda.tasks]
-            .into_iter()
-            .flat_map(|queue| queue.range(range.clone()).copied())
-            .chain(agenda.lanes.iter().flat_map(|lane| lane.parked.range(range.clone()).copied()))
-            .collect();
-        keys.extend(self.open.range(range.clone()).map(|(key, _)| *key));
-        keys.sort_unstable();
-        keys.dedup();
-        let stopped = self.instance(instance).stopped.is_some();
-        for key in keys {
+    /// Asks for the end of an ordered attempt. What takes no time happens all the same, and is seen to then.
+    pub(super) fn cancel_ordered(&mut self, key: Key) {
+        let kind = self.node(key).kind;
+        if !kind.is_container() && !matches!(kind, Kind::Gate(_)) {
+            self.cancel(key);
+        }
+    }
+
+    /// Queues again what may now have to be skipped: a frame ended early, or was cut.
+    pub(super) fn requeue(&mut self, frame: u32) {
+        for step in 0..self.frame(frame).steps.len() as u32 {
+            let key = Key { frame, step };
+            let ended = self.is_ended(key);
             match self.step(key).phase {
-                Phase::Running if stopped => self.cancel(key),
-                Phase::Running => {}
-                _ if self.step(key).place == Place::Ordered => {}
+                Phase::Running if ended => self.cancel(key),
+                Phase::Inside => self.pass_down(key),
+                Phase::Running | Phase::Waiting | Phase::Judging | Phase::Skipping(_) | Phase::Settled(_) => {}
+                _ if self.step(key).place == Place::Ordered => {
+                    if ended {
+                        self.cancel_ordered(key);
+                    }
+                }
                 phase => self.enter(key, phase),
             }
-        }
-        if stopped {
-            let ordered: Vec<Key> = self.agenda.ordered.range(range).copied().collect();
-            ordered.into_iter().for_each(|key| self.cancel(key));
         }
     }
 
     /// Why a queued step is skipped.
     pub(crate) fn skip_reason(&self, key: Key) -> SkipReason {
-        let instance = self.instance(key.instance);
-        let name = |step: u32| self.graph.node(step).name.to_string();
-        match (self.step(key).phase, instance.stopped) {
+        let name = |step: u32| self.node(Key { step, ..key }).name.to_string();
+        let ended = || {
+            let ending = self.frame(key.frame).ending.as_ref().filter(|_| self.is_ended(key))?;
+            let by = ending.by.to_string();
+            Some(if ending.stop.is_some() { SkipReason::Stopped { by } } else { SkipReason::Ended { by } })
+        };
+        match (self.step(key).phase, ended()) {
             (Phase::Skipping(Reason::OnFailure), _) => SkipReason::OnFailure,
-            (_, Some(by)) => SkipReason::Stopped { by: name(by) },
+            (_, Some(reason)) => reason,
             (Phase::Skipping(Reason::Need(step, status)), None) => SkipReason::Need { step: name(step), status },
             (Phase::Skipping(Reason::Join), None) => SkipReason::Join,
             (Phase::Skipping(Reason::When), None) => SkipReason::When,
@@ -244,26 +328,51 @@ impl State {
         }
     }
 
-    fn take_slot(&mut self, key: Key) {
-        if self.graph.node(key.step).kind == Kind::Task && !std::mem::replace(&mut self.step_mut(key).slot, true) {
-            self.agenda.busy += 1;
-            if let Some(lane) = self.graph.node(key.step).lane {
-                self.agenda.lanes[lane as usize].admitted += 1;
+    /// The frame whose `stop` is about to be decided before steps of `frame` may start: the outermost one.
+    pub(crate) fn held_by(&self, frame: u32) -> Option<u32> {
+        if self.agenda.holding.is_empty() {
+            return None;
+        }
+        let mut held = None;
+        let mut scope = self.frame(frame).scope;
+        loop {
+            if self.agenda.holding.contains_key(&scope) {
+                held = Some(scope);
+            }
+            match self.frame(scope).parent {
+                Some(parent) => scope = self.frame(parent.frame).scope,
+                None => return held,
             }
         }
     }
 
-    /// Gives up a place in a lane, to the first step that is parked there.
-    fn leave_lane(&mut self, key: Key) {
-        let Some(lane) = self.graph.node(key.step).lane else { return };
-        let lane = &mut self.agenda.lanes[lane as usize];
-        lane.admitted -= 1;
-        if lane.admitted < lane.limit
-            && let Some(next) = lane.parked.pop_first()
-        {
-            lane.admitted += 1;
-            self.agenda.tasks.insert(next);
-            self.step_mut(next).place = Place::Task;
+    fn turn(&self, key: Key) -> Turn {
+        Turn { rank: Arc::clone(&self.frame(key.frame).rank), key }
+    }
+
+    fn take_slot(&mut self, key: Key) {
+        let node = self.node(key);
+        let lanes = node.lanes;
+        if node.kind == Kind::Task && !std::mem::replace(&mut self.step_mut(key).slot, true) {
+            self.agenda.busy += 1;
+            lanes.into_iter().flatten().for_each(|lane| self.agenda.lanes[lane as usize].admitted += 1);
         }
+    }
+
+    /// Gives up a place in the lanes of a step, to the first steps that are parked there.
+    fn leave_lanes(&mut self, key: Key) {
+        for lane in self.node(key).lanes.into_iter().flatten() {
+            self.agenda.lanes[lane as usize].admitted -= 1;
+            while let Some(next) = self.agenda.lanes[lane as usize].next() {
+                self.line_up(next.key);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// The first parked step, if it could be admitted.
+    fn next(&mut self) -> Option<Turn> {
+        if self.admitted < self.limit { self.parked.pop_first() } else { None }
     }
 }

@@ -1,9 +1,9 @@
 //! The fold: what each record changes.
 
 use super::State;
-use super::round::{Detail, Phase, Reason};
-use crate::event::{Event, Failure, Outcome, Record, SkipReason, Status, StepId};
-use crate::graph::Key;
+use super::frame::{Detail, Phase, Reason};
+use crate::event::{Content, Event, Failure, Outcome, Record, SkipReason, Status, StepId};
+use crate::graph::{Key, Kind};
 
 impl State {
     /// Takes one more record into account.
@@ -11,6 +11,7 @@ impl State {
         if self.finished.is_some() {
             return;
         }
+        self.seq = record.seq;
         match &record.event {
             Event::RunStarted { .. } => self.run_started(),
             Event::RunResumed => self.run_resumed(record.at),
@@ -24,7 +25,7 @@ impl State {
                     self.step_skipped(key, reason);
                 }
             }
-            Event::AttemptStarted { step, attempt } => {
+            Event::AttemptStarted { step, attempt, .. } => {
                 if let Some(key) = self.key(step) {
                     self.attempt_started(key, *attempt);
                 }
@@ -42,7 +43,27 @@ impl State {
                     self.attempt_ended(key, *attempt, outcome, record.at);
                 }
             }
-            Event::RoundJudged { instance, iteration, holds } => self.round_judged(*instance, *iteration, *holds),
+            Event::Opened { step, attempt, items, list, params } => {
+                if let Some(key) = self.key(step) {
+                    self.opened(key, *attempt, items.unwrap_or(0), list.as_ref(), params.as_ref());
+                }
+            }
+            Event::RoundJudged { instance, iteration, holds, within } => {
+                if let Some(frame) = self.frame_of(*instance, within.as_ref()) {
+                    self.round_judged(frame, *iteration, *holds);
+                }
+            }
+            Event::GateOpened { step, .. } => {
+                if let Some(key) = self.key(step) {
+                    self.gate_opened(key, record.at);
+                }
+            }
+            Event::GateAnswered { step, choice, output, .. } => {
+                if let Some(key) = self.key(step) {
+                    self.gate_answered(key, choice.is_some(), output.as_ref());
+                }
+            }
+            Event::BudgetSpent { .. } => {}
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
         }
@@ -50,15 +71,12 @@ impl State {
 
     /// The step of a record, if it belongs to a round that is under way and has not settled.
     fn key(&self, id: &StepId) -> Option<Key> {
-        let key = Key { instance: id.instance.checked_sub(1)?, step: self.graph.find(&id.name)? };
-        let instance = self.instances.get(key.instance as usize)?;
-        let current = instance.iteration == id.iteration && id.iteration > 0 && instance.end.is_none();
-        (current && self.step(key).status().is_none()).then_some(key)
+        self.find(id).filter(|&key| self.step(key).status().is_none())
     }
 
     fn run_started(&mut self) {
         for instance in 0..self.graph.instances {
-            if self.instance(instance).iteration == 0 {
+            if self.frame(instance).iteration == 0 {
                 self.begin_round(instance);
             }
         }
@@ -69,23 +87,24 @@ impl State {
         self.stopping = false;
         self.agenda.alarm = None;
         self.agenda.finishing = false;
-        for instance in 0..self.graph.instances {
-            if self.instance(instance).judging {
-                self.agenda.rounds.insert(instance);
+        for frame in 0..self.frames.len() as u32 {
+            if self.frame(frame).judging {
+                self.agenda.rounds.insert(frame);
             }
-            for step in 0..self.instance(instance).steps.len() as u32 {
-                let key = Key { instance, step };
+            for step in 0..self.frame(frame).steps.len() as u32 {
+                let key = Key { frame, step };
                 match self.step(key).phase {
-                    Phase::Waiting | Phase::Settled(_) => {}
+                    Phase::Waiting | Phase::Inside | Phase::Settled(_) => {}
                     Phase::Running => {
                         self.open.insert(key, None);
                         self.enter(key, Phase::Ready);
                     }
-                    // A clock that was wrong must not make the run wait longer than its backoff.
+                    // A clock that was wrong must not make the run wait longer than it was told to.
                     Phase::Resting(due) => {
                         let latest = at.saturating_add(self.backoff(key));
                         self.enter(key, Phase::Resting(due.min(latest)));
                     }
+                    Phase::Asking(due) => self.enter(key, Phase::Asking(due.min(self.patience(key, at)))),
                     phase => self.enter(key, phase),
                 }
             }
@@ -99,9 +118,7 @@ impl State {
         match error {
             None if holds => self.enter(key, Phase::Ready),
             None => self.enter(key, Phase::Skipping(Reason::When)),
-            Some(_) if self.instance(key.instance).stopped.is_some() => {
-                self.enter(key, Phase::Skipping(Reason::Stopped));
-            }
+            Some(_) if self.is_ended(key) => self.enter(key, Phase::Skipping(Reason::Ended)),
             Some(error) => {
                 self.step_mut(key).detail = Some(Box::new(Detail { error: Some(error.into()), ..Detail::default() }));
                 self.fail(key);
@@ -111,23 +128,61 @@ impl State {
 
     fn step_skipped(&mut self, key: Key, reason: &SkipReason) {
         if *reason == SkipReason::FailFast {
-            self.instance_mut(key.instance).dropped = true;
+            self.frame_mut(key.frame).dropped = true;
         }
         self.settle(key, Status::Skipped);
     }
 
     fn attempt_started(&mut self, key: Key, attempt: u32) {
         let step = self.step(key);
-        if step.attempt != attempt || step.phase == Phase::Running {
+        let begun = matches!(step.phase, Phase::Running | Phase::Inside | Phase::Concluding | Phase::Asking(_));
+        if step.attempt != attempt || begun {
             return;
         }
         self.started(key);
         self.enter(key, Phase::Running);
     }
 
+    fn opened(&mut self, key: Key, attempt: u32, items: u32, list: Option<&Content>, params: Option<&Content>) {
+        let step = self.step(key);
+        let possible = matches!(step.phase, Phase::Ready | Phase::Resting(_));
+        if step.attempt != attempt || !possible || !self.node(key).kind.is_container() {
+            return;
+        }
+        self.started(key);
+        self.open_inside(key, items, list, params);
+    }
+
+    fn gate_opened(&mut self, key: Key, at: u64) {
+        if self.step(key).phase == Phase::Ready && matches!(self.node(key).kind, Kind::Gate(_)) {
+            self.started(key);
+            self.enter(key, Phase::Asking(self.patience(key, at)));
+        }
+    }
+
+    fn gate_answered(&mut self, key: Key, chosen: bool, output: Option<&Content>) {
+        if !matches!(self.step(key).phase, Phase::Asking(_)) {
+            return;
+        }
+        let error = (!chosen).then(|| Failure::Refused.to_string().into());
+        self.step_mut(key).detail = Some(Box::new(Detail { output: output.cloned(), error, ..Detail::default() }));
+        match chosen {
+            true => self.settle(key, Status::Succeeded),
+            false => self.fail(key),
+        }
+    }
+
+    /// Until when a gate waits that asks from `at` on.
+    fn patience(&self, key: Key, at: u64) -> u64 {
+        match self.node(key).kind {
+            Kind::Gate(Some(after)) => at.saturating_add(after).min(u64::MAX - 1),
+            _ => u64::MAX,
+        }
+    }
+
     fn attempt_ended(&mut self, key: Key, attempt: u32, outcome: &Outcome, at: u64) {
         let step = self.step(key);
-        let possible = matches!(step.phase, Phase::Ready | Phase::Resting(_) | Phase::Running);
+        let possible = matches!(step.phase, Phase::Ready | Phase::Resting(_) | Phase::Running | Phase::Concluding);
         if step.attempt != attempt || !possible {
             return;
         }
@@ -140,11 +195,17 @@ impl State {
             output: outcome.output.clone(),
             exit: outcome.exit,
             error: outcome.error().map(Into::into),
+            errors: outcome.errors.clone(),
         }));
-        let stopped = self.instance(key.instance).stopped.is_some();
+        let node = self.node(key);
+        let (times, closed) = (node.retry.times, matches!(node.kind, Kind::Call(_) | Kind::Each { .. }));
+        if closed {
+            // Nobody sees into it.
+            self.close_inside(key);
+        }
         if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
-        } else if attempt <= self.graph.node(key.step).retry.times && !stopped {
+        } else if attempt <= times && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
@@ -153,11 +214,11 @@ impl State {
         }
     }
 
-    /// A `stop` of the pipeline ends the step; a person's stop, or the runner's own trouble, leaves it to be resumed.
+    /// What ends a frame early ends the step; a person's stop, or the runner's own trouble, leaves it to be resumed.
     fn attempt_cancelled(&mut self, key: Key) {
-        if self.instance(key.instance).stopped.is_some() {
+        if self.is_ended(key) {
             self.open.remove(&key);
-            return self.enter(key, Phase::Skipping(Reason::Stopped));
+            return self.enter(key, Phase::Skipping(Reason::Ended));
         }
         let phase = match self.step(key).phase {
             Phase::Running => {
@@ -170,13 +231,12 @@ impl State {
         self.stop_requested();
     }
 
-    fn round_judged(&mut self, instance: u32, iteration: u32, holds: bool) {
-        let Some(number) = instance.checked_sub(1) else { return };
-        match self.instances.get(number as usize) {
-            Some(instance) if instance.judging && instance.iteration == iteration => {}
-            _ => return,
+    fn round_judged(&mut self, number: u32, iteration: u32, holds: bool) {
+        let frame = self.frame_mut(number);
+        if !frame.judging || frame.iteration != iteration {
+            return;
         }
-        self.instance_mut(number).judging = false;
+        frame.judging = false;
         self.agenda.rounds.remove(&number);
         self.conclude(number, Some(holds));
     }
@@ -186,8 +246,10 @@ impl State {
             return;
         }
         let running = self.open.keys().filter(|&&key| self.step(key).phase == Phase::Running);
-        let keys: Vec<Key> = running.chain(&self.agenda.ordered).copied().collect();
-        keys.into_iter().for_each(|key| self.cancel(key));
+        let running: Vec<Key> = running.copied().collect();
+        running.into_iter().for_each(|key| self.cancel(key));
+        let ordered: Vec<Key> = self.agenda.ordered.iter().copied().collect();
+        ordered.into_iter().for_each(|key| self.cancel_ordered(key));
     }
 
     /// The step ran, so that it handles what it declares to handle.
@@ -199,7 +261,7 @@ impl State {
 
     /// The wait before the attempt that comes next, in milliseconds: doubled each time, up to its limit.
     fn backoff(&self, key: Key) -> u64 {
-        let retry = &self.graph.node(key.step).retry;
+        let retry = &self.node(key).retry;
         let failed = self.step(key).attempt.saturating_sub(1);
         let doubled = 1_u64.checked_shl(failed.saturating_sub(1)).unwrap_or(u64::MAX);
         retry.backoff_ms.saturating_mul(doubled).min(retry.max_backoff_ms)

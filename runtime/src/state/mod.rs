@@ -1,29 +1,37 @@
 //! The state of a run: the fold of its records, and the answers that prompts, conditions and people need from it.
 //!
-//! In: records, in order. Out: where every step of the current round stands, and what the round before left.
+//! In: records, in order. Out: where every step of the current rounds stands, and what the rounds before left.
 //! Invariant: facts decide everything but the [`agenda`], which `decide` empties; a record that does not fit (a late
 //! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
 pub(crate) mod agenda;
 mod fold;
-pub(crate) mod round;
+pub(crate) mod frame;
+mod inside;
+mod read;
 mod settle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use self::agenda::Agenda;
-use self::round::{Detail, Instance, Phase, Step};
-use crate::event::{Content, Process, RunStatus, Status, StepId};
-use crate::graph::{Graph, Key};
+use self::frame::{Frame, Phase, Step};
+use crate::event::{Process, RunStatus, StepId};
+use crate::graph::{Graph, Key, Node, Region};
 
-pub use self::round::End;
+pub use self::frame::End;
+pub use self::read::Reading;
 
 /// Where a run stands.
 #[derive(Debug)]
 pub struct State {
     pub(crate) graph: Arc<Graph>,
-    pub(crate) instances: Vec<Instance>,
+    /// The instances of the pipeline first, then what is inside of them, in the order in which it was opened; places
+    /// that became free are taken again.
+    pub(crate) frames: Vec<Frame>,
+    free: Vec<u32>,
+    /// The frames by instance and path.
+    paths: HashMap<(u32, Arc<str>), u32>,
     /// The steps that started and have not settled, with the process of their attempt.
     open: BTreeMap<Key, Option<Process>>,
     pub(crate) agenda: Agenda,
@@ -34,27 +42,16 @@ pub struct State {
     ended: u32,
     finished: Option<RunStatus>,
     settled: [u64; 3],
+    /// The number of the last record.
+    seq: u64,
 }
 
-/// What a step of one round left for others to read.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading<'a> {
-    /// How it ended; none while it has not.
-    pub status: Option<Status>,
-    /// Its output; where it failed or was skipped, the default it declares.
-    pub output: Option<&'a Content>,
-    /// The exit code of its last attempt.
-    pub exit: Option<i32>,
-    /// Why its last attempt failed: the tail of its stderr, or the runner's words.
-    pub error: Option<&'a str>,
-}
-
-/// How many steps stand where, over all instances in their current rounds.
+/// How many of the pipeline's own steps stand where, over all instances in their current rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All of them.
     pub total: u64,
-    /// Those with an open attempt, or between two attempts.
+    /// Those with an open attempt, or between two attempts; those inside of others too.
     pub running: u64,
     /// Those that succeeded.
     pub succeeded: u64,
@@ -73,6 +70,8 @@ pub struct Open {
     pub attempt: u32,
     /// Whether the attempt began and has no end.
     pub running: bool,
+    /// Whether it is a gate that waits for an answer.
+    pub asking: bool,
     /// Its process, where it has one.
     pub process: Option<Process>,
 }
@@ -80,8 +79,18 @@ pub struct Open {
 impl State {
     /// The state before the first record.
     pub fn new(graph: Arc<Graph>) -> State {
+        let region = graph.scopes[0].region;
+        let frame = |instance: u32| Frame {
+            region,
+            scope: instance,
+            instance: instance + 1,
+            rank: Arc::from([instance]),
+            ..Frame::default()
+        };
         State {
-            instances: (0..graph.instances).map(|_| Instance::default()).collect(),
+            frames: (0..graph.instances).map(frame).collect(),
+            free: Vec::new(),
+            paths: HashMap::new(),
             open: BTreeMap::new(),
             agenda: Agenda::new(&graph),
             stopping: false,
@@ -89,6 +98,7 @@ impl State {
             ended: 0,
             finished: None,
             settled: [0; 3],
+            seq: 0,
             graph,
         }
     }
@@ -110,58 +120,29 @@ impl State {
 
     /// How an instance (from 1) of the pipeline ended; none while it has not.
     pub fn end(&self, instance: u32) -> Option<End> {
-        self.instances.get(instance.checked_sub(1)? as usize)?.end
+        self.instance(instance)?.end
     }
 
     /// The round (from 1) that an instance (from 1) is in; 0 before the run started.
     pub fn iteration(&self, instance: u32) -> u32 {
-        let position = instance.wrapping_sub(1) as usize;
-        self.instances.get(position).map_or(0, |instance| instance.iteration)
-    }
-
-    /// What a step left in a round; none for rounds other than the current one and the one before, and for unknown
-    /// names.
-    pub fn read(&self, name: &str, instance: u32, iteration: u32) -> Option<Reading<'_>> {
-        let number = self.graph.find(name)?;
-        let instance = self.instances.get(instance.checked_sub(1)? as usize)?;
-        if iteration == 0 || instance.iteration == 0 {
-            return None;
-        }
-        if iteration == instance.iteration {
-            let step = instance.steps.get(number as usize)?;
-            return Some(self.reading(number, step.status(), step.detail.as_deref()));
-        }
-        match iteration + 1 == instance.iteration {
-            true => {
-                let past = instance.previous.get(number as usize)?;
-                Some(self.reading(number, Some(past.status), past.detail.as_deref()))
-            }
-            false => None,
-        }
-    }
-
-    /// The value of an instance (from 1): the output of the first step of the `result` that succeeded in the last round.
-    pub fn value(&self, instance: u32) -> Option<&Content> {
-        let instance = self.instances.get(instance.checked_sub(1)? as usize)?;
-        let steps = self.graph.result().iter().filter_map(|&number| instance.steps.get(number as usize));
-        let first = steps.into_iter().find(|step| step.phase == Phase::Settled(Status::Succeeded))?;
-        first.detail.as_ref()?.output.as_ref()
+        self.instance(instance).map_or(0, |frame| frame.iteration)
     }
 
     /// The steps of the current rounds whose failure nothing handles.
     pub fn unhandled(&self) -> impl Iterator<Item = StepId> {
-        (0..).zip(&self.instances).flat_map(move |(number, instance)| {
-            let key = move |&step: &u32| Key { instance: number, step };
-            instance.unhandled.iter().map(key).map(|key| self.id(key))
+        (0..self.graph.instances).flat_map(move |frame| {
+            let key = move |&step: &u32| Key { frame, step };
+            self.frame(frame).unhandled.iter().map(key).map(|key| self.id(key))
         })
     }
 
-    /// The steps that started and have not settled, in order.
+    /// The steps that started and have not settled, in the order of their frames.
     pub fn open(&self) -> impl Iterator<Item = Open> {
         self.open.iter().map(|(&key, &process)| Open {
             step: self.id(key),
             attempt: self.step(key).attempt,
             running: self.step(key).phase == Phase::Running,
+            asking: matches!(self.step(key).phase, Phase::Asking(_)),
             process,
         })
     }
@@ -180,44 +161,65 @@ impl State {
 
     /// How the run ends, now that every instance has.
     pub(crate) fn verdict(&self) -> RunStatus {
-        match self.instances.iter().all(|instance| instance.end == Some(End::Succeeded)) {
+        let instances = &self.frames[..self.graph.instances as usize];
+        match instances.iter().all(|frame| frame.end == Some(End::Succeeded)) {
             true => RunStatus::Succeeded,
             false => RunStatus::Failed,
         }
     }
 
-    pub(crate) fn id(&self, key: Key) -> StepId {
-        self.graph.id(key, self.instance(key.instance).iteration)
+    /// The step of a record, if it belongs to a round that is under way.
+    pub(crate) fn find(&self, id: &StepId) -> Option<Key> {
+        let number = self.frame_of(id.instance, id.within.as_ref())?;
+        let frame = self.frame(number);
+        let current = frame.iteration == id.iteration && id.iteration > 0;
+        let step = self.region(number).find(&id.name)?;
+        (current && frame.end.is_none()).then_some(Key { frame: number, step })
     }
 
-    pub(crate) fn instance(&self, instance: u32) -> &Instance {
-        &self.instances[instance as usize]
+    /// The frame of an instance (from 1), or inside of it.
+    pub(crate) fn frame_of(&self, instance: u32, within: Option<&Arc<str>>) -> Option<u32> {
+        match within {
+            Some(path) => self.paths.get(&(instance, Arc::clone(path))).copied(),
+            None => instance.checked_sub(1).filter(|&number| number < self.graph.instances),
+        }
+    }
+
+    pub(crate) fn id(&self, key: Key) -> StepId {
+        let frame = self.frame(key.frame);
+        StepId {
+            name: Arc::clone(&self.node(key).name),
+            iteration: frame.iteration,
+            instance: frame.instance,
+            within: frame.path.clone(),
+        }
+    }
+
+    pub(crate) fn node(&self, key: Key) -> &Node {
+        &self.region(key.frame).nodes[key.step as usize]
+    }
+
+    pub(crate) fn region(&self, frame: u32) -> &Region {
+        self.graph.region(self.frame(frame).region)
+    }
+
+    pub(crate) fn frame(&self, frame: u32) -> &Frame {
+        &self.frames[frame as usize]
     }
 
     pub(crate) fn step(&self, key: Key) -> &Step {
-        &self.instances[key.instance as usize].steps[key.step as usize]
+        &self.frame(key.frame).steps[key.step as usize]
     }
 
-    fn instance_mut(&mut self, instance: u32) -> &mut Instance {
-        &mut self.instances[instance as usize]
+    fn instance(&self, instance: u32) -> Option<&Frame> {
+        self.frame_of(instance, None).map(|frame| self.frame(frame))
+    }
+
+    fn frame_mut(&mut self, frame: u32) -> &mut Frame {
+        &mut self.frames[frame as usize]
     }
 
     pub(crate) fn step_mut(&mut self, key: Key) -> &mut Step {
-        &mut self.instances[key.instance as usize].steps[key.step as usize]
-    }
-
-    fn reading<'a>(&'a self, number: u32, status: Option<Status>, detail: Option<&'a Detail>) -> Reading<'a> {
-        let default = self.graph.node(number).default.as_ref();
-        let output = detail.and_then(|detail| detail.output.as_ref());
-        Reading {
-            status,
-            output: match status {
-                Some(Status::Failed) => default.or(output),
-                Some(Status::Skipped) => default,
-                Some(Status::Succeeded) | None => output,
-            },
-            exit: detail.and_then(|detail| detail.exit),
-            error: detail.and_then(|detail| detail.error.as_deref()),
-        }
+        &mut self.frames[key.frame as usize].steps[key.step as usize]
     }
 }

@@ -1,47 +1,52 @@
 //! Settling: what the end of a step means for its dependants, its round and the run.
 //!
-//! Each function does work for the edges of one step at most, except the beginning of a round, which is paid for by
-//! the round's own events.
+//! Each function does work for the edges of one step at most, except the beginning and the early end of a round, which
+//! are paid for by the round's own events.
 
 use std::sync::Arc;
 
 use swarmc_plan::{Exhausted, Join, RoundFailure, StopStatus, When};
 
 use super::State;
-use super::round::{End, Fault, Past, Phase, Reason, Step};
+use super::frame::{End, Ending, Fault, Phase, Reason, Step};
 use crate::event::Status;
 use crate::graph::{Edge, Key, Kind};
 
 impl State {
-    /// Begins the next round of an instance.
+    /// Begins the next round of a frame.
     pub(super) fn begin_round(&mut self, number: u32) {
         let graph = Arc::clone(&self.graph);
-        let halted = self.halted;
-        let instance = self.instance_mut(number);
-        instance.iteration += 1;
-        let past = |step: Step| Past { status: step.status().unwrap_or(Status::Skipped), detail: step.detail };
-        let fresh = graph.nodes.iter().map(|node| Step::new(node.needs.len() as u32)).collect();
-        instance.previous = std::mem::replace(&mut instance.steps, fresh).into_iter().map(past).collect();
-        instance.unsettled = graph.len() as u32;
-        instance.unhandled.clear();
-        instance.cut = halted;
-        instance.dropped = false;
-        for (total, part) in self.settled.iter_mut().zip(std::mem::take(&mut self.instances[number as usize].settled)) {
-            *total -= u64::from(part);
+        let region = graph.region(self.frame(number).region);
+        let fresh = region.nodes.iter().map(|node| Step::new(node.needs.len() as u32)).collect();
+        let steps = std::mem::replace(&mut self.frame_mut(number).steps, fresh);
+        let previous = self.past(steps);
+        let cut = self.frame(number).parent.map_or(self.halted, |parent| self.frame(parent.frame).cut);
+        let frame = self.frame_mut(number);
+        frame.previous = previous;
+        frame.iteration += 1;
+        frame.unsettled = region.nodes.len() as u32;
+        frame.unhandled.clear();
+        frame.cut = cut;
+        frame.dropped = false;
+        let settled = std::mem::take(&mut frame.settled);
+        if frame.parent.is_none() {
+            for (total, part) in self.settled.iter_mut().zip(settled) {
+                *total -= u64::from(part);
+            }
         }
-        if graph.is_empty() {
+        if region.nodes.is_empty() {
             return self.finish(number, End::Succeeded);
         }
-        for (step, node) in (0..).zip(&graph.nodes) {
+        for (step, node) in (0..).zip(&region.nodes) {
             if node.needs.is_empty() {
-                self.needs_hold(Key { instance: number, step });
+                self.needs_hold(Key { frame: number, step });
             }
         }
     }
 
     /// The step failed for good.
     pub(super) fn fail(&mut self, key: Key) {
-        match self.graph.node(key.step).lenient {
+        match self.node(key).lenient {
             true => {
                 self.open.remove(&key);
                 self.enter(key, Phase::Skipping(Reason::OnFailure));
@@ -53,16 +58,18 @@ impl State {
     /// The step ended.
     pub(super) fn settle(&mut self, key: Key, status: Status) {
         let graph = Arc::clone(&self.graph);
-        let node = graph.node(key.step);
+        let node = &graph.region(self.frame(key.frame).region).nodes[key.step as usize];
         self.enter(key, Phase::Settled(status));
         self.open.remove(&key);
-        let instance = self.instance_mut(key.instance);
-        instance.unsettled -= 1;
-        instance.settled[status as usize] += 1;
-        self.settled[status as usize] += 1;
+        let frame = self.frame_mut(key.frame);
+        frame.unsettled -= 1;
+        frame.settled[status as usize] += 1;
+        if frame.parent.is_none() {
+            self.settled[status as usize] += 1;
+        }
         match (status, node.kind) {
             (Status::Failed, _) => self.count_handlers(key, node.forgiven, &node.dependants),
-            (Status::Succeeded, Kind::Stop(_)) => self.stop(key),
+            (Status::Succeeded, Kind::Stop(status)) => self.stop(key, status),
             _ => {}
         }
         if !self.step(key).started {
@@ -71,21 +78,21 @@ impl State {
         for edge in &node.dependants {
             self.need_settled(Key { step: edge.other, ..key }, edge, key.step, status);
         }
-        if self.instance(key.instance).unsettled == 0 {
-            self.round_over(key.instance);
+        if self.frame(key.frame).unsettled == 0 {
+            self.round_over(key.frame);
         }
     }
 
     /// A need of the step settled.
     fn need_settled(&mut self, key: Key, edge: &Edge, needed: u32, status: Status) {
-        let graph = Arc::clone(&self.graph);
-        let node = graph.node(key.step);
+        let node = self.node(key);
+        let (join, declared) = (node.join, node.declared);
         let step = self.step_mut(key);
         step.waiting -= 1;
         if step.phase != Phase::Waiting {
             return;
         }
-        let (holds, broken) = match (edge.declared, node.join) {
+        let (holds, broken) = match (edge.declared, join) {
             (false, _) | (true, Join::All) => (true, !holds(edge.when, status)),
             (true, Join::Any) => (holds(edge.when, status), false),
             (true, Join::NoneFailed) => (status == Status::Succeeded, status == Status::Failed),
@@ -94,7 +101,7 @@ impl State {
         if broken {
             self.enter(key, Phase::Skipping(Reason::Need(needed, status)));
         } else if step.waiting == 0 {
-            match node.declared > 0 && step.held == 0 {
+            match declared > 0 && step.held == 0 {
                 true => self.enter(key, Phase::Skipping(Reason::Join)),
                 false => self.needs_hold(key),
             }
@@ -102,10 +109,9 @@ impl State {
     }
 
     fn needs_hold(&mut self, key: Key) {
-        let instance = self.instance(key.instance);
         // What will be skipped in any case needs no judgement.
-        let dropped = instance.stopped.is_some() || instance.cut;
-        match self.graph.node(key.step).conditional && !dropped {
+        let dropped = self.is_ended(key) || self.frame(key.frame).cut;
+        match self.node(key).conditional && !dropped {
             true => self.enter(key, Phase::Judging),
             false => self.enter(key, Phase::Ready),
         }
@@ -113,10 +119,10 @@ impl State {
 
     /// Counts the steps that handle the failure of this one if they run.
     fn count_handlers(&mut self, key: Key, forgiven: bool, dependants: &[Edge]) {
-        let forgiven = forgiven || self.instance(key.instance).stopped.is_some();
+        let stopped = self.frame(key.frame).ending.as_ref().is_some_and(|ending| ending.stop.is_some());
         let handlers = dependants.iter().filter(|edge| edge.handles).map(|edge| Key { step: edge.other, ..key });
         let left = handlers.filter(|&key| self.step(key).started || self.step(key).status().is_none()).count();
-        if forgiven {
+        if forgiven || stopped {
             self.step_mut(key).fault = Fault::Handled;
         } else if left == 0 {
             self.give_up(key);
@@ -141,30 +147,53 @@ impl State {
     /// It is certain that nothing handles the step's failure.
     fn give_up(&mut self, key: Key) {
         self.step_mut(key).fault = Fault::Unhandled;
-        let rounds = &self.graph.rounds;
-        let instance = &mut self.instances[key.instance as usize];
-        instance.unhandled.push(key.step);
-        if self.graph.fail_fast {
-            match rounds.on_failure == RoundFailure::Continue && instance.iteration < rounds.max {
-                true => self.cut(key.instance),
+        let region = self.region(key.frame);
+        let frame = self.frame(key.frame);
+        let goes_on = region.rounds.on_failure == RoundFailure::Continue && frame.iteration < region.rounds.max;
+        let fail_fast = self.graph.scope(region.scope).fail_fast;
+        let inside = frame.parent.is_some();
+        self.frame_mut(key.frame).unhandled.push(key.step);
+        if inside && !goes_on {
+            let by = Arc::clone(&self.node(key).name);
+            self.end_early(key.frame, &Ending { by, stop: None });
+        } else if fail_fast {
+            match goes_on {
+                true => self.cut(key.frame),
                 false => self.halt(),
             }
         }
     }
 
-    /// A `stop` was reached.
-    fn stop(&mut self, key: Key) {
-        let instance = self.instance_mut(key.instance);
-        if instance.stopped.is_none() {
-            instance.stopped = Some(key.step);
-            self.requeue(key.instance);
+    /// A `stop` was reached: its pipeline ends, loops and items included.
+    fn stop(&mut self, key: Key, status: StopStatus) {
+        let by = Arc::clone(&self.node(key).name);
+        self.end_early(self.frame(key.frame).scope, &Ending { by, stop: Some(status) });
+    }
+
+    /// No step of the frame, or inside of it, starts any more, and running ones are ended.
+    pub(super) fn end_early(&mut self, number: u32, ending: &Ending) {
+        let frame = self.frame_mut(number);
+        let ends = match &frame.ending {
+            None => true,
+            // What a failure lets run a stop does not.
+            Some(earlier) => earlier.stop.is_none() && ending.stop.is_some(),
+        };
+        if ends && frame.end.is_none() {
+            frame.ending = Some(ending.clone());
+            self.requeue(number);
         }
     }
 
-    /// No further step of the instance's round starts.
-    fn cut(&mut self, instance: u32) {
-        if !std::mem::replace(&mut self.instance_mut(instance).cut, true) {
-            self.requeue(instance);
+    /// Whether the frame of a step has ended early, for this step too: one with `when=always` ends with a stop only.
+    pub(crate) fn is_ended(&self, key: Key) -> bool {
+        let ending = self.frame(key.frame).ending.as_ref();
+        ending.is_some_and(|ending| ending.stop.is_some() || !self.node(key).is_finally)
+    }
+
+    /// No further step of the frame's round starts.
+    pub(super) fn cut(&mut self, frame: u32) {
+        if !std::mem::replace(&mut self.frame_mut(frame).cut, true) {
+            self.requeue(frame);
         }
     }
 
@@ -176,29 +205,43 @@ impl State {
     }
 
     fn round_over(&mut self, number: u32) {
-        let instance = self.instance(number);
-        let failed = !instance.unhandled.is_empty();
-        match instance.stopped.map(|step| self.graph.node(step).kind) {
+        let frame = self.frame(number);
+        let region = self.region(number);
+        let failed = !frame.unhandled.is_empty();
+        if region.is_item {
+            return self.finish(
+                number,
+                match frame.steps[0].status() {
+                    Some(Status::Succeeded) => End::Succeeded,
+                    Some(Status::Failed) => End::Unhandled,
+                    Some(Status::Skipped) | None => End::Cut,
+                },
+            );
+        }
+        match frame.ending.as_ref().map(|ending| ending.stop) {
             Some(_) if failed => self.finish(number, End::Unhandled),
-            Some(Kind::Stop(StopStatus::Failure)) => self.finish(number, End::Stopped),
-            Some(_) => self.finish(number, End::Succeeded),
-            None if self.graph.rounds.until => {
-                self.instance_mut(number).judging = true;
+            Some(Some(StopStatus::Failure)) => self.finish(number, End::Stopped),
+            Some(Some(StopStatus::Success)) => self.finish(number, End::Succeeded),
+            // A failure around it ended it.
+            Some(None) => self.finish(number, End::Cut),
+            None if region.rounds.until => {
+                self.frame_mut(number).judging = true;
                 self.agenda.rounds.insert(number);
             }
             None => self.conclude(number, None),
         }
     }
 
-    /// Ends the instance or begins its next round; `held` says whether an `until` held, where there is one.
+    /// Ends the frame or begins its next round; `held` says whether an `until` held, where there is one.
     pub(super) fn conclude(&mut self, number: u32, held: Option<bool>) {
-        let instance = self.instance(number);
-        let failed = !instance.unhandled.is_empty();
-        let rounds = &self.graph.rounds;
-        let last = instance.iteration >= rounds.max;
+        let frame = self.frame(number);
+        let failed = !frame.unhandled.is_empty();
+        let rounds = &self.region(number).rounds;
+        let last = frame.iteration >= rounds.max;
+        let halted = if frame.parent.is_some() { frame.cut } else { self.halted };
         let end = if failed && (last || held == Some(true) || rounds.on_failure == RoundFailure::Stop) {
             End::Unhandled
-        } else if instance.dropped && self.halted {
+        } else if frame.dropped && halted {
             End::Cut
         } else if held == Some(true) || held.is_none() && last {
             End::Succeeded
@@ -207,7 +250,7 @@ impl State {
                 Exhausted::Fail => End::Exhausted,
                 Exhausted::Success => End::Succeeded,
             }
-        } else if self.halted {
+        } else if halted {
             if failed { End::Unhandled } else { End::Cut }
         } else {
             return self.begin_round(number);
@@ -216,10 +259,15 @@ impl State {
     }
 
     fn finish(&mut self, number: u32, end: End) {
-        self.instance_mut(number).end = Some(end);
-        self.ended += 1;
-        if end != End::Succeeded && self.graph.fail_fast {
-            self.halt();
+        self.frame_mut(number).end = Some(end);
+        match self.frame(number).parent {
+            Some(parent) => self.inside_ended(parent, number, end),
+            None => {
+                self.ended += 1;
+                if end != End::Succeeded && self.graph.fail_fast {
+                    self.halt();
+                }
+            }
         }
     }
 }

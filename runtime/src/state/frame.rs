@@ -1,22 +1,46 @@
-//! What the state holds of one instance of the pipeline: its round, every step's phase, and the round before.
+//! What the state holds of one frame: its round, every step's phase, and the round before.
+//!
+//! A frame is one activation of a region: an instance of the pipeline, the rounds of a loop, one item of a for-each, or
+//! the pipeline behind a call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use swarmc_plan::StopStatus;
 
 use crate::event::{Content, Status};
+use crate::graph::Key;
 
-/// An instance of the pipeline in its current round.
+/// A region in its current round.
 #[derive(Debug, Default)]
-pub(crate) struct Instance {
-    /// The round, from 1; 0 before the run started.
+pub(crate) struct Frame {
+    pub(crate) region: u32,
+    /// The step that it is the inside of; none for an instance of the pipeline that runs.
+    pub(crate) parent: Option<Key>,
+    /// The frame of the pipeline that it belongs to: itself, unless it is a loop or an item.
+    pub(crate) scope: u32,
+    /// The instance of the pipeline that runs, from 1.
+    pub(crate) instance: u32,
+    /// The position of the item, from 0.
+    pub(crate) item: Option<u32>,
+    /// What the ids of its steps say in `within`.
+    pub(crate) path: Option<Arc<str>>,
+    /// Where it stands in the declaration: the positions of the steps that it is inside of, outermost first.
+    pub(crate) rank: Arc<[u32]>,
+    /// The record that opened it.
+    pub(crate) opened: u64,
+    /// The parameters of a call.
+    pub(crate) params: Option<Content>,
+    /// The round, from 1; 0 before it began. An item has that of the frame around it.
     pub(crate) iteration: u32,
     pub(crate) steps: Vec<Step>,
     pub(crate) previous: Vec<Past>,
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
-    /// The `stop` steps that are about to be decided: no other step starts before them.
-    pub(crate) stops: BTreeSet<u32>,
-    /// The stop that ended the instance.
-    pub(crate) stopped: Option<u32>,
+    /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
+    pub(crate) stops: BTreeSet<Key>,
+    /// What ended it early.
+    pub(crate) ending: Option<Ending>,
     /// The steps of this round whose failure nothing handles, in the order of that becoming certain.
     pub(crate) unhandled: Vec<u32>,
     /// No further step starts, because of `fail-fast`.
@@ -29,6 +53,15 @@ pub(crate) struct Instance {
     pub(crate) end: Option<End>,
     /// The steps of this round that succeeded, failed and were skipped.
     pub(crate) settled: [u32; 3],
+}
+
+/// What ends a frame early: no step starts in it any more, and running ones are ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    /// The step that does.
+    pub(crate) by: Arc<str>,
+    /// How its pipeline ends, where it is a `stop`; else its failure, which nothing handles, ends its loop or call.
+    pub(crate) stop: Option<StopStatus>,
 }
 
 /// How an instance of the pipeline ended.
@@ -60,6 +93,8 @@ pub(crate) struct Step {
     pub(crate) started: bool,
     pub(crate) fault: Fault,
     pub(crate) detail: Option<Box<Detail>>,
+    /// What is inside of it, from the attempt on that opened it.
+    pub(crate) inner: Option<Box<Inner>>,
     // What follows is what `decide` has in hand; events do not depend on it.
     pub(crate) place: super::agenda::Place,
     /// It takes one of the pipeline's slots.
@@ -81,6 +116,12 @@ pub(crate) enum Phase {
     Ready,
     /// An attempt is open.
     Running,
+    /// The steps inside of it run.
+    Inside,
+    /// The steps inside of it have ended, and what they came to is to be recorded.
+    Concluding,
+    /// It waits for a person's answer, and not longer than until this time.
+    Asking(u64),
     /// An attempt failed; the next one begins at this time.
     Resting(u64),
     /// It ended.
@@ -94,7 +135,10 @@ pub(crate) enum Reason {
     Join,
     When,
     OnFailure,
-    Stopped,
+    /// Its frame ended early.
+    Ended,
+    /// What is inside of it was cut by `fail-fast`.
+    Cut,
 }
 
 /// What is known of a step's failure.
@@ -115,13 +159,43 @@ pub(crate) struct Detail {
     pub(crate) output: Option<Content>,
     pub(crate) exit: Option<i32>,
     pub(crate) error: Option<Box<str>>,
+    /// Of a for-each: the items that failed.
+    pub(crate) errors: Option<Content>,
 }
 
-/// A step of the round before.
+/// What is inside of a step.
 #[derive(Debug)]
+pub(crate) enum Inner {
+    /// The frame of a loop or a call, which stays until the round around it ends.
+    Frame(u32),
+    /// The items of a for-each.
+    Each(Each),
+}
+
+/// The items of a for-each. A frame is open for few of them at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Each {
+    /// The list, as JSON.
+    pub(crate) list: Option<Content>,
+    /// How many there are.
+    pub(crate) count: u32,
+    /// The first one that was not opened.
+    pub(crate) next: u32,
+    /// The frames of those that are open.
+    pub(crate) open: BTreeMap<u32, u32>,
+    /// What became of those that ended, by position; none where one was not carried through.
+    pub(crate) ended: Vec<Option<Box<Past>>>,
+    /// How many ended, by status.
+    pub(crate) settled: [u32; 3],
+}
+
+/// A step of the round before, or an item.
+#[derive(Debug, PartialEq)]
 pub(crate) struct Past {
     pub(crate) status: Status,
     pub(crate) detail: Option<Box<Detail>>,
+    /// The steps inside, where it was a loop.
+    pub(crate) inside: Vec<Past>,
 }
 
 impl Step {
@@ -134,6 +208,7 @@ impl Step {
             started: false,
             fault: Fault::None,
             detail: None,
+            inner: None,
             place: super::agenda::Place::Nowhere,
             slot: false,
             cancelling: false,
@@ -145,5 +220,19 @@ impl Step {
             Phase::Settled(status) => Some(status),
             _ => None,
         }
+    }
+
+    pub(crate) fn each(&self) -> Option<&Each> {
+        match self.inner.as_deref() {
+            Some(Inner::Each(each)) => Some(each),
+            Some(Inner::Frame(_)) | None => None,
+        }
+    }
+}
+
+impl Each {
+    /// How many have ended.
+    pub(crate) fn done(&self) -> u32 {
+        self.settled.iter().sum()
     }
 }

@@ -1,0 +1,205 @@
+//! SW404: a budget that the worst case goes beyond, and agents that are asked without an end where no budget stands.
+//!
+//! A budget is there to bound lists that are made at run time, so those count as empty against it. Bytes stand for tokens
+//! until they go beyond what is allowed.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use swarmc_plan::{Body, Budget, Origin, Plan};
+
+use super::amount::Cause;
+use super::place;
+use super::totals::{Sums, Totals};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::Sources;
+use crate::tokens::{Bytes, O200k};
+
+pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let quick = Sums::of(plan, &Bytes);
+    endless(plan, &quick, sources, diagnostics);
+    let exact = OnceCell::new();
+    for (position, case) in cases(plan, &quick).into_iter().enumerate() {
+        let mut found = excess(&case);
+        if found.iter().any(|excess| excess.counted) {
+            let exact = exact.get_or_init(|| Sums::of(plan, &O200k));
+            found = cases(plan, exact).get(position).map(excess).unwrap_or_default();
+        }
+        for excess in found {
+            diagnostics.extend(beyond(&case, &excess, sources));
+        }
+    }
+}
+
+/// Something that runs.
+#[derive(Clone, Copy)]
+struct Run<'p> {
+    /// `pipeline`, `swarm` or `task`.
+    kind: &'static str,
+    name: &'p str,
+    origin: &'p Origin,
+    /// What its own budget is measured against.
+    totals: Totals<'p>,
+    budget: Option<&'p Budget>,
+}
+
+/// A run with a budget that holds for it.
+struct Case<'p> {
+    run: Run<'p>,
+    budget: &'p Budget,
+}
+
+/// Every budget with what is measured against it, always in the same order.
+fn cases<'p>(plan: &'p Plan, sums: &Sums<'p>) -> Vec<Case<'p>> {
+    let mut cases = Vec::new();
+    let all: Vec<Run<'p>> = runs(plan, sums).collect();
+    if let Some(budget) = &plan.budget {
+        for run in all.iter().filter(roots(plan)) {
+            cases.push(Case { run: Run { totals: run.totals.within(run.budget), ..*run }, budget });
+        }
+    }
+    let steps = sums.steps.iter().map(|(step, totals)| Run {
+        kind: "task",
+        name: &step.name,
+        origin: &step.origin,
+        totals: *totals,
+        budget: step.budget.as_ref(),
+    });
+    cases.extend(all.into_iter().chain(steps).filter_map(|run| Some(Case { run, budget: run.budget? })));
+    cases
+}
+
+fn runs<'p>(plan: &'p Plan, sums: &Sums<'p>) -> impl Iterator<Item = Run<'p>> {
+    let pipelines = plan.pipelines.iter().map(|pipeline| Run {
+        kind: "pipeline",
+        name: &pipeline.name,
+        origin: &pipeline.origin,
+        totals: sums.pipelines[pipeline.name.as_str()],
+        budget: pipeline.budget.as_ref(),
+    });
+    let swarms = plan.swarms.iter().map(|swarm| Run {
+        kind: "swarm",
+        name: &swarm.name,
+        origin: &swarm.origin,
+        totals: sums.swarms[swarm.name.as_str()],
+        budget: swarm.budget.as_ref(),
+    });
+    pipelines.chain(swarms)
+}
+
+/// Whether something is run by itself: it is the default, or nothing else starts it.
+fn roots<'p>(plan: &'p Plan) -> impl Fn(&&Run<'p>) -> bool {
+    let mut started: HashSet<&str> = HashSet::new();
+    for step in plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()) {
+        match &step.body {
+            Body::Call(call) => _ = started.insert(&call.pipeline),
+            Body::Swarm(call) => _ = started.insert(&call.swarm),
+            _ => {}
+        }
+    }
+    move |run| run.name == plan.default || !started.contains(run.name)
+}
+
+/// More than is allowed.
+struct Excess {
+    /// `9 agent turns`.
+    most: String,
+    /// `5`.
+    allowed: String,
+    /// `calls=9`.
+    enough: String,
+    /// Whether tokens are in it.
+    counted: bool,
+}
+
+fn excess(case: &Case<'_>) -> Vec<Excess> {
+    let (totals, budget) = (&case.run.totals, case.budget);
+    let beyond = |known: u64, limit: Option<u64>| limit.filter(|&limit| known > limit);
+    let tokens = totals.input.known.saturating_add(totals.output.known);
+    let calls = beyond(totals.turns.known, budget.calls).map(|limit| Excess {
+        most: format!("{} agent turns", totals.turns.known),
+        allowed: limit.to_string(),
+        enough: format!("calls={}", totals.turns.known),
+        counted: false,
+    });
+    let tokens = beyond(tokens, budget.tokens).map(|limit| Excess {
+        most: format!("{tokens} tokens"),
+        allowed: limit.to_string(),
+        enough: format!("tokens={tokens}"),
+        counted: true,
+    });
+    let cost = beyond(totals.cost.known, budget.cost).map(|limit| Excess {
+        most: dollars(totals.cost.known),
+        allowed: dollars(limit),
+        enough: format!("cost=\"{}\"", dollars(totals.cost.known)),
+        counted: true,
+    });
+    let time = beyond(totals.time.known, budget.time_ms).map(|limit| Excess {
+        most: duration(totals.time.known),
+        allowed: duration(limit),
+        enough: format!("time=\"{}\"", duration(totals.time.known)),
+        counted: false,
+    });
+    [calls, tokens, cost, time].into_iter().flatten().collect()
+}
+
+fn beyond(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<Diagnostic> {
+    let Run { kind, name, origin, .. } = case.run;
+    let message = format!("{kind} `{name}` can take {}, and its budget allows {}", excess.most, excess.allowed);
+    let diagnostic = Diagnostic::new(Code::BudgetExceeded, message)
+        .label(place::span(&case.budget.origin, sources)?, format!("allows {}", excess.allowed));
+    let diagnostic = match place::span(origin, sources) {
+        Some(span) => diagnostic.label(span, format!("{} at worst, with all rounds, retries and repairs", excess.most)),
+        None => diagnostic,
+    };
+    Some(diagnostic.help(format!("write `{}`, or allow fewer rounds, retries and repairs", excess.enough)))
+}
+
+/// Agents that are asked once for each item of a list of any length, with no budget around them.
+fn endless(plan: &Plan, sums: &Sums<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    if plan.budget.as_ref().is_some_and(super::totals::limits) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    let all: Vec<Run<'_>> = runs(plan, sums).collect();
+    for run in all.iter().filter(roots(plan)) {
+        if let Some(cause) = run.totals.within(run.budget).endless
+            && seen.insert(cause.origin())
+        {
+            diagnostics.extend(unbounded(run, cause, sources));
+        }
+    }
+}
+
+fn unbounded(run: &Run<'_>, cause: Cause<'_>, sources: &Sources) -> Option<Diagnostic> {
+    let message = format!("{} `{}` can take any number of agent turns: {}", run.kind, run.name, cause.words());
+    let diagnostic = Diagnostic::new(Code::BudgetExceeded, message)
+        .label(place::span(cause.origin(), sources)?, "nothing says how many that can be");
+    let diagnostic = match place::span(run.origin, sources) {
+        Some(span) => diagnostic.label(span, "it has no budget, and neither has the workflow"),
+        None => diagnostic,
+    };
+    let help =
+        "write `budget calls=100` in the workflow's file, or give the list an end: `max=` on its field, or `[:20]`";
+    Some(diagnostic.help(help))
+}
+
+/// `$1.25`, rounded up to a cent.
+fn dollars(micro: u64) -> String {
+    let cents = micro.div_ceil(10_000);
+    match cents % 100 {
+        0 => format!("${}", cents / 100),
+        rest => format!("${}.{rest:02}", cents / 100),
+    }
+}
+
+/// `90s`, `20m`, `2h`, as in a spec.
+fn duration(milliseconds: u64) -> String {
+    match milliseconds {
+        ms if ms > 0 && ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        ms if ms > 0 && ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
+        ms if ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
+        ms => format!("{ms}ms"),
+    }
+}

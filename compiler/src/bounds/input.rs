@@ -1,0 +1,92 @@
+//! SW403: an output in a prompt whose size nobody chose: with the limit that every output has, or one for each item of a
+//! list that is made at run time.
+
+use std::collections::HashSet;
+
+use swarmc_plan::{Directive, DirectiveKind, Filter, Plan, Segment, Step};
+
+use super::amount::written;
+use super::place;
+use super::prompt::turn;
+use super::schema::Types;
+use super::value::Scope;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::Model;
+use crate::source::{Sources, Span};
+
+/// What is inlined below this many bytes is nobody's concern.
+const SMALL: u64 = 8192;
+
+pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    if !diagnostics.shows(Code::UnboundedInput) {
+        return;
+    }
+    let unlimited: HashSet<Span> = model
+        .pipelines
+        .iter()
+        .flat_map(|pipeline| &pipeline.steps)
+        .filter(|step| !step.ast.output.limited)
+        .map(|step| step.ast.name.span)
+        .collect();
+    let mut types = Types::new(&plan.types);
+    for pipeline in &plan.pipelines {
+        let scope = Scope::new(plan, &pipeline.params, pipeline.all_steps());
+        for step in pipeline.all_steps() {
+            let Some(body) = turn(step) else { continue };
+            diagnostics.about(place::span(&step.origin, sources));
+            for segment in &body.prompt.segments {
+                let Segment::Directive(directive) = segment else { continue };
+                let Some(source) = scope.source(directive, Some(step)) else { continue };
+                if directive.filters.iter().any(cuts) {
+                    continue;
+                }
+                let size = scope.directive(directive, Some(step), &mut types);
+                let each = source.for_each.is_some() && size.open.is_some();
+                let usual = || place::span(&source.origin, sources).is_some_and(|span| unlimited.contains(&span));
+                if each || (size.known > SMALL && usual()) {
+                    diagnostics.extend(diagnostic(directive, source, each, sources));
+                }
+            }
+        }
+    }
+    diagnostics.about(None);
+}
+
+/// Whether a filter says how much is wanted.
+fn cuts(filter: &Filter) -> bool {
+    matches!(filter, Filter::Chars(_) | Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..))
+}
+
+fn diagnostic(directive: &Directive, source: &Step, each: bool, sources: &Sources) -> Option<Diagnostic> {
+    let span = place::span(&directive.origin, sources)?;
+    let name = &source.name;
+    let (message, label) = match each {
+        true => (
+            format!("the outputs of `{name}` stand here whole, one for each item of a list of any length"),
+            "it runs once for each item",
+        ),
+        false => (
+            format!("the output of `{name}` stands here whole, and nothing says how long it may be"),
+            "its output has no `max` and no type that limits it",
+        ),
+    };
+    let mut diagnostic = Diagnostic::new(Code::UnboundedInput, message).label(span, "up to 100 KB, or more");
+    if let Some(place) = place::span(&source.origin, sources) {
+        diagnostic = diagnostic.label(place, label);
+    }
+    let diagnostic = match each {
+        true => diagnostic.help("read a part of it, such as `| chars:8000`, or a field of each item in a task before"),
+        false => diagnostic.help(format!("write `output max=\"20KB\"` in `{name}`, or read a part: `| tail:100`")),
+    };
+    // Only what stands there in full can be edited.
+    let whole = directive.kind != DirectiveKind::Input && sources.slice(span) == written(directive);
+    Some(match whole {
+        true => {
+            let text = written(directive);
+            let text = text.trim_end_matches(">>");
+            diagnostic.unsafe_fix("read its last hundred lines", span, format!("{text} | tail:100>>"))
+        }
+        false => diagnostic,
+    })
+}

@@ -1,0 +1,69 @@
+//! The longest chain of time limits through steps that wait for each other.
+//!
+//! In: the steps of one round with the time of each. Out: the time of the round when nothing waits for a slot.
+
+use std::collections::HashMap;
+
+use swarmc_plan::Step;
+
+use super::amount::Amount;
+
+/// The time of a round; `times` are those of the steps.
+pub(crate) fn longest<'p>(steps: &'p [Step], times: &[Amount<'p>]) -> Amount<'p> {
+    let index: HashMap<&str, usize> =
+        steps.iter().enumerate().map(|(position, step)| (step.name.as_str(), position)).collect();
+    let mut dependants = vec![Vec::new(); steps.len()];
+    let mut waits = vec![0_usize; steps.len()];
+    for (position, step) in steps.iter().enumerate() {
+        for need in step.needs.iter().filter_map(|need| index.get(need.step.as_str())) {
+            dependants[*need].push(position);
+            waits[position] += 1;
+        }
+    }
+    let mut starts = vec![Amount::ZERO; steps.len()];
+    let mut ready: Vec<usize> = (0..steps.len()).rev().filter(|&position| waits[position] == 0).collect();
+    let mut longest = Amount::ZERO;
+    while let Some(position) = ready.pop() {
+        let end = starts[position].plus(times[position]);
+        longest = longest.or(end);
+        for &dependant in &dependants[position] {
+            starts[dependant] = starts[dependant].or(end);
+            waits[dependant] -= 1;
+            if waits[dependant] == 0 {
+                ready.push(dependant);
+            }
+        }
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use swarmc_plan::Need;
+
+    use super::*;
+
+    fn step(name: &str, needs: &[&str]) -> Step {
+        let need = |name: &&str| Need {
+            step: (*name).to_owned(),
+            when: Default::default(),
+            declared: true,
+            effect: Default::default(),
+            origin: Default::default(),
+        };
+        Step { name: name.to_owned(), needs: needs.iter().map(need).collect(), ..Step::default() }
+    }
+
+    #[test]
+    fn branches_run_at_once_and_joins_wait_for_the_longer() {
+        let steps = [step("end", &["a", "b"]), step("a", &["start"]), step("b", &["start"]), step("start", &[])];
+        let times = [1, 10, 20, 5].map(Amount::most);
+        assert_eq!(longest(&steps, &times).known, 26);
+    }
+
+    #[test]
+    fn steps_that_wait_for_each_other_do_not_hang() {
+        let steps = [step("a", &["b"]), step("b", &["a"]), step("c", &[])];
+        assert_eq!(longest(&steps, &[Amount::most(1); 3]).known, 1);
+    }
+}

@@ -1,0 +1,391 @@
+//! What steps, loops and pipelines use at most: sums over steps, products over rounds, retries and items.
+//!
+//! In: a plan. Out: [`Totals`] of each pipeline and swarm. Linear in the plan: a called pipeline is counted once, before
+//! those that call it; loops and items multiply.
+
+use std::collections::HashMap;
+
+use swarmc_plan::{Agent, Body, Budget, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
+
+use super::amount::{Amount, Cause, Times};
+use super::path;
+use super::prompt::{Reader, chain, may_use_tools};
+use super::schema::Types;
+use super::value::Scope;
+use crate::tokens::{Meter, Tokenizer};
+
+/// What something uses at most.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals<'p> {
+    pub(crate) launches: Amount<'p>,
+    pub(crate) turns: Amount<'p>,
+    pub(crate) input: Amount<'p>,
+    pub(crate) output: Amount<'p>,
+    /// In millionths of a dollar.
+    pub(crate) cost: Amount<'p>,
+    /// In milliseconds, one after the other.
+    pub(crate) time: Amount<'p>,
+    /// Why turns go on without an end that the list or a budget of any kind would set.
+    pub(crate) endless: Option<Cause<'p>>,
+}
+
+impl<'p> Totals<'p> {
+    fn plus(self, other: Totals<'p>) -> Totals<'p> {
+        self.each(other, Amount::plus)
+    }
+
+    fn or(self, other: Totals<'p>) -> Totals<'p> {
+        self.each(other, Amount::or)
+    }
+
+    fn each(self, other: Totals<'p>, join: impl Fn(Amount<'p>, Amount<'p>) -> Amount<'p>) -> Totals<'p> {
+        Totals {
+            launches: join(self.launches, other.launches),
+            turns: join(self.turns, other.turns),
+            input: join(self.input, other.input),
+            output: join(self.output, other.output),
+            cost: join(self.cost, other.cost),
+            time: join(self.time, other.time),
+            endless: self.endless.or(other.endless),
+        }
+    }
+
+    fn times(self, times: impl Into<Times<'p>>) -> Totals<'p> {
+        let times = times.into();
+        Totals {
+            launches: self.launches.times(times),
+            turns: self.turns.times(times),
+            input: self.input.times(times),
+            output: self.output.times(times),
+            cost: self.cost.times(times),
+            time: self.time.times(times),
+            endless: match times {
+                Times::Open(cause) if !self.turns.is_zero() => self.endless.or(Some(cause)),
+                Times::Most(0) => None,
+                _ => self.endless,
+            },
+        }
+    }
+
+    /// What a budget leaves of it.
+    pub(crate) fn within(self, budget: Option<&Budget>) -> Totals<'p> {
+        let Some(budget) = budget else { return self };
+        Totals {
+            turns: self.turns.within(budget.calls),
+            input: self.input.within(budget.tokens),
+            output: self.output.within(budget.tokens),
+            cost: self.cost.within(budget.cost),
+            time: self.time.within(budget.time_ms),
+            endless: self.endless.filter(|_| !limits(budget)),
+            ..self
+        }
+    }
+}
+
+/// Whether a budget limits anything at all.
+pub(crate) fn limits(budget: &Budget) -> bool {
+    [budget.tokens, budget.cost, budget.time_ms, budget.calls].iter().any(Option::is_some)
+}
+
+/// The totals of a plan.
+pub(crate) struct Sums<'p> {
+    /// Of one run of each pipeline, as if it had no budget of its own.
+    pub(crate) pipelines: HashMap<&'p str, Totals<'p>>,
+    /// Of one run of each swarm.
+    pub(crate) swarms: HashMap<&'p str, Totals<'p>>,
+    /// Of one run, or of one item, of each step with a budget, as if it had none.
+    pub(crate) steps: Vec<(&'p Step, Totals<'p>)>,
+}
+
+impl<'p> Sums<'p> {
+    pub(crate) fn of(plan: &'p Plan, tokenizer: &dyn Tokenizer) -> Sums<'p> {
+        let mut counter = Counter {
+            plan,
+            types: Types::new(&plan.types),
+            meter: Meter::new(tokenizer),
+            sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
+        };
+        for swarm in &plan.swarms {
+            let totals = counter.swarm(swarm);
+            counter.sums.swarms.insert(&swarm.name, totals);
+        }
+        for pipeline in callees_first(plan) {
+            let totals = counter.pipeline(pipeline);
+            counter.sums.pipelines.insert(&pipeline.name, totals);
+        }
+        counter.sums
+    }
+}
+
+/// Every pipeline, each after those that it calls.
+fn callees_first(plan: &Plan) -> Vec<&Pipeline> {
+    let index: HashMap<&str, usize> =
+        plan.pipelines.iter().enumerate().map(|(position, pipeline)| (pipeline.name.as_str(), position)).collect();
+    let calls: Vec<Vec<usize>> = plan
+        .pipelines
+        .iter()
+        .map(|pipeline| {
+            let called = pipeline.all_steps().filter_map(|step| match &step.body {
+                Body::Call(call) => index.get(call.pipeline.as_str()).copied(),
+                _ => None,
+            });
+            called.collect()
+        })
+        .collect();
+    let mut order = Vec::new();
+    let mut seen = vec![false; plan.pipelines.len()];
+    for start in 0..plan.pipelines.len() {
+        let mut open = vec![(start, 0)];
+        while let Some((position, next)) = open.pop() {
+            if next == 0 && std::mem::replace(&mut seen[position], true) {
+                continue;
+            }
+            match calls[position].get(next) {
+                Some(&called) => {
+                    open.push((position, next + 1));
+                    if !seen[called] {
+                        open.push((called, 0));
+                    }
+                }
+                None => order.push(&plan.pipelines[position]),
+            }
+        }
+    }
+    order
+}
+
+struct Counter<'p, 't> {
+    plan: &'p Plan,
+    types: Types<'p>,
+    meter: Meter<'t>,
+    sums: Sums<'p>,
+}
+
+impl<'p> Counter<'p, '_> {
+    fn pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
+        let scope = Scope::new(self.plan, &pipeline.params, pipeline.all_steps());
+        let round = self.steps(&scope, &pipeline.steps);
+        let time = round.time.times(pipeline.iteration.max);
+        let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
+        Totals { time, ..rounds }
+    }
+
+    /// One walk over steps.
+    fn steps(&mut self, scope: &Scope<'p>, steps: &'p [Step]) -> Totals<'p> {
+        let mut sum = Totals::default();
+        let mut times = Vec::with_capacity(steps.len());
+        for step in steps {
+            let totals = self.step(scope, step);
+            times.push(totals.time);
+            sum = sum.plus(totals);
+        }
+        Totals { time: path::longest(steps, &times), ..sum }
+    }
+
+    /// One run of a step: attempts, and items.
+    fn step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let mut attempt = self.body(scope, step);
+        attempt.launches = attempt.launches.plus(Amount::most(step.checks.len() as u64));
+        attempt.time = match (step.timeout_ms, &step.body) {
+            (Some(limit), _) => attempt.time.within(Some(limit)),
+            (None, Body::Prompt(_) | Body::Run(_)) => Amount::open(Cause::Time(step)),
+            (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::open(Cause::Time(step))),
+            (None, _) => attempt.time,
+        };
+        let mut all = attempt.times(u64::from(step.retry.times) + 1);
+        all.time = all.time.plus(Amount::most(waits(step)));
+        match &step.on_failure {
+            OnFailure::Fix(agent) => {
+                let fix = self.fix(scope, step, agent);
+                all = all.times(2_u64).plus(fix);
+            }
+            OnFailure::Escalate => {
+                all = all.times(2_u64);
+                all.time = all.time.plus(Amount::open(Cause::Person(step)));
+            }
+            OnFailure::Fail | OnFailure::Skip => {}
+        }
+        if step.budget.is_some() {
+            self.sums.steps.push((step, all));
+        }
+        all = all.within(step.budget.as_ref());
+        if let Some(each) = &step.for_each {
+            let items = scope.items(step, &each.list.source, &mut self.types);
+            let time = match (each.parallel, items) {
+                (None, _) => all.time,
+                (Some(slots), Times::Most(items)) => all.time.times(items.div_ceil(u64::from(slots.max(1)))),
+                (Some(_), Times::Open(cause)) => all.time.times(Times::Open(cause)),
+            };
+            all = Totals { time, ..all.times(items) };
+        }
+        // Over all its turns in a run, the agent's own budget holds.
+        match super::prompt::turn(step).and_then(|body| self.plan.agent(&body.agent)) {
+            Some(agent) => Totals { time: all.time, ..all.within(agent.budget.as_ref()) },
+            None => all,
+        }
+    }
+
+    /// One attempt, without its checks.
+    fn body(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        match &step.body {
+            Body::Prompt(body) => self.prompt(scope, step, body),
+            Body::Run(_) => Totals { launches: Amount::most(1), ..Totals::default() },
+            Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => Totals::default(),
+            Body::Call(call) => match self.sums.pipelines.get(call.pipeline.as_str()) {
+                Some(totals) => {
+                    let budget = self.plan.pipeline(&call.pipeline).and_then(|pipeline| pipeline.budget.as_ref());
+                    totals.within(budget)
+                }
+                None => {
+                    let open = Amount::open(Cause::Circle(step));
+                    let endless = Some(Cause::Circle(step));
+                    Totals { launches: open, turns: open, input: open, output: open, cost: open, time: open, endless }
+                }
+            },
+            Body::Swarm(call) => {
+                let budget = self.plan.swarm(&call.swarm).and_then(|swarm| swarm.budget.as_ref());
+                self.sums.swarms.get(call.swarm.as_str()).copied().unwrap_or_default().within(budget)
+            }
+            Body::Gate(gate) => Totals {
+                time: match &gate.on_timeout {
+                    Some(timeout) => Amount::most(timeout.after_ms),
+                    None => Amount::open(Cause::Person(step)),
+                },
+                ..Totals::default()
+            },
+            Body::Loop(body) => self.steps(scope, &body.steps).times(body.iteration.max),
+        }
+    }
+
+    fn prompt(&mut self, scope: &Scope<'p>, step: &'p Step, body: &'p PromptBody) -> Totals<'p> {
+        let Some(agent) = self.plan.agent(&body.agent) else { return Totals::default() };
+        let repairs = if step.output.schema.is_some() { u64::from(step.output.repair) } else { 0 };
+        let chain = chain(self.plan, agent);
+        let launches = Amount::most(chain.len() as u64).times(repairs + 1);
+        let turns = Amount::most(repairs + 1);
+        let mut most = Totals { launches, turns, ..Totals::default() };
+        for agent in chain {
+            let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
+            let mut input = reader.turn(step, body, agent).times(repairs + 1);
+            if repairs > 0 {
+                input = input.plus(reader.repair(step).times(repairs));
+            }
+            let output = self.answer(agent).times(repairs + 1);
+            let cost = self.cost(agent, input, output);
+            most = most.or(Totals { input, output, cost, ..Totals::default() });
+        }
+        most
+    }
+
+    /// The turn that mends what failed: it sees the prompt, the error and how the step was asked.
+    fn fix(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
+        let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
+        let input = match super::prompt::turn(step) {
+            Some(body) => {
+                let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
+                reader.turn(step, body, agent).plus(Amount::most(step.output.max_bytes))
+            }
+            None => Amount::most(step.output.max_bytes),
+        };
+        let output = self.answer(agent);
+        let time = step.timeout_ms.map_or(Amount::open(Cause::Time(step)), Amount::most);
+        let one = Amount::most(1);
+        let cost = self.cost(agent, input, output);
+        Totals { launches: one, turns: one, input, output, cost, time, endless: None }
+    }
+
+    /// The tokens of one answer.
+    fn answer(&self, agent: &'p Agent) -> Amount<'p> {
+        let recorded = self.plan.provider(&agent.provider).and_then(|provider| match &provider.connection {
+            swarmc_plan::Connection::Script { answers } => Some(answers),
+            _ => None,
+        });
+        match (agent.max_output, recorded) {
+            (Some(most), _) => Amount::most(most),
+            (None, Some(answers)) => {
+                Amount::most(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0))
+            }
+            (None, None) => Amount::open(Cause::Answer(agent)),
+        }
+    }
+
+    fn cost(&self, agent: &'p Agent, input: Amount<'p>, output: Amount<'p>) -> Amount<'p> {
+        let Some(provider) = self.plan.provider(&agent.provider) else { return Amount::ZERO };
+        if matches!(provider.connection, swarmc_plan::Connection::Script { .. }) {
+            return Amount::ZERO;
+        }
+        let Some(price) = &provider.price else { return Amount::open(Cause::Price(provider)) };
+        let read = price.input.max(price.cache_write.unwrap_or(0));
+        let sum = priced(input, read).plus(priced(output, price.output));
+        match may_use_tools(agent, provider) {
+            true => sum.plus(Amount::open(Cause::Tools(agent))),
+            false => sum,
+        }
+    }
+
+    /// Every agent takes all its turns, each repeated as often as it may be.
+    fn swarm(&mut self, swarm: &'p Swarm) -> Totals<'p> {
+        let limits = &swarm.limits;
+        let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
+        let lead = u64::from(swarm.lead.is_some());
+        let agents = u64::from(limits.agents).max(members.saturating_add(lead));
+        let tries = |limit: &swarmc_plan::TurnLimit| u64::from(limit.retries) + 1;
+        let timed = |limit: &swarmc_plan::TurnLimit| limit.after_ms.saturating_mul(tries(limit));
+        let mut turns = Amount::most(agents).times(limits.iterations).times(tries(&swarm.timeouts.turn));
+        // Those that are asked for come after those that ask.
+        let waves = if swarm.spawn.per_agent > 0 { agents } else { 1 };
+        let mut time = Amount::most(limits.timeout_ms).times(waves);
+        if swarm.decompose.is_some() {
+            turns = turns.plus(Amount::most(tries(&swarm.timeouts.decompose)));
+            time = time.plus(Amount::most(timed(&swarm.timeouts.decompose)));
+        }
+        if swarm.synthesize.is_some() {
+            turns = turns.plus(Amount::most(tries(&swarm.timeouts.synthesize)));
+            time = time.plus(Amount::most(timed(&swarm.timeouts.synthesize)));
+        }
+        // What a turn is shown is cut at so many characters, four bytes each at most.
+        let prompt = swarm.history.prompt_chars.saturating_mul(4);
+        let names = swarm.members.iter().map(|member| member.agent.as_str());
+        let others = swarm.lead.iter().map(|lead| lead.agent.as_str()).chain(swarm.synthesize.as_deref());
+        let mut turn = Totals::default();
+        for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
+            let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {
+                crate::tokens::overhead(provider).map_or(Amount::open(Cause::Program(provider)), Amount::most)
+            });
+            let input = Amount::most(prompt).plus(own);
+            let output = self.answer(agent);
+            turn = turn.or(Totals { input, output, cost: self.cost(agent, input, output), ..Totals::default() });
+        }
+        let count = Times::Most(turns.known);
+        Totals {
+            launches: turns,
+            turns,
+            input: turn.input.times(count),
+            output: turn.output.times(count),
+            cost: turn.cost.times(count),
+            time,
+            endless: None,
+        }
+    }
+}
+
+/// So many tokens at this price for a million, in millionths of a dollar.
+fn priced<'p>(tokens: Amount<'p>, price: u64) -> Amount<'p> {
+    let cost = (u128::from(tokens.known) * u128::from(price)).div_ceil(1_000_000);
+    let open = if price == 0 { None } else { tokens.open };
+    Amount { known: u64::try_from(cost).unwrap_or(u64::MAX), open }
+}
+
+/// The waits between the attempts of a step, in milliseconds.
+fn waits(step: &Step) -> u64 {
+    let retry = &step.retry;
+    let (mut sum, mut wait) = (0_u64, retry.backoff_ms.min(retry.max_backoff_ms));
+    for attempt in 0..retry.times {
+        if wait >= retry.max_backoff_ms || wait == 0 {
+            return sum.saturating_add(wait.saturating_mul(u64::from(retry.times - attempt)));
+        }
+        sum = sum.saturating_add(wait);
+        wait = wait.saturating_mul(2).min(retry.max_backoff_ms);
+    }
+    sum
+}

@@ -1,0 +1,36 @@
+//! What each turn of a pipeline is given, for the table that people read.
+
+use std::collections::HashMap;
+
+use swarmc_plan::{Bound, Pipeline, Plan};
+
+use super::prompt::{Reader, turn};
+use super::schema::Types;
+use super::value::Scope;
+use crate::tokens::{Family, Meter, Tokenizer};
+
+/// One turn of an agent.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// The tokens that it is given.
+    pub input: Bound,
+    /// Whether the tokenizer is that of the agent's model.
+    pub exact: bool,
+}
+
+/// What the turns of a pipeline are given, by step.
+pub fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline, tokenizer: &dyn Tokenizer) -> HashMap<&'p str, Turn> {
+    let scope = Scope::new(plan, &pipeline.params, pipeline.all_steps());
+    let mut types = Types::new(&plan.types);
+    let mut meter = Meter::new(tokenizer);
+    let mut turns = HashMap::new();
+    for step in pipeline.all_steps() {
+        let Some(body) = turn(step) else { continue };
+        let Some(agent) = plan.agent(&body.agent) else { continue };
+        let Some(provider) = plan.provider(&agent.provider) else { continue };
+        let mut reader = Reader { scope: &scope, types: &mut types, meter: &mut meter };
+        let input = reader.turn(step, body, agent).bound();
+        turns.insert(step.name.as_str(), Turn { input, exact: Family::of(agent, provider).is_exact() });
+    }
+    turns
+}

@@ -1,0 +1,376 @@
+//! How long the value of a directive or an expression can be, in bytes; tokens are never more.
+//!
+//! In: a reference and the steps around it. Out: an [`Amount`], from the limits that the spec declares: the size of an
+//! output, its type, the type of a parameter, a filter that cuts.
+
+use std::collections::HashMap;
+
+use swarmc_plan::{Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Plan, Step, Template};
+
+use super::amount::{Amount, Cause, Times};
+use super::schema::Types;
+use crate::template::{self, Const, Expr, ExprKind, Operator, Root};
+
+/// What the runner keeps of the error of a step.
+const ERROR: u64 = 4096;
+/// The longest path of a file.
+const PATH: u64 = 4096;
+/// A number in any notation.
+const NUMBER: u64 = 25;
+/// The most bytes that a byte of text becomes in a JSON string.
+const ESCAPED: u64 = 6;
+/// The most bytes of a character.
+const CHARACTER: u64 = 4;
+
+/// The names around a step.
+pub(crate) struct Scope<'p> {
+    pub(crate) plan: &'p Plan,
+    params: &'p [Param],
+    /// The steps of the pipeline by name, `_` for `-`.
+    steps: HashMap<String, &'p Step>,
+}
+
+impl<'p> Scope<'p> {
+    pub(crate) fn new(plan: &'p Plan, params: &'p [Param], steps: impl Iterator<Item = &'p Step>) -> Scope<'p> {
+        Scope { plan, params, steps: steps.map(|step| (plain(&step.name), step)).collect() }
+    }
+
+    pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
+        self.steps.get(&plain(name)).copied()
+    }
+
+    fn param(&self, name: &str) -> Option<&'p Param> {
+        let mut all = self.params.iter().chain(&self.plan.params);
+        all.find(|param| template::same_name(&param.name, name))
+    }
+
+    /// The step whose output a directive of `reader` inlines.
+    pub(crate) fn source(&self, directive: &Directive, reader: Option<&'p Step>) -> Option<&'p Step> {
+        let name = directive.name.as_deref()?;
+        match directive.kind {
+            DirectiveKind::Output | DirectiveKind::Previous => self.step(name),
+            DirectiveKind::Input => self.step(reader?.inputs.get(name)?),
+            _ => None,
+        }
+    }
+
+    /// What a directive in a text of `reader` puts there.
+    pub(crate) fn directive(
+        &self,
+        directive: &'p Directive,
+        reader: Option<&'p Step>,
+        types: &mut Types<'p>,
+    ) -> Amount<'p> {
+        let name = directive.name.as_deref().unwrap_or_default();
+        let open = Cause::Hole(directive);
+        let fields: Vec<&str> = directive.fields.iter().map(String::as_str).collect();
+        let value = match directive.kind {
+            DirectiveKind::Output | DirectiveKind::Previous | DirectiveKind::Input => {
+                match self.source(directive, reader) {
+                    Some(step) => self.output(step, &fields, types),
+                    None => Amount::open(open),
+                }
+            }
+            DirectiveKind::Status => Amount::most(9),
+            DirectiveKind::Exit | DirectiveKind::Iteration | DirectiveKind::Index => Amount::most(NUMBER),
+            DirectiveKind::Error => self.error(name, open),
+            DirectiveKind::Param => self.param_value(name, &fields, open, types),
+            DirectiveKind::Run => Amount::most(PATH),
+            DirectiveKind::Task => Amount::most(swarmc_plan::LONGEST_NAME as u64),
+            DirectiveKind::Item => self.item(reader, &fields, open, types),
+            DirectiveKind::Context => match self.plan.packs.iter().find(|pack| pack.name == name) {
+                Some(pack) => pack.tokens.map_or(Amount::open(Cause::Pack(pack)), Amount::most),
+                None => Amount::open(open),
+            },
+            DirectiveKind::File
+            | DirectiveKind::Stdin
+            | DirectiveKind::Inbox
+            | DirectiveKind::Shared
+            | DirectiveKind::Team
+            | DirectiveKind::Plan => Amount::open(open),
+        };
+        let filtered = directive.filters.iter().fold(value, |value, filter| match filter {
+            Filter::Chars(count) => value.within(Some(count.saturating_mul(CHARACTER))),
+            Filter::Json => value.times(ESCAPED).plus(Amount::most(2)),
+            Filter::Default(text) => value.or(Amount::most(text.len() as u64)),
+            Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..) | Filter::Raw => value,
+        });
+        // `--- Output from task "x" ---` before it and its like behind it; or the placeholder of what is missing.
+        match self.source(directive, reader) {
+            Some(step) => filtered.plus(Amount::most(64 + 2 * step.name.len() as u64)),
+            None => filtered,
+        }
+    }
+
+    /// A step's output, or a field of it.
+    pub(crate) fn output(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
+        let each = match (&step.for_each, fields) {
+            // A position in the list, or a method of it.
+            (Some(_), [_, rest @ ..]) => return self.one(step, rest, types),
+            (Some(each), []) => each,
+            (None, _) => return self.one(step, fields, types),
+        };
+        let one = self.one(step, &[], types);
+        let one = if step.output.schema.is_some() { one } else { one.times(ESCAPED).plus(Amount::most(2)) };
+        one.plus(Amount::most(1)).times(self.items(step, &each.list.source, types)).plus(Amount::most(2))
+    }
+
+    /// The output of one run of a step.
+    fn one(&self, step: &'p Step, fields: &[&str], types: &mut Types<'p>) -> Amount<'p> {
+        let mut limit = step.output.max_bytes;
+        if let Some(schema) = &step.output.schema {
+            let found = fields.iter().try_fold(&schema.0, |schema, field| types.field(schema, field));
+            limit = limit.min(found.and_then(|schema| types.longest(schema)).unwrap_or(u64::MAX));
+        } else if let Body::Prompt(body) = &step.body
+            && let Some(agent) = self.plan.agent(&body.agent)
+            && let Some(provider) = self.plan.provider(&agent.provider)
+        {
+            // An endpoint is told the limit; nobody can tell a program.
+            match &provider.connection {
+                Connection::Llm { .. } => limit = limit.min(agent.max_output.unwrap_or(u64::MAX)),
+                Connection::Script { answers } => {
+                    limit = limit.min(answers.iter().map(|answer| answer.text.len() as u64).max().unwrap_or(0));
+                }
+                Connection::Exec { .. } | Connection::Acp { .. } => {}
+            }
+        }
+        let default = step.output.default.as_ref().map_or(0, |default| default.len() as u64);
+        Amount::most(limit.max(default))
+    }
+
+    fn error(&self, name: &str, open: Cause<'p>) -> Amount<'p> {
+        match self.step(name) {
+            // A list of `{index item message}`.
+            Some(step) if step.for_each.is_some() => Amount::open(open),
+            _ => Amount::most(ERROR),
+        }
+    }
+
+    fn param_value(&self, name: &str, fields: &[&str], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let Some(param) = self.param(name) else { return Amount::open(open) };
+        match &param.kind {
+            ParamType::Int | ParamType::Float => Amount::most(NUMBER),
+            ParamType::Bool => Amount::most(5),
+            ParamType::File | ParamType::Dir => Amount::most(PATH),
+            ParamType::String => Amount::open(open),
+            ParamType::Json(schema) => {
+                let found = fields.iter().try_fold(&schema.0, |schema, field| types.field(schema, field));
+                found.and_then(|schema| types.longest(schema)).map_or(Amount::open(open), Amount::most)
+            }
+        }
+    }
+
+    /// The item of the for-each that `reader` is.
+    fn item(&self, reader: Option<&'p Step>, fields: &[&str], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let list = reader.and_then(|step| step.for_each.as_ref()).map(|each| each.list.source.as_str());
+        let Some(list) = list.map(template::expression) else { return Amount::open(open) };
+        let Some(list) = &list.tree else { return Amount::open(open) };
+        if let Some(items) = list.items() {
+            let longest = items.iter().map(|item| self.expression(item, open, types));
+            return longest.fold(Amount::ZERO, Amount::or);
+        }
+        let Some((source, limit)) = self.list(list, types) else { return Amount::open(open) };
+        let item = fields.iter().try_fold(source, |schema, field| types.field(schema, field));
+        match (item.and_then(|schema| types.longest(schema)), limit) {
+            (Some(bytes), limit) => Amount::most(bytes.min(limit.unwrap_or(u64::MAX))),
+            (None, Some(limit)) => Amount::most(limit),
+            (None, None) => Amount::open(open),
+        }
+    }
+
+    /// The schema of the items of a list that an expression reads, and the bytes of the output that it stands in.
+    fn list(&self, list: &Expr, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
+        let path = list.path()?;
+        let (schema, limit) = match path.root {
+            Root::Output | Root::Previous => {
+                let step = self.step(path.name()?)?;
+                (step.output.schema.as_ref()?, Some(step.output.max_bytes))
+            }
+            Root::Param => match &self.param(path.name()?)?.kind {
+                ParamType::Json(schema) => (schema, None),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let schema = path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?;
+        Some((types.items(schema)?.0, limit))
+    }
+
+    /// How many items the list of a for-each can have.
+    pub(crate) fn items(&self, step: &'p Step, list: &str, types: &mut Types<'p>) -> Times<'p> {
+        let parsed = template::expression(list);
+        match parsed.tree.as_ref().and_then(|list| self.length(list, types)) {
+            Some(items) => Times::Most(items),
+            None => Times::Open(Cause::Items(step)),
+        }
+    }
+
+    fn length(&self, list: &Expr, types: &mut Types<'p>) -> Option<u64> {
+        match &list.kind {
+            ExprKind::List(items) => Some(items.len() as u64),
+            ExprKind::Path(path) => {
+                let schema = match path.root {
+                    Root::Output | Root::Previous => {
+                        let step = self.step(path.name()?)?;
+                        if let (Some(each), []) = (&step.for_each, path.fields()) {
+                            // One item for each success. The other list may read this one only in a cycle, which is refused.
+                            return match self.static_length(&each.list.source) {
+                                Some(items) => Some(items),
+                                None => None,
+                            };
+                        }
+                        step.output.schema.as_ref()?
+                    }
+                    Root::Param => match &self.param(path.name()?)?.kind {
+                        ParamType::Json(schema) => schema,
+                        _ => return None,
+                    },
+                    _ => return None,
+                };
+                let schema =
+                    path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?;
+                types.items(schema)?.1
+            }
+            ExprKind::Slice { of, bounds: [None, Some(stop), None] } => {
+                let stop = match stop.kind {
+                    ExprKind::Const(Const::Int(stop)) => u64::try_from(stop).ok(),
+                    _ => None,
+                };
+                match (stop, self.length(of, types)) {
+                    (Some(stop), Some(items)) => Some(stop.min(items)),
+                    (stop, items) => stop.or(items),
+                }
+            }
+            ExprKind::Slice { of, .. } => self.length(of, types),
+            ExprKind::Filter { of: Some(of), name, .. }
+                if matches!(
+                    &*name.value,
+                    "unique" | "sort" | "reverse" | "select" | "reject" | "selectattr" | "rejectattr" | "map" | "list"
+                ) =>
+            {
+                self.length(of, types)
+            }
+            ExprKind::Filter { of: Some(of), name, arguments } if matches!(&*name.value, "default" | "d") => {
+                let otherwise = arguments.first().map_or(Some(0), |argument| self.length(&argument.value, types))?;
+                Some(self.length(of, types)?.max(otherwise))
+            }
+            ExprKind::Choice { then, otherwise, .. } => {
+                let otherwise = otherwise.as_ref().map_or(Some(0), |otherwise| self.length(otherwise, types))?;
+                Some(self.length(then, types)?.max(otherwise))
+            }
+            _ => None,
+        }
+    }
+
+    /// The length of a list that is written out.
+    fn static_length(&self, list: &str) -> Option<u64> {
+        Some(template::expression(list).tree.as_ref()?.items()?.len() as u64)
+    }
+
+    /// What the logic of a text puts there, besides its fixed text and its directives.
+    pub(crate) fn logic(&self, text: &'p Template, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let mut source = String::new();
+        for segment in &text.segments {
+            match segment {
+                swarmc_plan::Segment::Text(text) => source.push_str(text),
+                swarmc_plan::Segment::Directive(_) => {}
+                swarmc_plan::Segment::Logic(expression) => source.push_str(&expression.source),
+            }
+        }
+        let scanned = template::scan(&source);
+        if scanned.logic.is_empty() {
+            return Amount::open(open);
+        }
+        self.statements(&scanned.logic, open, types)
+    }
+
+    fn statements(&self, list: &[template::Statement], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        use template::Statement;
+        list.iter().fold(Amount::ZERO, |sum, statement| {
+            sum.plus(match statement {
+                Statement::Emit(expression) => self.expression(expression, open, types),
+                Statement::Directive(_) | Statement::Set { .. } | Statement::Do(_) => Amount::ZERO,
+                Statement::If { then, otherwise, .. } => {
+                    self.statements(then, open, types).or(self.statements(otherwise, open, types))
+                }
+                Statement::With { body, .. } | Statement::AutoEscape { body, .. } => self.statements(body, open, types),
+                // Its body's fixed text is repeated too.
+                Statement::For { .. } | Statement::Capture { .. } | Statement::Filter { .. } => Amount::open(open),
+            })
+        })
+    }
+
+    /// The text of an expression's value.
+    fn expression(&self, expr: &Expr, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        match &expr.kind {
+            ExprKind::Const(Const::Text(text)) => Amount::most(text.len() as u64),
+            ExprKind::Const(_) => Amount::most(NUMBER),
+            ExprKind::Path(path) => self.path(path, open, types),
+            ExprKind::Attribute { of, .. } | ExprKind::Item { of, .. } | ExprKind::Slice { of, .. } => {
+                self.expression(of, open, types)
+            }
+            ExprKind::Not(_) | ExprKind::Compare { .. } | ExprKind::Chain { .. } | ExprKind::Test { .. } => {
+                Amount::most(5)
+            }
+            ExprKind::Negative(of) => self.expression(of, open, types).plus(Amount::most(1)),
+            ExprKind::And(terms) | ExprKind::Or(terms) => {
+                terms.iter().map(|term| self.expression(term, open, types)).fold(Amount::most(5), Amount::or)
+            }
+            ExprKind::Arithmetic { left, op: Operator::Add, right } | ExprKind::Concat(left, right) => {
+                let sum = self.expression(left, open, types).plus(self.expression(right, open, types));
+                sum.plus(Amount::most(NUMBER))
+            }
+            ExprKind::Choice { then, otherwise, .. } => {
+                let otherwise = otherwise.as_ref().map_or(Amount::ZERO, |other| self.expression(other, open, types));
+                self.expression(then, open, types).or(otherwise)
+            }
+            ExprKind::Filter { of: Some(of), name, arguments } => {
+                let of = self.expression(of, open, types);
+                match name.value.as_str() {
+                    "trim" | "string" | "first" | "last" | "min" | "max" | "sort" | "reverse" | "unique" | "list"
+                    | "safe" => of,
+                    // Other cases of a letter can be longer.
+                    "upper" | "lower" | "title" | "capitalize" => of.times(3_u64),
+                    "length" | "count" | "int" | "float" | "round" | "abs" | "bool" => Amount::most(NUMBER),
+                    "tojson" | "escape" | "e" => of.times(ESCAPED).plus(Amount::most(2)),
+                    "default" | "d" => arguments
+                        .iter()
+                        .map(|argument| self.expression(&argument.value, open, types))
+                        .fold(of, Amount::or),
+                    _ => Amount::open(open),
+                }
+            }
+            ExprKind::List(items) => items
+                .iter()
+                .map(|item| self.expression(item, open, types).plus(Amount::most(4)))
+                .fold(Amount::most(2), Amount::plus),
+            ExprKind::Variable(_)
+            | ExprKind::Arithmetic { .. }
+            | ExprKind::Filter { of: None, .. }
+            | ExprKind::Call { .. }
+            | ExprKind::Map(_) => Amount::open(open),
+        }
+    }
+
+    fn path(&self, path: &template::Path, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let name = path.name().unwrap_or_default();
+        let fields: Vec<&str> = path.fields().iter().map(|field| field.text.as_str()).collect();
+        match path.root {
+            Root::Output | Root::Previous => {
+                self.step(name).map_or(Amount::open(open), |step| self.output(step, &fields, types))
+            }
+            Root::Status => Amount::most(9),
+            Root::Exit | Root::Iteration => Amount::most(NUMBER),
+            Root::Error => self.error(name, open),
+            Root::Param => self.param_value(name, &fields, open, types),
+            Root::Run => Amount::most(PATH),
+            Root::Task => Amount::most(swarmc_plan::LONGEST_NAME as u64),
+            _ => Amount::open(open),
+        }
+    }
+}
+
+/// A name as expressions write it.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}

@@ -1,0 +1,168 @@
+//! SW207: steps that branch over a value and leave a case out, for which nothing runs; and a gate whose choice nobody
+//! reads.
+//!
+//! A lone `when` is a filter, and so are several that ask for the same: only conditions that tell cases apart branch.
+
+use std::collections::BTreeMap;
+
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow::{Lazy, Uncovered};
+use crate::model::{Body, Model, Pipeline, Read, Step};
+use crate::source::Span;
+use crate::suggest;
+use crate::template::Root;
+
+/// The conditions of one report that are shown.
+const SHOWN: usize = 5;
+
+pub(super) fn check<'a>(
+    model: &Model<'a>,
+    pipeline: &Pipeline<'a>,
+    flow: &mut Lazy<'_, 'a>,
+    diagnostics: &mut Diagnostics,
+) {
+    for readers in tested(model, pipeline).into_values() {
+        let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
+        testers.dedup();
+        let [(first, read), ..] = readers.as_slice() else { continue };
+        if testers.len() < 2 {
+            continue;
+        }
+        if let Some(left) = flow.get().uncovered(&testers, *first, read) {
+            diagnostics.about(Some(pipeline.steps[*first].ast.name.span));
+            diagnostics.push(uncovered(pipeline, &readers, &left));
+        }
+    }
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        if let Some(ast::Body::Gate(gate)) = &step.ast.body
+            && gate.options.len() > 1
+            && !is_read(pipeline, index)
+            && !diagnostics.covers(options(gate))
+        {
+            diagnostics.about(Some(step.ast.name.span));
+            diagnostics.push(unread(step, gate));
+        }
+    }
+    diagnostics.about(None);
+}
+
+/// What a condition reads: a field of a step's output, or of a parameter.
+type Tested = (Option<usize>, String, Vec<String>);
+
+/// The values that conditions read and that can have a few cases, with the steps that read them.
+fn tested<'p>(model: &Model<'_>, pipeline: &'p Pipeline<'_>) -> BTreeMap<Tested, Vec<(usize, &'p Read)>> {
+    let mut tested: BTreeMap<Tested, Vec<(usize, &Read)>> = BTreeMap::new();
+    let params = || pipeline.ast.params.iter().chain(&model.spec.params);
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        for read in step.reads.iter().filter(|read| read.in_when) {
+            let name = match (read.root, read.step) {
+                (Root::Output | Root::Input, Some(target)) if has_cases(&pipeline.steps[target]) => String::new(),
+                (Root::Param, None) => {
+                    let name = read.name.as_deref().unwrap_or_default().replace('-', "_");
+                    let typed = |param: &ast::Param| {
+                        let declared = matches!(param.kind.kind, ast::TypeKind::Enum(_) | ast::TypeKind::Named(_));
+                        declared && param.name.value.replace('-', "_") == name
+                    };
+                    if !params().any(typed) {
+                        continue;
+                    }
+                    name
+                }
+                _ => continue,
+            };
+            let fields = read.fields.iter().map(|field| field.value.clone()).collect();
+            tested.entry((read.step, name, fields)).or_default().push((index, read));
+        }
+    }
+    tested
+}
+
+/// Whether the output can hold a value of a few cases.
+fn has_cases(step: &Step<'_>) -> bool {
+    step.ast.output.kind.is_some() || matches!(step.body, Body::Gate(_) | Body::Call { .. })
+}
+
+fn uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncovered) -> Diagnostic {
+    let value = written(pipeline, readers[0].1);
+    let what = match left {
+        Uncovered::Cases(cases) => format!("`{value}` is {}", suggest::list(cases.iter().map(String::as_str), "or")),
+        Uncovered::Combination(values) => {
+            let parts: Vec<String> = values.iter().map(|(value, case)| format!("`{value}` is `{case}`")).collect();
+            parts.join(" and ")
+        }
+    };
+    let message = format!("no step runs when {what}");
+    let [(_, first), rest @ ..] = readers else { unreachable!("at least two conditions test the value") };
+    let diagnostic = Diagnostic::new(Code::NonExhaustive, message).label(first.span, "this takes another case");
+    let mut diagnostic = rest
+        .iter()
+        .take(SHOWN)
+        .fold(diagnostic, |diagnostic, (_, read)| diagnostic.label(read.span, "and so does this"));
+    if let Some(target) = first.step {
+        let step = &pipeline.steps[target];
+        diagnostic = diagnostic.label(step.ast.name.span, "decides");
+    }
+    diagnostic.help(match left {
+        Uncovered::Cases(cases) => {
+            let condition = match cases.as_slice() {
+                [case] if matches!(case.as_str(), "true" | "false") => {
+                    format!("{}{value}", if case == "true" { "" } else { "not " })
+                }
+                [case] => format!("{value} == '{case}'"),
+                _ => {
+                    let cases: Vec<String> = cases.iter().map(|case| format!("'{case}'")).collect();
+                    format!("{value} in [{}]", cases.join(", "))
+                }
+            };
+            format!("add a step for it, with `when \"{condition}\"`, even if that is a `stop` that says so")
+        }
+        Uncovered::Combination(_) => "add a step for it, or let one of these conditions take it".to_owned(),
+    })
+}
+
+fn written(pipeline: &Pipeline<'_>, read: &Read) -> String {
+    let name = match read.step {
+        Some(step) => pipeline.steps[step].name(),
+        None => read.name.as_deref().unwrap_or_default(),
+    };
+    let root = if read.step.is_some() { Root::Output } else { read.root };
+    let fields = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
+    format!("{}.{}{fields}", root.word(), name.replace('-', "_"))
+}
+
+/// Whether anything reads which option of the gate was chosen.
+fn is_read(pipeline: &Pipeline<'_>, gate: usize) -> bool {
+    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
+        Body::Loop { until_reads, .. } => until_reads.as_slice(),
+        _ => &[],
+    });
+    let mut reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
+    let chosen = |read: &Read| {
+        read.step == Some(gate)
+            && matches!(read.root, Root::Output | Root::Input | Root::Previous)
+            && read.fields.first().is_none_or(|field| field.value == "choice")
+    };
+    let given = pipeline.ast.result.iter().any(|name| name.value == pipeline.steps[gate].name());
+    given || reads.any(chosen)
+}
+
+fn unread(step: &Step<'_>, gate: &ast::Gate) -> Diagnostic {
+    let name = step.name();
+    let words = gate.options.iter().map(|option| option.value.as_str());
+    let message = format!("gate `{name}` lets a person choose, and nothing reads the choice");
+    Diagnostic::new(Code::NonExhaustive, message)
+        .label(options(gate), format!("whether {}, the same happens", suggest::list(words, "or")))
+        .help(format!(
+            "ask in a step after it, `when \"output.{}.choice == '{}'\"`, or leave one option",
+            name.replace('-', "_"),
+            gate.options[0].value
+        ))
+}
+
+/// From the first option to the last.
+fn options(gate: &ast::Gate) -> Span {
+    let (first, last) = (&gate.options[0], &gate.options[gate.options.len() - 1]);
+    Span { end: last.span.end, ..first.span }
+}

@@ -1,0 +1,33 @@
+//! SW306: a gate that waits for ever where nobody answers.
+
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::Pipeline;
+use crate::source::Span;
+
+pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    for step in &pipeline.steps {
+        let Some(ast::Body::Gate(gate)) = &step.ast.body else { continue };
+        if gate.on_timeout.is_some() || gate.headless.is_some() {
+            continue;
+        }
+        let name = &step.ast.name;
+        let diagnostic =
+            Diagnostic::new(Code::UnattendedGate, format!("gate `{}` waits for ever where nobody answers", name.value))
+                .label(name.span, "neither `on-timeout` nor `headless`");
+        diagnostics.push(match gate.options.last() {
+            Some(last) => diagnostic
+                .help(format!(
+                    "say what holds without an answer, an option or `fail`: `on-timeout {} after=\"24h\"`; and `headless {}` for runs that nobody attends",
+                    last.value, last.value
+                ))
+                .unsafe_fix(
+                    "fail without an answer in a day",
+                    Span { start: last.span.end, ..last.span },
+                    "; on-timeout fail after=\"24h\"",
+                ),
+            None => diagnostic.help("say what holds without an answer: `on-timeout fail after=\"24h\"`"),
+        });
+    }
+}

@@ -1,0 +1,118 @@
+//! SW505: permissions wider than anything here needs: every tool, no questions, a network that nothing can reach.
+
+use swarmc_plan::{Capability, Permissions};
+
+use crate::ast::Agent;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Model, Step};
+use crate::source::{Sources, Span};
+use crate::trust::command;
+use crate::trust::shell::Simple;
+
+pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    for provider in &model.spec.providers {
+        let lines = provider.exec.iter().chain(&provider.acp).flat_map(command::started);
+        let args = command::words(&provider.args);
+        for started in lines.chain(args) {
+            if let Some((span, flag)) = skips(&started.simple).map(|(range, flag)| (started.at(&range), flag)) {
+                diagnostics.push(flagged(&format!("provider `{}`", provider.name.value), span, &flag));
+            }
+        }
+    }
+    for agent in &model.spec.agents {
+        check_agent(agent, diagnostics);
+    }
+    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+        diagnostics.about(Some(step.ast.name.span));
+        check_step(step, sources, diagnostics);
+    }
+    diagnostics.about(None);
+}
+
+fn check_agent(agent: &Agent, diagnostics: &mut Diagnostics) {
+    let name = &agent.name.value;
+    for tool in agent.tools.iter().flat_map(|tools| &tools.names).filter(|tool| tool.value == "*") {
+        diagnostics.push(
+            Diagnostic::new(Code::OverBroadPermission, format!("agent `{name}` may use every tool"))
+                .label(tool.span, "also those that come with the next version of a server")
+                .help("name the tools that it needs: `tools Read Grep SERVER`"),
+        );
+    }
+    if let Some(permissions) = agent.permissions.as_ref().filter(|found| found.value == Permissions::Skip) {
+        diagnostics.push(
+            Diagnostic::new(Code::OverBroadPermission, format!("agent `{name}` is asked nothing before it acts"))
+                .label(permissions.span, "its command skips its own permission checks")
+                .help("write `permissions gated`, and name what it may use: `tools Read Edit`"),
+        );
+    }
+    let network = agent.can.iter().find(|can| can.value == Capability::Network);
+    let tools =
+        agent.tools.as_ref().filter(|tools| tools.names.iter().all(|tool| LOCAL.contains(&tool.value.as_str())));
+    if let (Some(network), Some(tools)) = (network, tools) {
+        diagnostics.push(
+            Diagnostic::new(
+                Code::OverBroadPermission,
+                format!("agent `{name}` can use the network, and no tool of it does"),
+            )
+            .label(network.span, "nothing needs it")
+            .label(tools.span, "these stay on this machine")
+            .help("take `network` out of its `can`"),
+        );
+    }
+}
+
+/// Tools of agent programs that reach nothing but files.
+const LOCAL: &[&str] =
+    &["Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "NotebookRead", "NotebookEdit", "TodoWrite"];
+
+fn check_step(step: &Step<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    for started in command::body(step, sources) {
+        if let Some((range, flag)) = skips(&started.simple) {
+            diagnostics.push(flagged(&format!("`{}`", step.name()), started.at(&range), &flag));
+        }
+    }
+}
+
+fn flagged(who: &str, span: Span, flag: &str) -> Diagnostic {
+    Diagnostic::new(Code::OverBroadPermission, format!("{who} skips the permission checks of its agent"))
+        .label(span, format!("with `{flag}` nothing is asked and nothing refused"))
+        .help("leave it out, and allow by name what the agent needs")
+}
+
+/// Flags of agent programs that skip what they would ask.
+const FLAGS: &[&str] = &[
+    "--dangerously-skip-permissions",
+    "--allow-dangerously-skip-permissions",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--dangerously-allow-all",
+    "--yolo",
+    "--full-auto",
+    "--allow-all-tools",
+    "--trust-all-tools",
+    "--always-approve",
+];
+
+/// Flags that do it with this word behind them.
+const MODES: &[(&str, &str)] = &[
+    ("--approval-mode", "yolo"),
+    ("--permission-mode", "bypassPermissions"),
+    ("--sandbox", "danger-full-access"),
+    ("-s", "danger-full-access"),
+    ("--ask-for-approval", "never"),
+];
+
+/// The flag that skips permissions, and where it stands.
+fn skips(simple: &Simple) -> Option<(std::ops::Range<usize>, String)> {
+    simple.words.iter().enumerate().find_map(|(index, word)| {
+        if FLAGS.contains(&word.text.as_str()) {
+            return Some((word.range.clone(), word.text.clone()));
+        }
+        let (flag, value) = word.text.split_once('=').unwrap_or((&word.text, ""));
+        let next = simple.words.get(index + 1).filter(|_| value.is_empty());
+        let told = next.map_or(value, |next| next.text.as_str());
+        let end = next.map_or(word.range.end, |next| next.range.end);
+        let found = MODES.iter().any(|mode| *mode == (flag, told));
+        found.then(|| (word.range.start..end, format!("{flag} {told}")))
+    })
+}

@@ -1,0 +1,121 @@
+//! SW701: a step that needs what its agent's provider cannot do.
+//!
+//! What a provider can do stands in `provides`, its own or its preset's. A command that says nothing can go on with a
+//! conversation only if `resume-args` say how; of everything else nothing is assumed.
+
+use swarmc_plan::Ability;
+
+use crate::ast::{Agent, Name};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Model, Provider, Step};
+use crate::source::Span;
+use crate::template::{Kind, Part};
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let provider_of = |agent: &crate::model::Agent<'_>| agent.provider.map(|provider| &model.providers[provider]);
+    for agent in &model.agents {
+        let Some(provider) = provider_of(agent) else { continue };
+        let server = |tool: &&Name| {
+            model
+                .spec
+                .tool_servers
+                .iter()
+                .any(|server| server.name.value == crate::trust::powers::server_of(&tool.value))
+        };
+        let tool = agent.ast.tools.as_ref().and_then(|tools| tools.names.iter().find(server));
+        if let (Some(tool), Some(false)) = (tool, provides(provider, Ability::Tools)) {
+            let what = format!("use the tools of `{}`", tool.value);
+            diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, tool.span, "a server of tools"));
+        }
+    }
+    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+        let Some(agent) = step.agent.map(|agent| &model.agents[agent]) else { continue };
+        let Some(provider) = provider_of(agent) else { continue };
+        diagnostics.about(Some(step.ast.name.span));
+        if let Some(session) = &step.ast.session
+            && !resumes(provider)
+        {
+            let what = format!("go on with the session `{}`", session.value);
+            diagnostics.push(lacks(
+                provider,
+                agent.ast,
+                Ability::Resume,
+                &what,
+                session.span,
+                "continued across turns",
+            ));
+        }
+        if let (Some(image), Some(false)) = (image(step), provides(provider, Ability::Images)) {
+            diagnostics.push(lacks(provider, agent.ast, Ability::Images, "read pictures", image, "a picture"));
+        }
+    }
+    diagnostics.about(None);
+}
+
+fn lacks(provider: &Provider<'_>, agent: &Agent, ability: Ability, what: &str, span: Span, label: &str) -> Diagnostic {
+    let name = &provider.ast.name;
+    let word = word(ability);
+    let said = provider.ast.provides.as_ref().and_then(|list| list.first()).map(|first| first.span);
+    let help = match ability {
+        Ability::Resume if provider.ast.exec.is_some() => format!(
+            "say how `{}` resumes, `resume-args \"--resume\" \"{{session}}\"`, take an agent of another provider, or remove `session`",
+            name.value
+        ),
+        _ => format!("take an agent whose provider has `provides {word}`"),
+    };
+    Diagnostic::new(
+        Code::ProviderLacks,
+        format!("provider `{}` of agent `{}` cannot {what}", name.value, agent.name.value),
+    )
+    .label(span, label)
+    .label(said.unwrap_or(name.span), format!("does not provide `{word}`"))
+    .help(help)
+}
+
+/// Whether a provider says that it can do this; none where it says nothing.
+fn provides(provider: &Provider<'_>, ability: Ability) -> Option<bool> {
+    let list = provider.ast.provides.as_ref().or_else(|| provider.preset?.provides.as_ref())?;
+    Some(list.iter().any(|found| found.value == ability))
+}
+
+/// Whether it can go on with a conversation.
+fn resumes(provider: &Provider<'_>) -> bool {
+    let preset = provider.preset;
+    if provider.ast.script.is_some() {
+        return true;
+    }
+    if provider.ast.resume_args.is_some()
+        || provider.ast.exec.is_none() && preset.is_some_and(|preset| preset.resume_args.is_some())
+    {
+        return true;
+    }
+    match provides(provider, Ability::Resume) {
+        Some(says) => says,
+        // Whoever is no command keeps conversations itself.
+        None => provider.ast.exec.is_none() && preset.is_none_or(|preset| preset.exec.is_none()),
+    }
+}
+
+/// A picture that the prompt of a step shows.
+fn image(step: &Step<'_>) -> Option<Span> {
+    let Body::Prompt(prose) = &step.body else { return None };
+    prose.template.parts.iter().find_map(|part| match part {
+        Part::Directive(directive) if directive.kind == Kind::File => {
+            let name = directive.name.as_ref()?;
+            let ending = name.value.rsplit_once('.')?.1.to_ascii_lowercase();
+            let picture = matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp");
+            picture.then(|| prose.passage.span(name.range.clone()))
+        }
+        _ => None,
+    })
+}
+
+fn word(ability: Ability) -> &'static str {
+    match ability {
+        Ability::Schema => "schema",
+        Ability::Tools => "tools",
+        Ability::Resume => "resume",
+        Ability::Images => "images",
+    }
+}

@@ -1,0 +1,96 @@
+//! SW603: a secret in the environment of a whole pipeline, of which only some steps make use.
+//!
+//! A step makes use of it when its command, script or prompt names the variable, or starts a program that is known to
+//! read it. Where none does, or what a step starts cannot be looked into, nothing is said.
+
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Model, Pipeline, Step};
+use crate::source::Sources;
+use crate::suggest;
+use crate::trust::command::{self, Started};
+use crate::trust::powers::Secrets;
+
+pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let secrets = Secrets::new(model.spec);
+    for pipeline in &model.pipelines {
+        for (secret, place) in secrets.of(&pipeline.ast.env) {
+            let uses = |step: &&Step<'_>| verdict(step, &secret.env, sources);
+            let users: Vec<&Step<'_>> = pipeline.steps.iter().filter(|step| uses(step) == Some(true)).collect();
+            let first = pipeline.steps.iter().find(|step| uses(step) == Some(false));
+            if let (Some(user), Some(idle)) = (users.first(), first) {
+                let names = users.iter().map(|step| step.name());
+                diagnostics.push(report(pipeline, secret, place, user, idle, &suggest::list(names, "and")));
+            }
+        }
+    }
+}
+
+fn report(
+    pipeline: &Pipeline<'_>,
+    secret: &ast::Secret,
+    place: &ast::Name,
+    user: &Step<'_>,
+    idle: &Step<'_>,
+    users: &str,
+) -> Diagnostic {
+    let (name, pipeline) = (&secret.name.value, pipeline.ast.name.value.as_str());
+    let message = format!("every step of `{pipeline}` is given the secret `{name}`, and only {users} make use of it");
+    Diagnostic::new(
+        Code::SecretTooWide,
+        message.replace(" make use", if users.contains(' ') { " make use" } else { " makes use" }),
+    )
+    .label(place.span, "given to all of them")
+    .label(user.ast.name.span, "makes use of it")
+    .label(idle.ast.name.span, "has it for nothing")
+    .help(format!("move `env {}` into {users}", place.value))
+}
+
+/// Whether the process of a step makes use of a variable; none where there is no process, or nobody can tell.
+fn verdict(step: &Step<'_>, variable: &str, sources: &Sources) -> Option<bool> {
+    if let Body::Prompt(prose) = &step.body {
+        return Some(prose.passage.text().contains(variable));
+    }
+    let commands = match step.body {
+        Body::Run | Body::Script(_) => command::body(step, sources),
+        _ => return None,
+    };
+    let checks = command::checks(step.ast);
+    let all = || commands.iter().chain(&checks);
+    if all().any(|started| names(started, variable)) {
+        return Some(true);
+    }
+    let clear = !commands.is_empty() && all().all(|started| PLAIN.contains(&started.simple.program()));
+    clear.then_some(false)
+}
+
+fn names(started: &Started<'_>, variable: &str) -> bool {
+    let simple = &started.simple;
+    simple
+        .words
+        .iter()
+        .any(|word| word.variables.iter().any(|found| found.name == variable) || word.text.contains(variable))
+        || READERS.iter().any(|(known, programs)| *known == variable && programs.contains(&simple.program()))
+}
+
+/// Variables that programs read by themselves.
+const READERS: &[(&str, &[&str])] = &[
+    ("GH_TOKEN", &["gh", "git"]),
+    ("GITHUB_TOKEN", &["gh", "git"]),
+    ("GITLAB_TOKEN", &["glab", "git"]),
+    ("NPM_TOKEN", &["npm", "pnpm", "yarn"]),
+    ("NODE_AUTH_TOKEN", &["npm", "pnpm", "yarn"]),
+    ("CARGO_REGISTRY_TOKEN", &["cargo"]),
+    ("TWINE_PASSWORD", &["twine"]),
+    ("AWS_ACCESS_KEY_ID", &["aws", "terraform"]),
+    ("AWS_SECRET_ACCESS_KEY", &["aws", "terraform"]),
+    ("KUBECONFIG", &["kubectl", "helm"]),
+];
+
+/// Programs that make no use of a variable of ours unless the command names it.
+const PLAIN: &[&str] = &[
+    "echo", "printf", "cat", "head", "tail", "grep", "sed", "awk", "sort", "uniq", "wc", "cut", "tr", "ls", "find",
+    "test", "[", "true", "false", "mkdir", "cp", "mv", "rm", "touch", "date", "sleep", "jq", "diff", "tee", "cd",
+    "git", "cargo", "rustfmt", "ruff", "eslint", "prettier", "exit", "set", "export",
+];

@@ -1,0 +1,92 @@
+//! SW203, SW204, SW205 and SW206: values that are read as something they are not.
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Condition, Model, Pipeline, Prose, Step, Variable};
+use crate::passage::Passage;
+use crate::template::{Expr, Part, Template};
+use crate::types::{Checker, Env, PipelineTypes, Use};
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let types = &model.typing.types;
+    for (pipeline, known) in model.pipelines.iter().zip(&model.typing.pipelines) {
+        for (index, step) in pipeline.steps.iter().enumerate() {
+            diagnostics.about(Some(step.ast.name.span));
+            check_step(model, &known.env(types, index, step), step, diagnostics);
+        }
+        diagnostics.about(None);
+        let env = known.outer(types);
+        pipeline.until.iter().for_each(|until| condition(&env, until, diagnostics));
+        results(pipeline, known, diagnostics);
+    }
+}
+
+fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &mut Diagnostics) {
+    let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
+    step.when.iter().for_each(|when| condition(env, when, diagnostics));
+    if let Some(list) = &step.list
+        && let Some(tree) = &list.expression.tree
+    {
+        let passage = Passage::string(&list.text);
+        let mut checker = Checker::new(env, &passage, Use::Condition, diagnostics);
+        when.into_iter().for_each(|when| checker.assume(when));
+        checker.items(tree);
+    }
+    if let Body::Loop { until, .. } = &step.body {
+        until.iter().for_each(|until| condition(env, until, diagnostics));
+    }
+    let of_env = step.env.iter().filter_map(|variable| match variable {
+        Variable::Set(_, prose) => Some(prose),
+        Variable::Pass(_) | Variable::Secret(_) => None,
+    });
+    let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
+    for prose in step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(of_env) {
+        text(env, prose, when, diagnostics);
+    }
+}
+
+fn condition(env: &Env<'_>, condition: &Condition, diagnostics: &mut Diagnostics) {
+    if let Some(tree) = &condition.expression.tree {
+        let passage = Passage::string(&condition.text);
+        Checker::new(env, &passage, Use::Condition, diagnostics).condition(tree);
+    }
+}
+
+fn text(env: &Env<'_>, prose: &Prose, when: Option<&Expr>, diagnostics: &mut Diagnostics) {
+    if !says_something(&prose.template) {
+        return;
+    }
+    let mut checker = Checker::new(env, &prose.passage, Use::Text, diagnostics);
+    when.into_iter().for_each(|when| checker.assume(when));
+    checker.template(&prose.template);
+}
+
+/// Whether a text holds anything whose type matters.
+fn says_something(template: &Template) -> bool {
+    template.parts.iter().any(|part| match part {
+        Part::Logic(_) => true,
+        Part::Directive(directive) => !directive.fields.is_empty() || !directive.filters.is_empty(),
+        Part::Text(_) | Part::Escape => false,
+    })
+}
+
+/// All steps of a `result` have one type.
+fn results(pipeline: &Pipeline<'_>, known: &PipelineTypes, diagnostics: &mut Diagnostics) {
+    let Some((&first, rest)) = pipeline.result.split_first() else { return };
+    let one = known.steps.output(first);
+    let written = |position: usize| pipeline.ast.result.get(position).map(|name| name.span);
+    for (position, &step) in rest.iter().enumerate() {
+        let other = known.steps.output(step);
+        if !one.clashes(other) {
+            continue;
+        }
+        let (first, step) = (&pipeline.steps[first], &pipeline.steps[step]);
+        let message = format!("the result is `{one}` by `{}` and `{other}` by `{}`", first.name(), step.name());
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+            .label(written(position + 1).unwrap_or(step.ast.name.span), format!("`{other}`"))
+            .label(written(0).unwrap_or(first.ast.name.span), format!("`{one}`"))
+            .help("all steps of a `result` have one type: give them the same `output`");
+        diagnostics.push(diagnostic);
+        return;
+    }
+}

@@ -1,0 +1,179 @@
+//! The cases of a value over which steps branch: which of them no condition takes.
+//!
+//! The steps whose `when` tests one value go in; the cases that are left over come out. What a condition asks besides,
+//! of the run or of parameters, may turn out either way and leaves nothing over; other enums and truths may not.
+
+use super::Flow;
+use super::diagram::{ALWAYS, Formula, NEVER, TooLarge, Variable};
+use super::values::{Class, Key, Kind, Of};
+use crate::model::{Body, Read};
+use crate::template::Root;
+
+/// What steps that branch over a value leave out.
+#[derive(Debug)]
+pub(crate) enum Uncovered {
+    /// These of its words or truths.
+    Cases(Vec<String>),
+    /// A case that is taken in part only: what the values are then, by what they are called in conditions.
+    Combination(Vec<(String, String)>),
+}
+
+impl Flow<'_, '_> {
+    /// What the conditions that test a value leave out. `read` is how one of `testers` reads it.
+    pub(crate) fn uncovered(&mut self, testers: &[usize], reader: usize, read: &Read) -> Option<Uncovered> {
+        self.diagram.ask();
+        let fields = read.fields.iter().map(|field| field.value.clone()).collect();
+        let key = self.key_of(Some(reader), read.root, read.name.as_deref(), fields)?;
+        let kind = self.kind(&key);
+        let branches = match kind {
+            Kind::Bool => key.root == Root::Output,
+            Kind::Enum(_) => matches!(key.root, Root::Output | Root::Param),
+            Kind::Int | Kind::Free => false,
+        };
+        if !branches || !self.vocabulary.fits(&key, &kind) {
+            return None;
+        }
+        self.left_over(testers, &key).ok().flatten()
+    }
+
+    fn left_over(&mut self, testers: &[usize], key: &Key) -> Result<Option<Uncovered>, TooLarge> {
+        let value = self.value(key.clone());
+        let tested = value.variable;
+        // Another round is what comes of a case that an `until` tests.
+        if self.repeats_by(tested)? || self.is_told_apart_in_text(key, tested)? {
+            return Ok(None);
+        }
+        let present = self.present(key)?;
+        let (mut sets, mut taken) = (Vec::new(), NEVER);
+        for step in 0..self.pipeline.steps.len() {
+            if self.pipeline.steps[step].when.is_none() {
+                continue;
+            }
+            let holds = self.when_holds(step)?;
+            if !self.diagram.depends(holds, tested) {
+                continue;
+            }
+            let holds = self.diagram.and(holds, present)?;
+            if testers.contains(&step) {
+                sets.push(self.diagram.project(holds, |variable| variable == tested)?);
+            }
+            let kept = self.branching();
+            let holds = self.diagram.project(holds, |variable| variable == tested || kept.contains(&variable))?;
+            taken = self.diagram.or(taken, holds)?;
+        }
+        if !self.tell_apart(&sets)? {
+            return Ok(None);
+        }
+        let left = self.diagram.not(taken)?;
+        if left == NEVER {
+            return Ok(None);
+        }
+        let partly = self.diagram.project(taken, |variable| variable == tested)?;
+        let mut cases = Vec::new();
+        for (index, class) in value.classes.iter().enumerate() {
+            let case = self.diagram.literal(tested, |other| other == index)?;
+            if self.diagram.and(case, partly)? == NEVER {
+                cases.push(word(class));
+            }
+        }
+        if !cases.is_empty() {
+            return Ok(Some(Uncovered::Cases(cases)));
+        }
+        Ok(self.combination(left).map(Uncovered::Combination))
+    }
+
+    /// Whether two conditions never hold for the same case.
+    fn tell_apart(&mut self, sets: &[Formula]) -> Result<bool, TooLarge> {
+        for (index, &one) in sets.iter().enumerate() {
+            for &other in &sets[..index] {
+                if one != NEVER && other != NEVER && self.diagram.and(one, other)? == NEVER {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The variables of values that take one of a few cases.
+    fn branching(&self) -> Vec<Variable> {
+        let branches =
+            |key: &Key| matches!(key.of, Of::Step(_)) && matches!(self.kind(key), Kind::Bool | Kind::Enum(_));
+        self.values.iter().filter(|(key, _)| branches(key)).map(|(_, value)| value.variable).collect()
+    }
+
+    fn repeats_by(&mut self, tested: Variable) -> Result<bool, TooLarge> {
+        let pipeline = self.pipeline;
+        let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
+            Body::Loop { until, .. } => until.as_slice(),
+            _ => &[],
+        });
+        for tree in pipeline.until.iter().chain(of_loops).filter_map(|until| until.expression.tree.as_ref()) {
+            let holds = self.holds(None, tree)?;
+            if self.diagram.depends(holds, tested) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a step that runs whatever the value is looks at it, or hands it on.
+    fn is_told_apart_in_text(&mut self, key: &Key, tested: Variable) -> Result<bool, TooLarge> {
+        let pipeline = self.pipeline;
+        for (index, step) in pipeline.steps.iter().enumerate() {
+            let called = matches!(step.body, Body::Call { .. });
+            let looks = |read: &Read| {
+                let same = match (&key.of, read.step) {
+                    (Of::Step(step), Some(target)) => {
+                        *step == target && matches!(read.root, Root::Output | Root::Input)
+                    }
+                    (Of::Name(name), None) => {
+                        read.root == Root::Param
+                            && read.name.as_ref().is_some_and(|read| read.replace('-', "_") == *name)
+                    }
+                    _ => false,
+                };
+                let fields = read.fields.iter().map(|field| field.value.as_str());
+                same && !read.in_when && (called || !read.directive) && fields.eq(key.fields.iter().map(String::as_str))
+            };
+            if step.reads.iter().any(looks) {
+                let when = self.when_holds(index)?;
+                if !self.diagram.depends(when, tested) {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Values for which a formula over cases holds.
+    fn combination(&mut self, formula: Formula) -> Option<Vec<(String, String)>> {
+        let example = self.diagram.example(formula)?;
+        let values = self.values.iter().filter_map(|(key, value)| {
+            let class = value.classes.get(*example.get(&value.variable)?)?;
+            Some((self.written(key), word(class)))
+        });
+        let values: Vec<(String, String)> = values.collect();
+        (formula != ALWAYS && !values.is_empty()).then_some(values)
+    }
+
+    /// How conditions write a value.
+    fn written(&self, key: &Key) -> String {
+        let of = match &key.of {
+            Of::Step(step) => self.pipeline.steps[*step].name().replace('-', "_"),
+            Of::Name(name) | Of::Reader(_, name) => name.clone(),
+            Of::Run | Of::Round(..) => String::new(),
+        };
+        let fields = key.fields.iter().map(String::as_str);
+        std::iter::once(key.root.word()).chain(std::iter::once(of.as_str())).chain(fields).collect::<Vec<_>>().join(".")
+    }
+}
+
+fn word(class: &Class) -> String {
+    match class {
+        Class::Text(text) => text.clone(),
+        Class::Bool(truth) | Class::Other(truth) => truth.to_string(),
+        Class::None => "none".to_owned(),
+        Class::Number(number) => number.to_string(),
+        Class::Between(..) => "another number".to_owned(),
+    }
+}

@@ -1,0 +1,173 @@
+//! What a place can read, and of which type it is.
+
+use std::collections::HashMap;
+
+use super::{Kind, Lack, Type, Types};
+use crate::ast::{self, Name};
+use crate::source::Span;
+use crate::template::{Path, Root, Status};
+
+/// What the texts and conditions of a step can read.
+pub(crate) struct Env<'e> {
+    pub(crate) types: &'e Types,
+    pub(crate) steps: &'e StepTypes,
+    pub(crate) params: &'e ParamTypes,
+    /// The ports of the step, each with the step behind it.
+    pub(crate) inputs: &'e [(String, usize)],
+    /// The item of a for-each; any where there is none.
+    pub(crate) item: Type,
+}
+
+/// What a value is called in messages, and where its type comes from.
+pub(crate) struct Origin {
+    /// "the output of `x`".
+    pub(crate) noun: String,
+    /// A place, and what it is.
+    pub(crate) label: Option<(Span, &'static str)>,
+}
+
+/// What the steps of a pipeline put out.
+#[derive(Debug, Default)]
+pub(crate) struct StepTypes {
+    by_plain: HashMap<String, usize>,
+    list: Vec<StepType>,
+}
+
+#[derive(Debug)]
+struct StepType {
+    name: String,
+    span: Span,
+    output: Type,
+    /// Whether it runs once for each item of a list.
+    each: bool,
+}
+
+/// The types of parameters, by name.
+#[derive(Debug, Default)]
+pub(crate) struct ParamTypes {
+    by_plain: HashMap<String, (Type, Span)>,
+}
+
+impl StepTypes {
+    /// Adds a step, in the order of the model's indices.
+    pub(crate) fn push(&mut self, name: &Name, output: Type, each: bool) {
+        self.by_plain.entry(plain(&name.value)).or_insert(self.list.len());
+        self.list.push(StepType { name: name.value.clone(), span: name.span, output, each });
+    }
+
+    pub(crate) fn set(&mut self, step: usize, output: Type) {
+        self.list[step].output = output;
+    }
+
+    /// What the step at this index puts out.
+    pub(crate) fn output(&self, step: usize) -> &Type {
+        &self.list[step].output
+    }
+
+    fn find(&self, name: &str) -> Option<&StepType> {
+        self.by_plain.get(&plain(name)).map(|&index| &self.list[index])
+    }
+}
+
+impl ParamTypes {
+    /// Takes the types of parameters; a later one hides an earlier one of its name.
+    pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
+        let params = params.into_iter();
+        // Whether one is given is for another check.
+        let known =
+            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::Never), param.name.span)));
+        ParamTypes { by_plain: known.collect() }
+    }
+}
+
+impl Env<'_> {
+    /// The type of what a root and a name give.
+    pub(crate) fn root(&self, root: Root, name: Option<&str>) -> Type {
+        let step = || self.step(root, name);
+        match root {
+            Root::Output | Root::Previous | Root::Input => step().map_or(Type::ANY, |step| step.output.clone()),
+            Root::Status => match step() {
+                Some(step) => Type::words(Status::ALL.map(Status::word), step.span),
+                None => Type::ANY,
+            },
+            Root::Exit => step().filter(|step| !step.each).map_or(Type::ANY, |_| Type::INT),
+            Root::Error => step().map_or(Type::ANY, |step| match step.each {
+                false => Type::STRING,
+                true => {
+                    let fields = [("index", Type::INT), ("item", Type::ANY), ("message", Type::STRING)];
+                    let fields = fields.map(|(name, kind)| (name, kind, step.span));
+                    Type::list(Type::record(fields, step.span))
+                }
+            }),
+            Root::Param => {
+                let known = name.and_then(|name| self.params.by_plain.get(&plain(name)));
+                known.map_or(Type::ANY, |(kind, _)| kind.clone())
+            }
+            Root::Iteration | Root::Index => Type::INT,
+            Root::Run | Root::Task if name.is_some() => Type::STRING,
+            Root::Stdin => Type::TEXT,
+            Root::Item => self.item.clone(),
+            _ => Type::ANY,
+        }
+    }
+
+    /// The type of a path, as its declarations say: whether it lacks a value is that of its last part.
+    pub(crate) fn path(&self, path: &Path) -> Type {
+        let mut kind = self.root(path.root, path.name());
+        for segment in path.fields() {
+            let next = match self.types.kind(&kind.kind) {
+                Kind::Record(record) => {
+                    let field = record.fields.iter().find(|field| field.name == segment.text);
+                    field.map_or(Type::ANY, |field| field.kind.clone())
+                }
+                Kind::List(item) if segment.index.is_some() => (**item).clone().lacking(Lack::Absent),
+                Kind::Map(item) => (**item).clone().lacking(Lack::Absent),
+                _ => Type::ANY,
+            };
+            kind = next;
+        }
+        kind
+    }
+
+    /// What messages say about it.
+    pub(crate) fn origin(&self, root: Root, name: Option<&str>) -> Origin {
+        let bare = |noun: &str| Origin { noun: noun.to_owned(), label: None };
+        match root {
+            Root::Output | Root::Previous | Root::Input => match self.step(root, name) {
+                Some(step) => {
+                    let text = if matches!(step.output.kind, Kind::Text) { "puts out text" } else { "puts it out" };
+                    Origin { noun: format!("the output of `{}`", step.name), label: Some((step.span, text)) }
+                }
+                None => bare("this"),
+            },
+            Root::Status => bare("a status"),
+            Root::Exit => bare("an exit code"),
+            Root::Error => bare("an error"),
+            Root::Param => {
+                let noun = format!("parameter `{}`", name.unwrap_or_default());
+                let known = name.and_then(|name| self.params.by_plain.get(&plain(name)));
+                Origin { noun, label: known.map(|(_, span)| (*span, "declared here")) }
+            }
+            Root::Item => bare("the item"),
+            Root::Index | Root::Iteration => bare("a number"),
+            Root::Run | Root::Task | Root::Stdin => bare("text"),
+            Root::Context | Root::Inbox | Root::Shared | Root::Team | Root::Plan => bare("this"),
+        }
+    }
+
+    fn step(&self, root: Root, name: Option<&str>) -> Option<&StepType> {
+        let name = name?;
+        match root {
+            Root::Input => {
+                let (_, step) = self.inputs.iter().find(|(port, _)| crate::template::same_name(port, name))?;
+                self.steps.list.get(*step)
+            }
+            _ => self.steps.find(name),
+        }
+    }
+}
+
+/// A name as expressions write it.
+pub(super) fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}

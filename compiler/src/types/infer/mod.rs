@@ -1,0 +1,306 @@
+//! Typing: walks the expressions and texts of a place, says of which type each value is, and reports what does not fit.
+//!
+//! SW203 and SW206 for fields, SW204 for what may be missing, SW205 for what has the wrong type. What is wrong once is
+//! said once: a wrong value counts as any afterwards.
+
+mod compare;
+mod expr;
+mod filter;
+mod narrow;
+mod presence;
+mod report;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use presence::{Known, Presence};
+
+use super::{Env, Kind, Lack, Type};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::passage::Passage;
+use crate::source::Span;
+use crate::template::{Directive, Expr, ExprKind, Part, Statement, Target, Template};
+
+/// Where an expression stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// In a text.
+    Text,
+    /// A `when`, an `until` or a `for-each`, which holds no statements.
+    Condition,
+}
+
+/// How much of a value must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// Nothing: it has a default, or is asked for.
+    Nothing,
+    /// It must be there, and may be `null`.
+    Present,
+    /// A value.
+    Value,
+}
+
+/// Whether names are written as in a directive, or as in an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    Directive,
+    Expression,
+}
+
+/// Types the expressions of one text or condition.
+pub(crate) struct Checker<'c> {
+    env: &'c Env<'c>,
+    passage: &'c Passage,
+    usage: Use,
+    presence: Presence,
+    /// The names that the text binds, innermost scope last; each binding has a number of its own.
+    scopes: Vec<BTreeMap<String, (Type, usize)>>,
+    bindings: usize,
+    diagnostics: &'c mut Diagnostics,
+}
+
+impl<'c> Checker<'c> {
+    pub(crate) fn new(
+        env: &'c Env<'c>,
+        passage: &'c Passage,
+        usage: Use,
+        diagnostics: &'c mut Diagnostics,
+    ) -> Checker<'c> {
+        Checker {
+            env,
+            passage,
+            usage,
+            presence: Presence::default(),
+            scopes: vec![BTreeMap::new()],
+            bindings: 0,
+            diagnostics,
+        }
+    }
+
+    /// Takes for granted what a condition proves, as the `when` of a step does for its texts.
+    pub(crate) fn assume(&mut self, condition: &Expr) {
+        let known = self.narrow(condition, true);
+        self.presence.learn(known);
+    }
+
+    /// Types a text.
+    pub(crate) fn template(&mut self, template: &Template) {
+        let logic = template.parts.iter().any(|part| matches!(part, Part::Logic(_)));
+        if logic {
+            return self.statements(&template.logic, &template.parts);
+        }
+        for part in &template.parts {
+            if let Part::Directive(directive) = part {
+                self.directive(directive);
+            }
+        }
+    }
+
+    /// Types a text that is a value: one that is a single hole keeps its type.
+    pub(crate) fn value(&mut self, template: &Template) -> Type {
+        match (template.parts.as_slice(), template.logic.as_slice()) {
+            ([Part::Directive(directive)], _) => self.directive(directive),
+            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.type_of(expr),
+            _ => {
+                self.template(template);
+                Type::TEXT
+            }
+        }
+    }
+
+    /// Types the list of a for-each and gives the type of an item.
+    pub(crate) fn items(&mut self, list: &Expr) -> Type {
+        let kind = self.type_of(list);
+        match self.env.types.kind(&kind.kind) {
+            Kind::List(item) => (**item).clone(),
+            Kind::Any | Kind::None => Type::ANY,
+            other => {
+                let other = other.clone();
+                self.not_a_list(list, &other);
+                Type::ANY
+            }
+        }
+    }
+
+    fn statements(&mut self, statements: &[Statement], parts: &[Part]) {
+        for statement in statements {
+            self.statement(statement, parts);
+        }
+    }
+
+    fn scoped(&mut self, statements: &[Statement], parts: &[Part]) -> BTreeMap<String, (Type, usize)> {
+        self.scopes.push(BTreeMap::new());
+        self.statements(statements, parts);
+        self.scopes.pop().unwrap_or_default()
+    }
+
+    fn statement(&mut self, statement: &Statement, parts: &[Part]) {
+        match statement {
+            Statement::Emit(expr) | Statement::Do(expr) => {
+                self.type_of(expr);
+            }
+            Statement::Directive(part) => {
+                if let Some(Part::Directive(directive)) = parts.get(*part) {
+                    self.directive(directive);
+                }
+            }
+            Statement::For { target, list, filter, body, otherwise } => {
+                let item = self.iterated(list);
+                let mark = self.presence.mark();
+                self.scopes.push(BTreeMap::new());
+                self.bind_name("loop", Type::ANY);
+                self.bind(target, item);
+                // Something is in the list where the body is reached.
+                let filled = self.key(list).map(|key| Known::filled(&key));
+                self.presence.learn(filled.into_iter().collect());
+                if let Some(filter) = filter {
+                    self.type_of(filter);
+                    let known = self.narrow(filter, true);
+                    self.presence.learn(known);
+                }
+                self.statements(body, parts);
+                self.scopes.pop();
+                self.presence.forget(mark);
+                self.scoped(otherwise, parts);
+            }
+            Statement::If { condition, then, otherwise } => self.branch(condition, then, otherwise, parts),
+            Statement::With { assignments, body } => {
+                self.scopes.push(BTreeMap::new());
+                for (target, value) in assignments {
+                    let kind = self.type_of(value);
+                    self.bind(target, kind);
+                }
+                self.statements(body, parts);
+                self.scopes.pop();
+            }
+            Statement::Set { target, value } => {
+                let kind = self.type_of(value);
+                self.bind(target, kind);
+            }
+            Statement::Capture { target, filter, body } => {
+                self.scoped(body, parts);
+                let kind = filter.as_ref().map_or(Type::STRING, |filter| self.type_of(filter));
+                self.bind(target, kind);
+            }
+            Statement::Filter { filter, body } => {
+                self.type_of(filter);
+                self.scoped(body, parts);
+            }
+            Statement::AutoEscape { enabled, body } => {
+                self.type_of(enabled);
+                self.statements(body, parts);
+            }
+        }
+    }
+
+    fn branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
+        self.type_of(condition);
+        let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
+            let mark = checker.presence.mark();
+            let known = checker.narrow(condition, truth);
+            checker.presence.learn(known);
+            let set = checker.scoped(statements, parts);
+            checker.presence.forget(mark);
+            set
+        };
+        let mut set = side(self, then, true);
+        for (name, (kind, number)) in side(self, otherwise, false) {
+            let kind = match set.remove(&name) {
+                Some((other, _)) => kind.or(other),
+                None => Type::ANY,
+            };
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.insert(name, (kind, number));
+            }
+        }
+        // What only one way sets is what it was before on the other.
+        for (name, (_, number)) in set {
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.insert(name, (Type::ANY, number));
+            }
+        }
+    }
+
+    fn bind(&mut self, target: &Target, kind: Type) {
+        match target {
+            Target::Name(name) => self.bind_name(&name.value, kind),
+            Target::Items(targets) => {
+                let item = match self.env.types.kind(&kind.kind) {
+                    Kind::List(item) => (**item).clone(),
+                    _ => Type::ANY,
+                };
+                targets.iter().for_each(|target| self.bind(target, item.clone()));
+            }
+            Target::Field(_) => {}
+        }
+    }
+
+    fn bind_name(&mut self, name: &str, kind: Type) {
+        self.bindings += 1;
+        let number = self.bindings;
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.insert(name.to_owned(), (kind, number));
+        }
+    }
+
+    fn bound(&self, name: &str) -> Option<&(Type, usize)> {
+        self.scopes.iter().rev().find_map(|scope| scope.get(name))
+    }
+
+    /// Types a directive.
+    fn directive(&mut self, directive: &Directive) -> Type {
+        let crate::template::Kind::Read(root) = directive.kind else { return Type::TEXT };
+        let name = directive.name.as_ref().map(|name| name.value.as_str());
+        let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
+        if directive.fields.is_empty() && directive.filters.is_empty() {
+            return self.env.root(root, name).lacking(Lack::Never);
+        }
+        let word = directive.range.start + 2..directive.range.start + 2 + root.word().len();
+        let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
+        let mut walk = expr::Walk::root(self.env, root, name, place);
+        walk.start = directive.range.start + 2;
+        for field in &directive.fields {
+            // With a default it is given wherever something is missing on the way.
+            self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
+            walk.kind.lack = Lack::Never;
+            self.field(&mut walk, &field.value, None, &field.range);
+        }
+        self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
+        match directive.filters.as_slice() {
+            [] => walk.kind.lacking(Lack::Never),
+            _ => Type::TEXT,
+        }
+    }
+
+    /// The key of an expression that names a place.
+    fn key(&self, expr: &Expr) -> Option<String> {
+        match &expr.kind {
+            ExprKind::Path(path) => {
+                let mut key = expr::root_key(path.root, path.name());
+                for field in path.fields() {
+                    key.push('.');
+                    key.push_str(&field.text);
+                }
+                Some(key)
+            }
+            ExprKind::Variable(name) => self.bound(name).map(|(_, number)| format!("{name}#{number}")),
+            ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.key(of)?, name.value)),
+            ExprKind::Item { of, index } => Some(format!("{}.{}", self.key(of)?, index.text()?)),
+            _ => None,
+        }
+    }
+
+    fn span(&self, range: &Range<usize>) -> Span {
+        self.passage.span(range.clone())
+    }
+
+    /// What is written there, cut to what a message can hold.
+    fn shown(&self, expr: &Expr) -> String {
+        crate::template::clip(&self.passage.text()[expr.range.clone()])
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+}

@@ -1,0 +1,378 @@
+//! The messages of typing.
+
+use std::ops::Range;
+
+use super::super::{Kind, Lack, Record, Words};
+use super::expr::Walk;
+use super::{Checker, Notation, Use};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::suggest;
+use crate::template::{Expr, ExprKind, Operator, Root, clip, meant};
+
+/// What values of a type are, with an article.
+fn noun(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Any | Kind::None | Kind::Named(..) => "a value",
+        Kind::Text => "text without a type",
+        Kind::String => "a text",
+        Kind::Int => "a whole number",
+        Kind::Float => "a number",
+        Kind::Bool => "true or false",
+        Kind::File | Kind::Dir => "a path",
+        Kind::Enum(_) => "a word",
+        Kind::List(_) => "a list",
+        Kind::Map(_) => "a map",
+        Kind::Record(_) => "a record",
+    }
+}
+
+impl Checker<'_> {
+    /// SW204.
+    pub(super) fn may_be_missing(&mut self, walk: &Walk) {
+        let written = self.written(walk);
+        let last = clip(self.passage.text()[walk.place.clone()].trim_matches(['"', '\'']));
+        let message = match walk.kind.lack {
+            Lack::Null => format!("`{written}` may be `null`"),
+            _ if walk.declared.is_some() => format!("`{last}` is optional, and may be missing here"),
+            _ => format!("`{written}` may be missing"),
+        };
+        let label = if walk.kind.lack == Lack::Null { "may be `null`" } else { "may be missing" };
+        let mut diagnostic =
+            Diagnostic::new(Code::OptionalFieldUnguarded, message).label(self.span(&walk.place), label);
+        if let Some(declared) = walk.declared {
+            diagnostic = diagnostic.label(declared, "declared optional here");
+        }
+        let test = if walk.kind.lack == Lack::Null { "is not none" } else { "is defined" };
+        let default = match self.env.types.kind(&walk.kind.kind) {
+            Kind::List(_) => "[]",
+            Kind::Map(_) => "{}",
+            Kind::Int | Kind::Float => "0",
+            Kind::Bool => "false",
+            _ => "\"…\"",
+        };
+        self.push(diagnostic.help(match (walk.notation, self.usage) {
+            (Notation::Directive, _) => {
+                format!("say what stands there without it: `<<{written} | default:\"…\">>`")
+            }
+            (_, Use::Condition) => format!("ask first: `{written} {test} and …`"),
+            (_, Use::Text) if walk.kind.lack == Lack::Null => format!("ask first: `{{% if {written} {test} %}}`"),
+            (_, Use::Text) => {
+                format!("write `{written} | default({default})`, or ask first: `{{% if {written} {test} %}}`")
+            }
+        }));
+    }
+
+    /// SW204: the first of a list that may be empty.
+    pub(super) fn may_be_empty(&mut self, whole: &Expr) {
+        let shown = self.shown(whole);
+        let diagnostic = Diagnostic::new(Code::OptionalFieldUnguarded, format!("`{shown}` may be missing"))
+            .label(self.span(&whole.range), "nothing, where the list is empty")
+            .help(format!("write `{shown} | default(\"…\")`, or ask first whether the list has items"));
+        self.push(diagnostic);
+    }
+
+    /// SW203: a record has no such field.
+    pub(super) fn no_such_field(&mut self, walk: &Walk, record: &Record, name: &str, range: &Range<usize>) {
+        let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
+        let (close, help) = suggest::did_you_mean(name, &known, "its fields are ");
+        let (noun, _) = self.called(walk);
+        let diagnostic = Diagnostic::new(Code::UnknownField, format!("{noun} has no field `{}`", clip(name)))
+            .label(self.span(range), format!("no `{}` there", clip(name)))
+            .label(self.env.types.declaration(&walk.kind.kind).unwrap_or(record.span), "its fields are declared here")
+            .help_maybe(help);
+        let Some(close) = close else { return self.push(diagnostic) };
+        let plain = close.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        let dotted = range.start > 0 && self.passage.text().as_bytes()[range.start - 1] == b'.';
+        self.push(match (walk.notation, plain, dotted) {
+            (Notation::Directive, ..) | (_, true, true) => {
+                diagnostic.unsafe_fix(format!("write `{close}`"), self.span(range), close)
+            }
+            // In an expression `-` is minus.
+            (_, false, true) => {
+                let text = format!("[\"{close}\"]");
+                let place = range.start - 1..range.end;
+                diagnostic.help(format!("did you mean `{text}`?")).unsafe_fix(
+                    format!("write `{text}`"),
+                    self.span(&place),
+                    text,
+                )
+            }
+            (_, _, false) => diagnostic,
+        });
+    }
+
+    /// SW206 for what has no type, SW203 for what has one without fields.
+    pub(super) fn has_no_fields(
+        &mut self,
+        walk: &Walk,
+        kind: &Kind,
+        name: &str,
+        index: Option<i64>,
+        range: &Range<usize>,
+    ) {
+        let (called, label) = self.called(walk);
+        let name = clip(name);
+        let step = match &walk.root {
+            Some((Root::Output | Root::Previous | Root::Input, Some(step))) => Some(step),
+            _ => None,
+        };
+        let what = if index.is_some() { format!("item {name}") } else { format!("field `{name}`") };
+        let typeless =
+            *kind == Kind::Text || matches!(&walk.root, Some((root, _)) if *root != Root::Param && step.is_none());
+        let code = if typeless { Code::UntypedFieldAccess } else { Code::UnknownField };
+        let is = if *kind == Kind::Text { "text" } else { noun(kind) };
+        let mut diagnostic = Diagnostic::new(code, format!("{called} is {is}, and has no {what}"))
+            .label(self.span(range), if index.is_some() { "has no items" } else { "has no fields" });
+        if let Some(label) = label {
+            diagnostic = diagnostic.label(label.0, label.1);
+        }
+        let length = matches!(name.as_str(), "length" | "len" | "size" | "count");
+        self.push(diagnostic.help(match (kind, step) {
+            (Kind::List(_), _) if length => format!("write `{} | length`", self.written(walk)),
+            (Kind::List(_), _) => "go through it: `{% for item in … %}`, or pick one, as in `[0]`".to_owned(),
+            (Kind::Text, Some(step)) => format!(
+                "give the output of `{step}` a type: `output {{ {} … }}`, or read it as a whole",
+                if index.is_some() { "FIELD" } else { name.as_str() }
+            ),
+            (_, _) if length && kind.is_text() => format!("write `{} | length`", self.written(walk)),
+            _ if index.is_some() => "read it as a whole".to_owned(),
+            _ => format!("read it as a whole, without `.{name}`"),
+        }));
+    }
+
+    /// SW205: a comparison with a word that the enum does not have.
+    pub(super) fn not_a_word(&mut self, side: &Expr, word: &Expr, text: &str, words: &Words, differs: bool) {
+        let known: Vec<&str> = words.words.iter().map(String::as_str).collect();
+        let is_status = side.path().is_some_and(|path| path.root == Root::Status);
+        let meant = meant(text).filter(|_| is_status);
+        let (close, help) = match meant {
+            Some(meant) => (Some(meant), Some(format!("did you mean `{meant}`?"))),
+            None => suggest::did_you_mean(text, &known, "its words are "),
+        };
+        let outcome = if differs { "always holds" } else { "never holds" };
+        let holds = matches!(self.env.types.kind(&self.silent(side).kind), Kind::List(_));
+        let says = if holds { "never holds" } else { "is never" };
+        let shown = self.shown(side);
+        let message = format!("`{}` {says} `{}`: this {outcome}", shown.trim_matches(['"', '\'']), clip(text));
+        let mut diagnostic =
+            Diagnostic::new(Code::TypeMismatch, message).label(self.span(&word.range), "not one of its words");
+        if !is_status {
+            diagnostic = diagnostic.label(words.span, "its words are declared here");
+        }
+        diagnostic = diagnostic.help_maybe(help);
+        let quote = self.passage.text()[word.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
+        self.push(match (close, quote) {
+            (Some(close), Some(quote)) => diagnostic.unsafe_fix(
+                format!("write `{close}`"),
+                self.span(&word.range),
+                format!("{quote}{close}{quote}"),
+            ),
+            _ => diagnostic,
+        });
+    }
+
+    /// SW205: a comparison whose outcome is the same whatever is read.
+    pub(super) fn never_equal(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), says: &str) {
+        let message = format!(
+            "`{}` is {}, and {says} {}",
+            self.shown(left.0),
+            noun(left.1),
+            match right.1 {
+                Kind::Enum(_) if matches!(left.1, Kind::Enum(_)) => "any of these words",
+                kind => noun(kind),
+            }
+        );
+        let mut diagnostic = Diagnostic::new(Code::TypeMismatch, message);
+        for (side, kind) in [left, right] {
+            if side.range != whole.range {
+                diagnostic = diagnostic.label(self.span(&side.range), noun(kind));
+            }
+        }
+        if diagnostic.labels.is_empty() {
+            diagnostic = diagnostic.label(self.span(&whole.range), "compared here");
+        }
+        for ((value, kind), (literal, _)) in [(left, right), (right, left)] {
+            if let Some(text) = literal.text() {
+                let plain = match kind {
+                    Kind::Int | Kind::Float => text.parse::<f64>().is_ok(),
+                    Kind::Bool => matches!(text, "true" | "false"),
+                    _ => false,
+                };
+                let help = match kind {
+                    _ if plain => format!("write `{text}` without quotes"),
+                    Kind::Bool => format!("it is `true` or `false`: write `{}` alone", self.shown(value)),
+                    Kind::Int | Kind::Float => "compare it with a number, as in `== 0`".to_owned(),
+                    Kind::List(_) => format!("write `\"{}\" in {}`", clip(text), self.shown(value)),
+                    _ => continue,
+                };
+                diagnostic = diagnostic.help(help);
+                if plain {
+                    let place = self.span(&literal.range);
+                    diagnostic = diagnostic.fix(format!("write `{text}`"), place, text);
+                }
+                return self.push(diagnostic);
+            }
+            if *kind == Kind::Bool && matches!(literal.kind, ExprKind::Const(_)) {
+                let shown = self.shown(value);
+                return self.push(diagnostic.help(format!("it is `true` or `false`: write `{shown}` alone")));
+            }
+            if let (Kind::Text, Some(_), Some(step)) =
+                (kind, literal.items(), value.path().and_then(|path| path.name()))
+            {
+                let help =
+                    format!("give the output of `{step}` a type: `output \"list<string>\"`, or compare it with a text");
+                return self.push(diagnostic.help(help));
+            }
+            if matches!(kind, Kind::Text | Kind::String) && super::expr::is_number(literal) {
+                let help = format!("write `{} | int`, or put the number in quotes", self.shown(value));
+                return self.push(diagnostic.help(help));
+            }
+        }
+        self.push(diagnostic.help("compare values of one type"));
+    }
+
+    /// SW205: a condition that is not true or false.
+    pub(super) fn not_a_condition(&mut self, expr: &Expr, kind: &Kind) {
+        let shown = self.shown(expr);
+        let help = match kind {
+            Kind::Enum(words) => {
+                format!(
+                    "say which word it must be: `{shown} == \"{}\"`",
+                    words.words.first().map_or("…", String::as_str)
+                )
+            }
+            Kind::List(_) | Kind::Map(_) => format!("write `{shown} | length > 0`"),
+            Kind::Int | Kind::Float => format!("write `{shown} > 0`, or whatever it must be"),
+            Kind::Record(record) => match record.fields.iter().find(|field| field.kind.kind == Kind::Bool) {
+                Some(field) => format!("a record always holds; did you mean `{shown}.{}`?", field.name),
+                None => format!("a record always holds; ask for one of its fields, as in `{shown}.FIELD == …`"),
+            },
+            _ => format!("say what it must be: `{shown} != \"\"`, or `\"TEXT\" in {shown}`"),
+        };
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not true or false", noun(kind)))
+            .label(self.span(&expr.range), "not a condition")
+            .help(help);
+        self.push(diagnostic);
+    }
+
+    /// SW205: something to go through that has no items.
+    pub(super) fn not_a_list(&mut self, list: &Expr, kind: &Kind) {
+        let shown = self.shown(list);
+        let step = list
+            .path()
+            .filter(|path| path.fields().is_empty() && path.root == Root::Output)
+            .and_then(|path| path.name());
+        let help = match (kind, step) {
+            (Kind::Text, Some(step)) => {
+                format!(
+                    "give the output of `{step}` a type: `output \"list<string>\"`; or go through its lines: `{shown} | lines`"
+                )
+            }
+            (Kind::Text | Kind::String, _) => format!("go through its lines: `{shown} | lines`"),
+            (Kind::Map(_), _) => format!("go through its values: `{shown} | items | map(attribute=1) | list`"),
+            (Kind::Record(record), _) => {
+                match record.fields.iter().find(|field| matches!(field.kind.kind, Kind::List(_))) {
+                    Some(field) => format!("did you mean `{shown}.{}`?", field.name),
+                    None => "name a field that is a list".to_owned(),
+                }
+            }
+            (Kind::Int, _) => format!("to count, write `range({shown})`"),
+            _ => "name a value that is a list".to_owned(),
+        };
+        let mut diagnostic = Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not a list", noun(kind)))
+            .label(self.span(&list.range), "has no items")
+            .help(help);
+        if let Some(path) = list.path().filter(|path| path.fields().is_empty())
+            && let Some((span, text)) = self.env.origin(path.root, path.name()).label
+        {
+            diagnostic = diagnostic.label(span, text);
+        }
+        self.push(diagnostic);
+    }
+
+    /// SW205: a key that a record never has.
+    pub(super) fn no_such_key(&mut self, of: &Expr, key: &Expr, name: &str, record: &Record) {
+        let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
+        let (_, help) = suggest::did_you_mean(name, &known, "its fields are ");
+        let message = format!("`{}` has no field `{}`: this never holds", self.shown(of), clip(name));
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+            .label(self.span(&key.range), "never one of its fields")
+            .label(record.span, "its fields are declared here")
+            .help_maybe(help);
+        self.push(diagnostic);
+    }
+
+    /// SW205: `in` of something that holds nothing.
+    pub(super) fn holds_nothing(&mut self, of: &Expr, kind: &Kind) {
+        let shown = self.shown(of);
+        let diagnostic =
+            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, and nothing is in it", noun(kind)))
+                .label(self.span(&of.range), "neither a list nor a text")
+                .help(format!("compare it: `== {shown}`"));
+        self.push(diagnostic);
+    }
+
+    /// SW205: arithmetic on what are no numbers.
+    pub(super) fn not_numbers(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), op: Operator) {
+        let (side, kind) = if left.1.is_number() { right } else { left };
+        let shown = self.shown(side);
+        let help = match kind {
+            kind if kind.is_text() && op == Operator::Add => {
+                format!("to join texts, write `~`; for a number, `{shown} | int`")
+            }
+            kind if kind.is_text() => format!("write `({shown} | int)`"),
+            Kind::List(_) => format!("write `({shown} | length)`"),
+            _ => "compute with numbers".to_owned(),
+        };
+        let diagnostic =
+            Diagnostic::new(Code::TypeMismatch, format!("`{}` computes with {}", self.shown(whole), noun(kind)))
+                .label(self.span(&side.range), "not a number")
+                .help(help);
+        self.push(diagnostic);
+    }
+
+    /// SW205: a filter on what it cannot take.
+    pub(super) fn wrong_operand(&mut self, of: &Expr, kind: &Kind, filter: &str) {
+        let (wants, help) = match filter {
+            "abs" | "round" => ("a number", "use it on a number"),
+            "int" | "float" => ("a text or a number", "for how many items there are, write `| length`"),
+            "split" | "lines" => ("a text", "leave it out"),
+            "items" | "dictsort" => ("a map", "go through the list itself"),
+            "map" | "selectattr" | "rejectattr" | "groupby" if kind.is_text() => {
+                ("a list of records", "give the output that it reads a type: `output \"list<TYPE>\"`")
+            }
+            _ => ("a list or a text", "leave it out"),
+        };
+        let message = format!("`{filter}` takes {wants}, and `{}` is {}", self.shown(of), noun(kind));
+        let diagnostic =
+            Diagnostic::new(Code::TypeMismatch, message).label(self.span(&of.range), noun(kind)).help(help);
+        self.push(diagnostic);
+    }
+
+    /// What a value is called, and where it comes from.
+    fn called(&self, walk: &Walk) -> (String, Option<(crate::source::Span, &'static str)>) {
+        match &walk.root {
+            Some((root, name)) => {
+                let origin = self.env.origin(*root, name.as_deref());
+                (origin.noun, origin.label)
+            }
+            None => {
+                let declared = walk.declared.map(|span| (span, "declared here"));
+                match walk.of_item {
+                    true => (format!("an item of `{}`", self.written(walk)), declared),
+                    false => (format!("`{}`", self.written(walk)), declared),
+                }
+            }
+        }
+    }
+
+    /// The way so far, as it is written.
+    fn written(&self, walk: &Walk) -> String {
+        let end = walk.place.end.max(walk.start);
+        // A key in brackets ends with its bracket.
+        let text = self.passage.text();
+        let end = if text.as_bytes().get(end) == Some(&b']') { end + 1 } else { end };
+        clip(&text[walk.start..end])
+    }
+}

@@ -1,0 +1,184 @@
+//! What the steps and parameters of a model are: declared, computed from what they read, or text.
+//!
+//! Steps are taken in the order of their needs and pipelines before those that call them, so that what a computed value
+//! reads is known. What only a later round could tell, or a circle, is any.
+
+use std::sync::Arc;
+
+use super::declared::Lookup;
+use super::{Checker, Env, Field, Kind, Lack, Limits, ParamTypes, Record, StepTypes, Type, Types, Use};
+use crate::ast;
+use crate::diagnostic::Diagnostics;
+use crate::model::{Body, Model, Pipeline, Prose, Step};
+use crate::passage::Passage;
+use crate::source::Span;
+
+/// How deep computed types nest; what goes deeper is any.
+const DEEPEST: usize = 32;
+
+/// The types of a model.
+#[derive(Debug, Default)]
+pub(crate) struct Typing {
+    pub(crate) types: Types,
+    /// Of the workflow's parameters, by index.
+    pub(crate) params: Vec<Type>,
+    /// By pipeline.
+    pub(crate) pipelines: Vec<PipelineTypes>,
+}
+
+/// The types of a pipeline.
+#[derive(Debug, Default)]
+pub(crate) struct PipelineTypes {
+    /// Of its own parameters, by index.
+    pub(crate) own_params: Vec<Type>,
+    /// Of all parameters that it can read.
+    pub(crate) params: ParamTypes,
+    pub(crate) steps: StepTypes,
+    /// By step: what its `output` declares, of a for-each for one item.
+    pub(crate) declared: Vec<Option<Type>>,
+    /// By step: the item of its for-each; any where there is none.
+    pub(crate) items: Vec<Type>,
+    /// Its value.
+    pub(crate) result: Option<Type>,
+}
+
+impl PipelineTypes {
+    /// What the texts of a step can read.
+    pub(crate) fn env<'e>(&'e self, types: &'e Types, index: usize, step: &'e Step<'_>) -> Env<'e> {
+        let item = self.items.get(index).cloned().unwrap_or(Type::ANY);
+        Env { types, steps: &self.steps, params: &self.params, inputs: &step.inputs, item }
+    }
+
+    /// What an `until` can read.
+    pub(crate) fn outer<'e>(&'e self, types: &'e Types) -> Env<'e> {
+        Env { types, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY }
+    }
+}
+
+/// Types a model. `lookup` finds declared types, and reports names that there are not.
+pub(crate) fn typing(model: &Model<'_>, lookup: &mut Lookup<'_>) -> Typing {
+    let types = Types::new(&model.spec.types, lookup);
+    let params: Vec<Type> = model.spec.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
+    let mut typing = Typing { types, params, pipelines: Vec::new() };
+    typing.pipelines.resize_with(model.pipelines.len(), PipelineTypes::default);
+    for index in callees_first(&model.pipelines) {
+        typing.pipelines[index] = pipeline(model, &model.pipelines[index], &typing, lookup);
+    }
+    typing
+}
+
+/// The pipelines, each after those that it calls unless they call it.
+fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
+    let called = |pipeline: &Pipeline<'_>| -> Vec<usize> {
+        let called = pipeline.steps.iter().filter_map(|step| match &step.body {
+            Body::Call { pipeline, .. } => *pipeline,
+            _ => None,
+        });
+        called.collect()
+    };
+    let mut seen = vec![false; pipelines.len()];
+    let mut order = Vec::with_capacity(pipelines.len());
+    for start in 0..pipelines.len() {
+        if std::mem::replace(&mut seen[start], true) {
+            continue;
+        }
+        let mut open = vec![(start, called(&pipelines[start]))];
+        while let Some((index, rest)) = open.last_mut() {
+            match rest.pop() {
+                Some(next) if !std::mem::replace(&mut seen[next], true) => open.push((next, called(&pipelines[next]))),
+                Some(_) => {}
+                None => {
+                    order.push(*index);
+                    open.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+fn pipeline(model: &Model<'_>, pipeline: &Pipeline<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> PipelineTypes {
+    let types = &typing.types;
+    let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
+    let outer = model.spec.params.iter().zip(typing.params.iter().cloned());
+    let params = ParamTypes::new(outer.chain(pipeline.ast.params.iter().zip(own_params.iter().cloned())));
+    let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
+    for step in &pipeline.steps {
+        let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
+        let one = declared.clone().unwrap_or_else(|| plain(step, typing, lookup));
+        known.steps.push(&step.ast.name, whole(step, one), step.list.is_some());
+        known.declared.push(declared);
+        known.items.push(Type::ANY);
+    }
+    for &index in &pipeline.order.sorted {
+        compute(&mut known, types, index, &pipeline.steps[index]);
+    }
+    known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
+    known
+}
+
+/// What a step puts out for one item, as far as its body alone tells.
+fn plain(step: &Step<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> Type {
+    match (&step.body, &step.ast.body) {
+        (Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Stop(_) | Body::Swarm { .. }, _) => Type::TEXT,
+        (Body::Call { pipeline: Some(pipeline), .. }, _) => {
+            typing.pipelines[*pipeline].result.clone().unwrap_or(Type::ANY)
+        }
+        (Body::Gate(_), Some(ast::Body::Gate(gate))) => decision(step.ast.name.span, gate, &typing.types, lookup),
+        _ => Type::ANY,
+    }
+}
+
+/// What a gate puts out: the choice, and what was asked for besides.
+fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>) -> Type {
+    let place = gate.options.first().map_or(span, |option| option.span);
+    let choice = Type::words(gate.options.iter().map(|option| option.value.as_str()), place);
+    let choice =
+        Field { name: "choice".to_owned(), kind: choice, span: place, limits: Limits::default(), description: None };
+    let fields = std::iter::once(choice).chain(types.fields(&gate.asks, lookup)).collect();
+    Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
+}
+
+/// What a step puts out, given what it does for one item.
+fn whole(step: &Step<'_>, one: Type) -> Type {
+    if step.list.is_some() { Type::list(one) } else { one }
+}
+
+/// Works out the item of a for-each, and what a computed value is.
+fn compute(known: &mut PipelineTypes, types: &Types, index: usize, step: &Step<'_>) {
+    // What is wrong is reported by the check, which sees every type.
+    let mut ignored = Diagnostics::default();
+    if let Some(list) = &step.list
+        && let Some(tree) = &list.expression.tree
+    {
+        let passage = Passage::string(&list.text);
+        let env = known.env(types, index, step);
+        let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).items(tree);
+        known.items[index] = shallow(item);
+    }
+    if known.declared[index].is_some() {
+        return;
+    }
+    let env = known.env(types, index, step);
+    let mut value = |prose: &Prose| {
+        let mut checker = Checker::new(&env, &prose.passage, Use::Text, &mut ignored);
+        let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
+        when.into_iter().for_each(|when| checker.assume(when));
+        checker.value(&prose.template)
+    };
+    let one = match (&step.body, &step.ast.body) {
+        (Body::Value(prose), _) => value(prose),
+        (Body::Fields(fields), Some(ast::Body::Fields(written))) => {
+            let span = step.ast.name.span;
+            let fields = fields.iter().zip(written);
+            Type::record(fields.map(|((name, prose), (written, _))| (name.as_str(), value(prose), written.span)), span)
+        }
+        _ => return,
+    };
+    known.steps.set(index, whole(step, shallow(one)));
+}
+
+/// A type that does not nest too deeply.
+fn shallow(kind: Type) -> Type {
+    if kind.depth() > DEEPEST { Type::ANY } else { kind.lacking(Lack::Never) }
+}

@@ -1,0 +1,250 @@
+//! From the steps of a plan to scopes, regions and nodes: loops, items and called pipelines each once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swarmc_plan::{
+    Body, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
+};
+
+use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Node, Region, Rounds, Scope, Spot};
+use crate::event::Content;
+
+pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
+    let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
+    let mut build = Build { plan, scopes: Vec::new(), called: Vec::new(), regions: Vec::new(), lanes: Vec::new() };
+    let graph = match task {
+        Some(task) => {
+            let step = pipeline.all_steps().find(|step| step.name == task);
+            let alone = alone(pipeline, step.ok_or_else(|| no_step(pipeline, task))?);
+            build.scope_of(&alone)?;
+            build.called_scopes()?;
+            Graph {
+                scopes: build.scopes,
+                regions: build.regions,
+                instances: 1,
+                concurrency: processors.max(1),
+                fail_fast: false,
+                lanes: build.lanes,
+            }
+        }
+        None => {
+            let steps = pipeline.steps.len() as u64 * u64::from(pipeline.parallelism.max(1));
+            if steps.max(u64::from(pipeline.parallelism)) > MAX_STEPS {
+                return Err(GraphError::TooLarge { pipeline: pipeline.name.clone(), steps });
+            }
+            build.scope_of(pipeline)?;
+            build.called_scopes()?;
+            Graph {
+                scopes: build.scopes,
+                regions: build.regions,
+                instances: pipeline.parallelism.max(1),
+                concurrency: pipeline.concurrency.unwrap_or(processors).max(1),
+                fail_fast: pipeline.fail_fast,
+                lanes: build.lanes,
+            }
+        }
+    };
+    Ok(graph)
+}
+
+/// A pipeline of one step, which waits for nothing.
+fn alone(pipeline: &Pipeline, step: &Step) -> Pipeline {
+    let step = Step { needs: Vec::new(), when: None, ..step.clone() };
+    Pipeline {
+        result: vec![step.name.clone()],
+        iteration: Iteration { max: 1, exhausted: Exhausted::Fail, ..Iteration::default() },
+        steps: vec![step],
+        parallelism: 1,
+        concurrency: None,
+        fail_fast: false,
+        ..pipeline.clone()
+    }
+}
+
+struct Build<'a> {
+    plan: &'a Plan,
+    scopes: Vec<Scope>,
+    /// The pipelines behind the scopes, in order; those without a scope yet are still to be built.
+    called: Vec<&'a Pipeline>,
+    regions: Vec<Region>,
+    lanes: Vec<u32>,
+}
+
+/// Where a list of steps stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    pipeline: &'a Pipeline,
+    scope: u32,
+    /// The lane of the whole pipeline, where it is called and has a limit of its own.
+    lane: Option<u32>,
+}
+
+impl<'a> Build<'a> {
+    /// Builds the scope of the pipeline that runs, which is number 0.
+    fn scope_of(&mut self, pipeline: &Pipeline) -> Result<(), GraphError> {
+        self.scope(pipeline, None)
+    }
+
+    /// Builds the scopes of the pipelines that are called, each once.
+    fn called_scopes(&mut self) -> Result<(), GraphError> {
+        while let Some(&pipeline) = self.called.get(self.scopes.len() - 1) {
+            let lane = pipeline.concurrency.map(|limit| self.lane(limit));
+            self.scope(pipeline, lane)?;
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self, pipeline: &Pipeline, lane: Option<u32>) -> Result<(), GraphError> {
+        let place = Place { pipeline, scope: self.scopes.len() as u32, lane };
+        let mut names = HashMap::new();
+        let region = self.region(place, &pipeline.steps, &pipeline.iteration, None, &mut names)?;
+        let find = |name: &String| names.get(name.as_str()).copied().ok_or_else(|| no_step(pipeline, name));
+        let result = pipeline.result.iter().map(find).collect::<Result<_, _>>()?;
+        let name = Arc::from(pipeline.name.as_str());
+        let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
+        self.scopes.push(Scope { pipeline: name, region, result, fail_fast: pipeline.fail_fast, names, order });
+        Ok(())
+    }
+
+    fn region(
+        &mut self,
+        place: Place<'_>,
+        steps: &[Step],
+        iteration: &Iteration,
+        parent: Option<Spot>,
+        names: &mut HashMap<Arc<str>, Spot>,
+    ) -> Result<u32, GraphError> {
+        let index: HashMap<Arc<str>, u32> =
+            steps.iter().zip(0..).map(|(step, number)| (Arc::from(step.name.as_str()), number)).collect();
+        let number = self.regions.len() as u32;
+        let rounds = Rounds {
+            max: iteration.max.max(1),
+            until: !iteration.until.is_empty(),
+            on_failure: if parent.is_some() { RoundFailure::Stop } else { iteration.on_failure },
+            exhausted: iteration.exhausted,
+        };
+        self.regions.push(Region { scope: place.scope, nodes: Vec::new(), rounds, parent, is_item: false, index });
+        let mut nodes = Vec::with_capacity(steps.len());
+        for (step, position) in steps.iter().zip(0..) {
+            let spot = Spot { region: number, step: position };
+            names.insert(Arc::from(step.name.as_str()), spot);
+            let find =
+                |name: &str| self.regions[number as usize].find(name).ok_or_else(|| no_step(place.pipeline, name));
+            let needs: Vec<Edge> =
+                step.needs.iter().map(|need| Ok(edge(find(&need.step)?, need))).collect::<Result<_, _>>()?;
+            let node = match &step.for_each {
+                None => self.node(place, step, spot, names)?,
+                Some(each) => {
+                    let region = self.item(place, step, spot, names)?;
+                    let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
+                    Node { retry: Retry::default(), lanes: [None; 2], ..bare(step, kind) }
+                }
+            };
+            let declared = needs.iter().filter(|need| need.declared).count() as u32;
+            let is_finally = needs.iter().any(|need| need.declared && need.when == When::Always);
+            nodes.push(Node { needs, declared, is_finally, ..node });
+        }
+        for step in 0..nodes.len() {
+            for need in nodes[step].needs.clone() {
+                nodes[need.other as usize].dependants.push(Edge { other: step as u32, ..need });
+            }
+        }
+        for name in &iteration.handles {
+            let found = self.regions[number as usize].find(name);
+            nodes[found.ok_or_else(|| no_step(place.pipeline, name))? as usize].forgiven = true;
+        }
+        self.regions[number as usize].nodes = nodes;
+        Ok(number)
+    }
+
+    /// The region of one item of a for-each: the step without its needs, its `when` and what its failure means.
+    fn item(
+        &mut self,
+        place: Place<'_>,
+        step: &Step,
+        parent: Spot,
+        names: &mut HashMap<Arc<str>, Spot>,
+    ) -> Result<u32, GraphError> {
+        let number = self.regions.len() as u32;
+        self.regions.push(Region {
+            scope: place.scope,
+            nodes: Vec::new(),
+            rounds: Rounds::ONCE,
+            parent: Some(parent),
+            is_item: true,
+            index: HashMap::from([(Arc::from(step.name.as_str()), 0)]),
+        });
+        let spot = Spot { region: number, step: 0 };
+        let node = self.node(place, step, spot, names)?;
+        let node = Node { conditional: false, lenient: false, forgiven: true, default: None, ..node };
+        self.regions[number as usize].nodes.push(node);
+        Ok(number)
+    }
+
+    fn node(
+        &mut self,
+        place: Place<'_>,
+        step: &Step,
+        spot: Spot,
+        names: &mut HashMap<Arc<str>, Spot>,
+    ) -> Result<Node, GraphError> {
+        let kind = match &step.body {
+            Body::Prompt(_) | Body::Run(_) | Body::Swarm(_) => Kind::Task,
+            Body::Value(_) | Body::Fields(_) => Kind::Value,
+            Body::Stop { status, .. } => Kind::Stop(*status),
+            Body::Gate(gate) => Kind::Gate(gate.on_timeout.as_ref().map(|timeout| timeout.after_ms)),
+            Body::Loop(body) => Kind::Loop(self.region(place, &body.steps, &body.iteration, Some(spot), names)?),
+            Body::Call(call) => Kind::Call(self.callee(&call.pipeline)?),
+        };
+        let own = step.concurrency.map(|limit| self.lane(limit));
+        Ok(Node { lanes: [own, place.lane], ..bare(step, kind) })
+    }
+
+    /// The number of a called pipeline's scope, which may still have to be built.
+    fn callee(&mut self, name: &str) -> Result<u32, GraphError> {
+        let known = self.called.iter().position(|pipeline| pipeline.name == name);
+        let position = match known {
+            Some(position) => position,
+            None => {
+                let pipeline = self.plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
+                self.called.push(pipeline);
+                self.called.len() - 1
+            }
+        };
+        // The pipeline that runs comes first.
+        Ok(position as u32 + 1)
+    }
+
+    fn lane(&mut self, limit: u32) -> u32 {
+        self.lanes.push(limit.max(1));
+        self.lanes.len() as u32 - 1
+    }
+}
+
+/// A step without edges.
+fn bare(step: &Step, kind: Kind) -> Node {
+    Node {
+        name: Arc::from(step.name.as_str()),
+        needs: Vec::new(),
+        declared: 0,
+        dependants: Vec::new(),
+        join: step.join,
+        conditional: step.when.is_some(),
+        kind,
+        lenient: step.on_failure == OnFailure::Skip,
+        forgiven: step.output.default.is_some(),
+        is_finally: false,
+        default: step.output.default.clone().map(Content::Text),
+        retry: step.retry.clone(),
+        lanes: [None; 2],
+    }
+}
+
+fn edge(other: u32, need: &Need) -> Edge {
+    Edge { other, when: need.when, declared: need.declared, handles: need.effect == Effect::Handles }
+}
+
+fn no_step(pipeline: &Pipeline, step: &str) -> GraphError {
+    GraphError::NoStep { pipeline: pipeline.name.clone(), step: step.to_owned() }
+}
