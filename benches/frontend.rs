@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use swarmc_compiler::syntax::{self, parse};
-use swarmc_compiler::{FileId, compile};
+use swarmc_compiler::{FileId, O200k, Profile, Settings, Tokenizer, compile, compile_with};
 
 fn main() {
     divan::main();
@@ -106,6 +106,55 @@ fn check_ours(bencher: Bencher<'_, '_>, count: usize) {
 #[divan::bench(args = [100, 1_000], sample_count = 10)]
 fn check_crate_parse(bencher: Bencher<'_, '_>, count: usize) {
     crates(bencher, &spec(count));
+}
+
+/// The same with every rule on.
+#[divan::bench(args = [100, 1_000, 10_000])]
+fn audit_ours(bencher: Bencher<'_, '_>, count: usize) {
+    let text = spec(count);
+    let size = BytesCount::of_str(&text);
+    let files = BTreeMap::from([("flow.kdl".to_owned(), text)]);
+    let settings = Settings::new(Profile::Audit);
+    bencher.counter(size).bench(|| compile_with(black_box("flow.kdl"), &files, &settings));
+}
+
+/// Prompts of 10 KB each, and a spec that asks an agent with each of them.
+fn long_prompts(count: usize) -> (BTreeMap<String, String>, usize) {
+    let line = |index: usize, line: usize| {
+        format!(
+            "{line}. Read chapter {} of the report with care, and say in a few words what it leaves open.\n",
+            index + line
+        )
+    };
+    let prompt = |index: usize| (0..).map(|number| line(index, number)).take(115).collect::<String>();
+    let mut files: BTreeMap<String, String> =
+        (0..count).map(|index| (format!("prompts/{index}.md"), prompt(index))).collect();
+    let size = files.values().map(String::len).sum();
+    let task = |index: usize| format!("    task t{index} {{ prompt file=\"prompts/{index}.md\" }}\n");
+    let tasks: String = (0..count).map(task).collect();
+    let head = "provider local { exec my-model; context-window 8000 }\nagent reader provider=local model=gpt-5\n";
+    files.insert("flow.kdl".to_owned(), format!("{head}pipeline read {{\n{tasks}}}\n"));
+    (files, size)
+}
+
+/// Their bytes go beyond the window and their tokens do not, so each of them is counted.
+#[divan::bench(args = [1_000], sample_count = 10)]
+fn long_prompts_checked(bencher: Bencher<'_, '_>, count: usize) {
+    let (files, size) = long_prompts(count);
+    let checked = compile("flow.kdl", &files);
+    assert!(checked.diagnostics.is_empty() && checked.plan.is_some(), "the spec is right");
+    bencher.counter(BytesCount::new(size)).bench(|| compile(black_box("flow.kdl"), &files));
+}
+
+/// What that has for a measure: the counting alone.
+#[divan::bench(args = [1_000], sample_count = 10)]
+fn long_prompts_tokenized(bencher: Bencher<'_, '_>, count: usize) {
+    let (files, size) = long_prompts(count);
+    O200k.count("The vocabulary is loaded.");
+    let prompts: Vec<&String> = files.iter().filter(|(name, _)| name.ends_with(".md")).map(|(_, text)| text).collect();
+    bencher
+        .counter(BytesCount::new(size))
+        .bench(|| prompts.iter().map(|prompt| O200k.count(black_box(prompt))).sum::<u64>());
 }
 
 /// A letter is typed into one of many top-level nodes.

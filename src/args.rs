@@ -24,6 +24,7 @@ pub(crate) enum Command {
     Run(Run),
     Resume(Resume),
     Stop(Stop),
+    Approve(Approve),
     Ps(Ps),
     Logs(Logs),
     Inspect(Inspect),
@@ -84,8 +85,8 @@ pub(crate) enum Format {
 
 /// Shows what a run would do, or writes it as a plan.
 ///
-/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and how many
-/// processes and agent turns there can be at most.
+/// Lists the steps in an order in which they can run, what each waits for and why, the sizes of prompts, and what a run
+/// uses at most: launches, agent turns, tokens, money and time, or why one of them has no end.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// The spec, or a plan that was written before.
@@ -122,6 +123,9 @@ pub(crate) struct Run {
     /// The folder that tasks run in; by default the nearest one with `.git` above the spec or plan, else its own.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
+    /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
+    #[arg(long)]
+    pub(crate) headless: bool,
     #[command(flatten)]
     pub(crate) show: Show,
 }
@@ -143,8 +147,27 @@ pub(crate) struct Show {
 pub(crate) struct Resume {
     /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed.
     pub(crate) run: Option<String>,
+    /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
+    #[arg(long)]
+    pub(crate) headless: bool,
     #[command(flatten)]
     pub(crate) show: Show,
+}
+
+/// Answers a gate of a running run.
+///
+/// The answer is on disk when the command ends. `swarmc ps` shows which gates wait.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// The run: its id, the beginning of it, or `last`.
+    pub(crate) run: String,
+    /// The gate; where several have the name, with what it is inside of: `build/human`, `each[3]/human`.
+    pub(crate) gate: String,
+    /// One of its options.
+    pub(crate) choice: String,
+    /// Gives a field that the gate asks for. May be repeated.
+    #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = assignment)]
+    pub(crate) ask: Vec<(String, String)>,
 }
 
 /// Asks a running run to end; it can be resumed later.

@@ -15,8 +15,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use swarmc_plan::Pipeline;
-use swarmc_runtime::{Event, Observer, Record, Status, StepId};
+use swarmc_plan::{Body, Gate, Pipeline};
+use swarmc_runtime::{Content, Event, Observer, Record, Status, StepId};
 
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
@@ -53,6 +53,8 @@ struct Screen {
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
+    /// The gates, by name.
+    gates: HashMap<String, Gate>,
     asked: Arc<AtomicU8>,
 }
 
@@ -96,6 +98,22 @@ impl Display {
                 std::thread::park_timeout(FRAME);
             }
         }))
+    }
+
+    /// Whether a person at this terminal can be asked.
+    pub(crate) fn asks(&self) -> bool {
+        self.live
+    }
+
+    /// The gate that has waited longest.
+    pub(crate) fn first_gate(&self) -> Option<StepId> {
+        let screen = self.screen();
+        screen.ledger.rows.iter().find(|row| row.state == RowState::Asking).map(|row| row.step.clone())
+    }
+
+    /// Shows what is wrong with something that was typed.
+    pub(crate) fn tell(&self, problem: &str) {
+        self.screen().notice(problem);
     }
 
     /// Says that a person asked for the end, once or more.
@@ -149,6 +167,11 @@ impl Screen {
         let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
         let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();
+        let gate = |step: &swarmc_plan::Step| match &step.body {
+            Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
+            _ => None,
+        };
+        let gates = pipeline.all_steps().filter_map(gate).collect();
         Screen {
             show,
             ledger,
@@ -158,6 +181,7 @@ impl Screen {
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
             live,
+            gates,
             asked: Arc::default(),
         }
     }
@@ -194,6 +218,7 @@ impl Screen {
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             // What is inside of it is shown by itself.
             (Event::Opened { .. }, _) => None,
+            (Event::GateOpened { step, message }, Some(_)) => Some(self.question(step, message)),
             // `on-failure skip`: the record that the step was skipped follows, and says it.
             (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
             (_, Some(row)) => self.words(row),
@@ -201,6 +226,23 @@ impl Screen {
         if let Some(words) = words {
             self.lines(Stream::Err, (words + "\n").as_bytes());
         }
+    }
+
+    /// What a gate asks, and how to answer.
+    fn question(&self, step: &StepId, message: &Content) -> String {
+        let name = self.ledger.label(step);
+        let mut text = format!("{} {name} waits for an answer", self.err.paint.yellow("?"));
+        if let Content::Text(message) = message {
+            message.lines().for_each(|line| text.push_str(&format!("\n    {}", printable(line))));
+        }
+        let gate = self.gates.get(&*step.name);
+        let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
+        let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
+        let fields: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" {}=…", ask.name)).collect();
+        if self.live.is_some() {
+            text.push_str(&format!("\n  type {options}{fields} and Enter, or elsewhere:"));
+        }
+        text + &format!("\n  swarmc approve {} {name} {options}{asks}", self.ledger.run)
     }
 
     /// What there is to say of a row that changed. What runs is seen in the live lines.
@@ -340,6 +382,10 @@ impl Screen {
     }
 
     fn frame(&mut self) {
+        // What a person types to answer a gate must stay where it is.
+        if self.ledger.rows.iter().any(|row| row.state == RowState::Asking) {
+            return self.live_off();
+        }
         let Some(live) = &mut self.live else { return };
         let note = match self.asked.load(Ordering::Relaxed) {
             0 => None,

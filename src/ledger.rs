@@ -47,6 +47,10 @@ pub(crate) struct Row {
     pub(crate) session: Option<String>,
     /// The round of its instance that it belongs to.
     round: u32,
+    /// The agent that took the last turn in place of the step's own.
+    pub(crate) fallback: Option<String>,
+    /// The further turns in which answers were mended, of all attempts.
+    pub(crate) repairs: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +188,8 @@ impl Ledger {
             usage: None,
             session: None,
             round,
+            fallback: None,
+            repairs: 0,
         });
         self.rows.len() - 1
     }
@@ -209,6 +215,8 @@ impl Ledger {
         row.exit = outcome.exit;
         row.stderr.clone_from(&outcome.stderr);
         row.session.clone_from(&outcome.session);
+        row.fallback.clone_from(&outcome.fallback);
+        row.repairs = row.repairs.saturating_add(outcome.repairs);
         row.usage = sum(row.usage, outcome.usage);
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
@@ -260,12 +268,7 @@ impl Ledger {
 
     /// The name of a step, with the number of its instance where there are several.
     pub(crate) fn label(&self, step: &StepId) -> String {
-        let name = match &step.within {
-            // An item has the name of its for-each.
-            Some(within) if within.ends_with(']') && within.contains(&format!("{}[", step.name)) => within.to_string(),
-            Some(within) => format!("{within}/{}", step.name),
-            None => step.name.to_string(),
-        };
+        let name = step.label();
         match self.instances {
             0 | 1 => name,
             _ => format!("{name}.{}", step.instance),
@@ -304,6 +307,8 @@ impl Row {
             "stderr": self.stderr,
             "usage": self.usage,
             "session": self.session,
+            "fallback": self.fallback,
+            "repairs": self.repairs,
         })
     }
 }
@@ -339,6 +344,7 @@ fn skipped(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+        SkipReason::OverBudget => "the budget was spent".to_owned(),
         SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use miette::{WrapErr, miette};
-use swarmc_compiler::Levels;
+use swarmc_compiler::Settings;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::files::Workspace;
@@ -18,14 +18,19 @@ pub(crate) struct Loaded {
 
 /// Loads a spec or a plan. None when the spec has errors, which have then been shown, as warnings are.
 pub(crate) fn load(path: &Path) -> miette::Result<Option<Loaded>> {
+    load_with(path, &Settings::default())
+}
+
+/// Loads a spec or a plan; a spec is compiled with these settings.
+pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Option<Loaded>> {
     let (workspace, name) = Workspace::of(path)?;
     if let Some(text) = plan_text(path)? {
         let plan = swarmc_plan::read(&text).map_err(|error| miette!("{error}"));
         let plan = plan.wrap_err_with(|| format!("cannot use the plan `{}`", path.display()))?;
         return Ok(Some(Loaded { plan, workspace: workspace.root }));
     }
-    let compilation = swarmc_compiler::compile(&name, &workspace);
-    let problems = Problems::new(&compilation, &workspace, &Levels::default());
+    let compilation = swarmc_compiler::compile_with(&name, &workspace, settings);
+    let problems = Problems::new(&compilation, &workspace, &settings.levels);
     let counts = problems.counts();
     if counts != Counts::default() {
         terminal::eprint(problems.text(Stream::Err));

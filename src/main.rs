@@ -2,7 +2,9 @@
 //!
 //! Everything a person or another program sees comes from here; what it means is decided in the other crates.
 
+mod approve;
 mod args;
+mod bounds;
 mod check;
 mod display;
 #[cfg(test)]
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),
+        Command::Approve(args) => approve::exec(&args),
         Command::Ps(args) => runs::ps(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Inspect(args) => runs::inspect(&args),

@@ -1,19 +1,22 @@
 //! `swarmc plan`: what a run would do, for people; or the plan itself, for `swarmc run` and other programs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 
 use miette::miette;
+use swarmc_compiler::{Settings, Turn};
 use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment, Step, Template, When};
 
+use crate::bounds;
 use crate::exit::Exit;
-use crate::load::{load, pipeline};
+use crate::load::{load_with, pipeline};
 use crate::terminal::{self, Paint, Stream};
 use crate::units::{count, limit, size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
-    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let settings = Settings { count_tokens: true, ..Settings::default() };
+    let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     let chosen = args.pipeline.as_deref().map(|name| pipeline(&loaded.plan, Some(name))).transpose()?;
     match &args.output {
         Some(file) if file == Path::new("-") => terminal::print(swarmc_plan::write(&loaded.plan))?,
@@ -31,6 +34,7 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
                     summary(&mut out, &loaded.plan, pipeline, paint);
                 }),
             }
+            out.push_str(&bounds::table(&loaded.plan, chosen.map(|pipeline| pipeline.name.as_str()), paint));
             terminal::print(out)?;
         }
     }
@@ -81,26 +85,41 @@ fn summary(out: &mut String, plan: &Plan, pipeline: &Pipeline, paint: Paint) {
     let default = if pipeline.name == plan.default { " (default)" } else { "" };
     let _ = writeln!(out, "\npipeline {}{default}: {}", paint.bold(&pipeline.name), shape(pipeline));
     params(out, &pipeline.params);
-    let order = order(pipeline);
-    let width = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
-    let digits = order.len().to_string().len();
-    for (index, step) in order.iter().enumerate() {
-        let name = format!("{:<width$}", step.name);
-        let _ = writeln!(out, "  {:>digits$}  {}  {}", index + 1, paint.bold(&name), body(plan, step));
-        let indent = " ".repeat(digits + 6);
-        for line in details(step) {
-            let _ = writeln!(out, "{indent}{}", paint.dim(&line));
-        }
-    }
+    let listing = Listing { plan, turns: bounds::turns(plan, pipeline), paint };
+    listing.steps(out, &pipeline.steps, 2);
     if !pipeline.result.is_empty() {
         let _ = writeln!(out, "  result: {}", pipeline.result.join(", else "));
     }
-    let _ = writeln!(out, "  at most {}", bounds(pipeline));
+}
+
+/// The steps of a pipeline, those of loops below their loop.
+struct Listing<'p> {
+    plan: &'p Plan,
+    turns: HashMap<&'p str, Turn>,
+    paint: Paint,
+}
+
+impl Listing<'_> {
+    fn steps(&self, out: &mut String, steps: &[Step], indent: usize) {
+        let order = order(steps);
+        let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
+        let digits = order.len().to_string().len();
+        for (index, step) in order.iter().enumerate() {
+            let name = self.paint.bold(&format!("{:<width$}", step.name));
+            let _ = writeln!(out, "{:indent$}{:>digits$}  {name}  {}", "", index + 1, body(self.plan, step));
+            let further = indent + digits + 4;
+            let turn = self.turns.get(step.name.as_str()).map(bounds::turn);
+            for line in details(step).into_iter().chain(turn) {
+                let _ = writeln!(out, "{:further$}{}", "", self.paint.dim(&line));
+            }
+            self.steps(out, step.body.steps(), further);
+        }
+    }
 }
 
 /// Rounds, instances and how much runs at once.
 fn shape(pipeline: &Pipeline) -> String {
-    let mut parts = vec![count(pipeline.steps.len() as u64, "step")];
+    let mut parts = vec![count(pipeline.all_steps().count() as u64, "step")];
     if pipeline.iteration.max > 1 {
         let mut rounds = format!("at most {} rounds", pipeline.iteration.max);
         for (index, until) in pipeline.iteration.until.iter().enumerate() {
@@ -121,12 +140,12 @@ fn shape(pipeline: &Pipeline) -> String {
 }
 
 /// The steps in an order in which they can run: each after its needs, else as declared.
-fn order(pipeline: &Pipeline) -> Vec<&Step> {
+fn order(steps: &[Step]) -> Vec<&Step> {
     let index: BTreeMap<&str, usize> =
-        pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
-    let mut dependants = vec![Vec::new(); pipeline.steps.len()];
-    let mut open = vec![0_usize; pipeline.steps.len()];
-    for (position, step) in pipeline.steps.iter().enumerate() {
+        steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+    let mut dependants = vec![Vec::new(); steps.len()];
+    let mut open = vec![0_usize; steps.len()];
+    for (position, step) in steps.iter().enumerate() {
         for need in step.needs.iter().filter_map(|need| index.get(need.step.as_str())) {
             dependants[*need].push(position);
             open[position] += 1;
@@ -135,7 +154,7 @@ fn order(pipeline: &Pipeline) -> Vec<&Step> {
     let mut ready: BTreeSet<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
     let mut order = Vec::new();
     while let Some(position) = ready.pop_first() {
-        order.push(&pipeline.steps[position]);
+        order.push(&steps[position]);
         for &dependant in &dependants[position] {
             open[dependant] -= 1;
             if open[dependant] == 0 {
@@ -257,33 +276,6 @@ fn need(needs: &[Need]) -> String {
         _ => need.step.clone(),
     };
     format!("after {steps} {ended} ({why} at {})", need.origin)
-}
-
-/// How many processes and turns there can be: rounds × instances × attempts, over all steps.
-fn bounds(pipeline: &Pipeline) -> String {
-    let times = u64::from(pipeline.iteration.max).saturating_mul(u64::from(pipeline.parallelism));
-    let (mut turns, mut commands) = (0_u64, 0_u64);
-    for step in &pipeline.steps {
-        let attempts = times.saturating_mul(u64::from(step.retry.times) + 1);
-        match &step.body {
-            Body::Prompt(_) => turns = turns.saturating_add(attempts),
-            Body::Run(_) => commands = commands.saturating_add(attempts),
-            Body::Value(_) | Body::Fields(_) | Body::Stop { .. } => {}
-            Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {}
-        }
-        commands = commands.saturating_add(attempts.saturating_mul(step.checks.len() as u64));
-    }
-    let retries = pipeline.steps.iter().any(|step| step.retry.times > 0);
-    let factors: Vec<String> = [
-        (pipeline.iteration.max > 1).then(|| count(pipeline.iteration.max.into(), "round")),
-        (pipeline.parallelism > 1).then(|| count(pipeline.parallelism.into(), "instance")),
-        retries.then(|| "retries".to_owned()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let of = if factors.is_empty() { String::new() } else { format!(" ({} included)", factors.join(", ")) };
-    format!("{} and {}{of}", count(turns, "agent turn"), count(commands, "command"))
 }
 
 /// Every text of a pipeline that is rendered when it runs, those of its agents and providers included.

@@ -16,7 +16,7 @@ use crate::home::{Past, find, home};
 use crate::ledger::Ledger;
 use crate::load::{did_you_mean, load, pipeline};
 use crate::plan::{environments, templates};
-use crate::{params, signals, summary, terminal};
+use crate::{approve, params, signals, summary, terminal};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let scope = scope(pipeline, args.task.as_deref());
     secrets(plan, &scope)?;
     let options = Options {
+        headless: headless(args.headless),
         pipeline: Some(pipeline.name.clone()),
         task: args.task.clone(),
         params,
@@ -61,7 +62,7 @@ pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
     let display = Display::new(past.pipeline(), past.ledger(), args.show);
     watched(&home, past.pipeline(), display, args.show, |control, display| {
-        swarmc_runtime::resume(&home, &folder.id, environment(), control, display.observer())
+        swarmc_runtime::resume(&home, &folder.id, environment(), headless(args.headless), control, display.observer())
     })
 }
 
@@ -75,6 +76,7 @@ fn watched(
 ) -> miette::Result<Exit> {
     let control = Control::new();
     signals::watch(control.clone(), display.clone())?;
+    approve::listen(control.clone(), display.clone());
     let animation = display.animate();
     let outcome = go(control, &display);
     let ledger = display.finish(animation);
@@ -163,6 +165,11 @@ fn workspace(args: &Run, found: PathBuf) -> miette::Result<PathBuf> {
             Err(error) => Err(miette!("cannot use the workspace `{}`: {error}", folder.display())),
         },
     }
+}
+
+/// Whether nobody can answer gates.
+fn headless(asked: bool) -> bool {
+    asked || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
 fn environment() -> BTreeMap<OsString, OsString> {

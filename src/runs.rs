@@ -56,20 +56,25 @@ fn line(run: &RunSummary, paint: Paint) -> String {
     };
     let steps = format!("{}/{}", run.done, run.total);
     let age = format!("{} ago", duration(Duration::from_millis(now().saturating_sub(run.started_ms))));
+    let waits = match run.gates.as_slice() {
+        [] => String::new(),
+        [gate] => format!(", waits for gate {gate}"),
+        gates => format!(", waits for {} gates", gates.len()),
+    };
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),
         (None, _) if run.pipeline.is_empty() => format!("{} (never begun)", run.workflow),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
-    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}", run.id)
+    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}", run.id)
 }
 
 fn document(run: &RunSummary) -> serde_json::Value {
     json!({
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
-        "problem": run.problem,
+        "gates": run.gates, "problem": run.problem,
     })
 }
 
@@ -167,6 +172,12 @@ fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], fo
     }
     if let Some(session) = &row.session {
         let _ = writeln!(out, "    session {}", printable(session));
+    }
+    if let Some(agent) = &row.fallback {
+        let _ = writeln!(out, "    agent   {}, in place of its own", printable(agent));
+    }
+    if row.repairs > 0 {
+        let _ = writeln!(out, "    mended  in {}", count(u64::from(row.repairs), "further turn"));
     }
     for (kind, path) in paths {
         let bytes = path.metadata().map_or(0, |metadata| metadata.len());

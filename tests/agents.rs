@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swarmc_compiler::compile;
-use swarmc_endpoint::{Answer, Endpoint, Protocol, Script};
+use swarmc_endpoint::{Answer, Endpoint, Protocol, Script, Usage};
 use swarmc_plan::{Connection, EnvValue, Format, PromptDelivery, Provider, Segment};
 use swarmc_runtime::{Decoder, Item, Report};
 use tempfile::TempDir;
@@ -342,4 +342,123 @@ exec sleep 1000
     let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
     assert_eq!(out, "t │ Done, in a way.\nDone, in a way.\n", "what the agent says as it says it, then the result");
+}
+
+/// A task with a typed output, of an agent by `preset`.
+fn typed_run(place: &Place, preset: &str, agent: &str) -> Value {
+    let spec = format!(
+        "workflow w\nprovider p preset={preset}\nagent a provider=p {agent}\n\
+         pipeline q {{ task judge {{ timeout \"4m\"; prompt \"Judge the lamp.\" }} }}\n"
+    );
+    fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
+    let planned = place.swarmc(&["plan", "w.kdl", "-o", "plan.json"]);
+    assert_eq!(planned.status.code(), Some(0), "{}", String::from_utf8_lossy(&planned.stderr));
+    let path = place.work().join("plan.json");
+    let mut plan: Value = serde_json::from_str(&fs::read_to_string(&path).expect("there is a plan")).expect("JSON");
+    let output = &mut plan["pipelines"][0]["steps"][0]["output"];
+    output["schema"] = json!({ "$ref": "#/$defs/Verdict" });
+    output["repair"] = json!(1);
+    plan["$defs"] = json!({ "Verdict": {
+        "type": "object",
+        "properties": {
+            "severity": { "type": "string", "enum": ["low", "high"] },
+            "note": { "type": "string", "maxLength": 80 },
+        },
+        "required": ["severity"],
+        "additionalProperties": false,
+    } });
+    fs::write(&path, plan.to_string()).expect("a file can be written");
+    let ended = place.swarmc(&["run", "plan.json"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    assert!(err.contains("asked again, 1 of 1"), "{err}");
+    assert!(out.ends_with("{\"severity\":\"high\"}\n"), "{out}");
+    let run = place.swarmc(&["inspect", "--json"]);
+    serde_json::from_slice(&run.stdout).expect("inspect writes JSON")
+}
+
+/// A model that answers with the wrong word first, and mends it when told.
+fn careless() -> Script {
+    let says = |severity: &str, input, output| {
+        let answer = Answer::text(json!({ "severity": severity, "note": null }).to_string());
+        answer.usage(Usage { input, output, cached: 0 })
+    };
+    Script::new()
+        .on("Your last answer does not fit", says("high", 1500, 20))
+        .on("Judge the lamp.", says("hgih", 1000, 10))
+}
+
+#[test]
+fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
+    let place = Place::new(programs(), careless());
+    let run = typed_run(&place, "codex", "");
+    let requests = place.endpoint.prompts();
+    assert_eq!(requests.len(), 2);
+    for request in &requests {
+        let format = &request.body["text"]["format"];
+        assert_eq!((&format["type"], &format["strict"]), (&json!("json_schema"), &json!(true)), "{format}");
+        assert_eq!(format["schema"]["required"], json!(["note", "severity"]), "{format}");
+        assert_eq!(request.user.iter().filter(|text| text.contains("Judge the lamp.")).count(), 1);
+    }
+    let told = requests[1].user.last().expect("there was a prompt");
+    assert!(told.contains("- at /severity: \"hgih\" is none of low, high"), "{told}");
+    assert!(!told.contains("/note"), "a null that was asked for is no fault: {told}");
+    let input = requests[1].body["input"].as_array().expect("there is a conversation");
+    let own: Vec<&Value> = input.iter().filter(|message| message["role"] == "assistant").collect();
+    assert!(own.len() == 1 && own[0].to_string().contains("hgih"), "the model sees its own answer: {own:?}");
+    // Codex counts over all turns of the thread; each counts once here.
+    let usage = &run["steps"][0]["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&json!(2500), &json!(30)));
+}
+
+#[test]
+fn opencode_is_told_the_schema_and_mends_its_answer_in_its_session() {
+    let place = Place::new(programs(), careless());
+    let run = typed_run(&place, "opencode", "model=\"scripted/scripted\"");
+    let requests = place.endpoint.prompts();
+    assert_eq!(requests.len(), 2);
+    let asked = requests[0].user.last().expect("there was a prompt");
+    assert!(asked.contains("Judge the lamp.\n\nAnswer with one JSON value that satisfies this JSON Schema"), "{asked}");
+    assert!(requests[1].user.iter().any(|text| text == asked), "the session goes on: {:?}", requests[1].user);
+    let told = requests[1].user.last().expect("there was a prompt");
+    assert!(told.contains("- at /severity: \"hgih\" is none of low, high"), "{told}");
+    assert!(run["steps"][0]["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{run}");
+    let usage = &run["steps"][0]["usage"];
+    assert_eq!((&usage["input"], &usage["output"]), (&json!(2500), &json!(30)));
+}
+
+/// Two tasks of one conversation, and one outside of it.
+const TALK: &str = r#"
+workflow talk
+provider p preset=opencode
+agent keeper provider=p model="scripted/scripted"
+pipeline p {
+    task first { session watch; timeout "4m"; prompt "Name a ship." }
+    task second { session watch; depends-on first; timeout "4m"; prompt "Name its captain." }
+    task third { depends-on second; timeout "4m"; prompt "Name a harbour." }
+}
+"#;
+
+#[test]
+fn opencode_goes_on_with_its_session_in_the_next_task() {
+    let script = Script::new()
+        .on("Name a harbour", Answer::text("Oban."))
+        .on("Name its captain", Answer::text("Ada."))
+        .on("Name a ship", Answer::text("Terra Nova."));
+    let place = Place::new(programs(), script);
+    fs::write(place.work().join("talk.kdl"), TALK).expect("a file can be written");
+    let ended = place.swarmc(&["run", "talk.kdl"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    let requests = place.endpoint.prompts();
+    let heard = |number: usize, text: &str| requests[number].user.iter().any(|said: &String| said.contains(text));
+    assert_eq!(requests.len(), 3, "one request a turn");
+    assert!(heard(1, "Name a ship.") && heard(1, "Name its captain."), "{:?}", requests[1].user);
+    assert!(requests[1].body["messages"].to_string().contains("Terra Nova."), "it knows what it answered");
+    assert!(heard(2, "Name a harbour.") && !heard(2, "Name a ship."), "{:?}", requests[2].user);
+    let run = place.swarmc(&["inspect", "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).expect("inspect writes JSON");
+    let session = |step: usize| run["steps"][step]["session"].as_str().expect("it has one").to_owned();
+    assert_eq!(session(0), session(1));
+    assert_ne!(session(1), session(2));
 }

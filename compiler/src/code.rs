@@ -93,6 +93,8 @@ codes! {
     MissingFile = "SW104" "missing-file" Error;
     /// Imports in a circle, or a name that hides an imported one.
     ImportCycle = "SW105" "import-cycle" Error;
+    /// A pattern of paths that no file matches.
+    GlobMatchesNothing = "SW106" "glob-matches-nothing" Warning;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -113,6 +115,8 @@ codes! {
     TemplateError = "SW209" "template-error" Error;
     /// An output read across rounds without saying so.
     PreviousIteration = "SW210" "previous-iteration" Warning;
+    /// Steps that write the same at once.
+    ParallelWriters = "SW211" "parallel-writers" Error;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
     /// Steps that wait for each other.
@@ -131,6 +135,8 @@ codes! {
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
     BudgetExceeded = "SW404" "budget-exceeded" Error;
+    /// One text twice in a prompt.
+    DuplicatedContext = "SW405" "duplicated-context" Warning Strict;
     /// Private data, text of strangers and a way out in one flow.
     LethalTrifecta = "SW501" "lethal-trifecta" Error;
     /// Text of strangers in the prompt of an agent that acts.
@@ -165,16 +171,18 @@ impl Code {
             Code::UnusedDefinition
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
+                | Code::ParallelWriters
                 | Code::LegacyDirective
                 | Code::NeverRuns
+                | Code::ContextOverflow
+                | Code::UnboundedInput
+                | Code::BudgetExceeded
+                | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
-                | Code::ContextOverflow
-                | Code::UnboundedInput
-                | Code::BudgetExceeded
                 | Code::UntrustedToCommand
                 | Code::SpawnEscalation
                 | Code::OverBroadPermission

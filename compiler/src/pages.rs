@@ -61,7 +61,10 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
             fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
         let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
         files.insert("spec.kdl".to_owned(), spec);
-        let found = compile_with("spec.kdl", &files, &Settings::new(code.profile())).diagnostics;
+        // Other rules of its profile would have more to say.
+        let mut settings = Settings::default();
+        settings.levels.set(Some(code), Some(code.severity()));
+        let found = compile_with("spec.kdl", &files, &settings).diagnostics;
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();

@@ -12,6 +12,8 @@ use crate::template::Problem;
 pub(crate) struct Passage {
     text: String,
     pieces: Vec<Piece>,
+    /// The files that were put in place of an include, and where that stood.
+    includes: Vec<(FileId, Span)>,
 }
 
 /// A run of bytes from one place.
@@ -35,18 +37,22 @@ enum Origin {
 impl Passage {
     /// An empty text on behalf of `span`.
     pub(crate) fn empty(span: Span) -> Passage {
-        Passage { text: String::new(), pieces: vec![Piece { at: 0, origin: Origin::Made(span) }] }
+        Passage { text: String::new(), pieces: vec![Piece { at: 0, origin: Origin::Made(span) }], includes: Vec::new() }
     }
 
     /// The whole text of a file that the spec `home` names, or that such a file includes.
     pub(crate) fn file(file: FileId, text: &str, home: FileId) -> Passage {
-        Passage { text: text.to_owned(), pieces: vec![Piece { at: 0, origin: Origin::File(file, 0, home) }] }
+        Passage {
+            text: text.to_owned(),
+            pieces: vec![Piece { at: 0, origin: Origin::File(file, 0, home) }],
+            includes: Vec::new(),
+        }
     }
 
     /// The value of a string.
     pub(crate) fn string(text: &Text) -> Passage {
         let origin = Origin::Text(Box::new(text.clone()), 0);
-        Passage { text: text.as_str().to_owned(), pieces: vec![Piece { at: 0, origin }] }
+        Passage { text: text.as_str().to_owned(), pieces: vec![Piece { at: 0, origin }], includes: Vec::new() }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -103,6 +109,9 @@ impl Passage {
         if range.is_empty() {
             return;
         }
+        if range == (0..other.text.len()) {
+            self.includes.extend_from_slice(&other.includes);
+        }
         let first = other.piece(range.start);
         for piece in other.pieces[first..].iter().take_while(|piece| piece.at < range.end) {
             let skipped = range.start.saturating_sub(piece.at);
@@ -115,6 +124,16 @@ impl Passage {
             self.pieces.push(Piece { at, origin });
         }
         self.text.push_str(&other.text[range]);
+    }
+
+    /// Notes that a file was put in place of an include that stood at `span`.
+    pub(crate) fn included(&mut self, file: FileId, span: Span) {
+        self.includes.push((file, span));
+    }
+
+    /// The files that were put in place of an include, and where that stood.
+    pub(crate) fn includes(&self) -> &[(FileId, Span)] {
+        &self.includes
     }
 
     /// Appends text of our own on behalf of `span`.

@@ -1,14 +1,28 @@
 //! How a person's wish reaches a running run: from another thread of this process, or through [`crate::request_stop`].
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
 
 use crate::run::Input;
 
-/// A handle on a run that ends it early. Clones are the same handle.
+/// A handle on a run that ends it early, or answers its gates. Clones are the same handle.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     inner: Arc<Mutex<Wishes>>,
+}
+
+/// A person's answer to a gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateAnswer {
+    /// The gate: its name, with what it is inside of where several have that name.
+    pub gate: String,
+    /// The option that is chosen.
+    pub choice: String,
+    /// The fields that the gate asks for, as they were typed.
+    #[serde(default)]
+    pub fields: Vec<(String, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +54,19 @@ impl Control {
     /// Ends the run at once: processes get KILL. It can be resumed.
     pub fn kill(&self) {
         self.wish(Wish::Kill);
+    }
+
+    /// Answers a gate, and waits until that is on disk.
+    ///
+    /// # Errors
+    /// It does not fit a gate that asks, or the run is ending: says what to do, for a person.
+    pub fn answer(&self, answer: GateAnswer) -> Result<(), String> {
+        let (reply, receiver) = mpsc::channel();
+        let listener = self.lock().listener.clone();
+        let sent = listener.and_then(|listener| listener.send(Input::Answer(answer, reply)).ok());
+        let ending = || "the run is ending".to_owned();
+        sent.ok_or_else(ending)?;
+        receiver.recv().map_err(|_| ending())?
     }
 
     /// From now on wishes go to `listener`; an earlier one goes there at once.

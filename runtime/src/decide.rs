@@ -81,6 +81,8 @@ pub enum Command {
         /// The attempt.
         attempt: u32,
     },
+    /// The time that the budget gives the run is over: record `BudgetSpent`.
+    Overdue,
     /// Ask again at this time at the latest, in milliseconds since 1970.
     WakeAt(u64),
     /// Record `RunFinished`.
@@ -101,6 +103,10 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
     }
     cancel(state, &mut commands);
     if !state.stopping {
+        if !state.over_budget && !state.agenda.overdue && state.deadline().is_some_and(|deadline| deadline <= now) {
+            state.agenda.overdue = true;
+            return vec![Command::Overdue];
+        }
         wake(state, now, &mut commands);
         skip(state, &mut commands);
         judge(state, &mut commands);
@@ -168,7 +174,7 @@ fn start(state: &mut State, commands: &mut Vec<Command>) {
     let mut from = None;
     while let Some(turn) = next(&state.agenda.stops, from.as_ref()) {
         let scope = state.frame(turn.key.frame).scope;
-        let earlier = state.frame(scope).stops.first().is_some_and(|&first| first < turn.key);
+        let earlier = state.frame(scope).stops.first().is_some_and(|first| *first < turn);
         if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
             order(state, turn.key, commands);
         }
@@ -227,7 +233,8 @@ fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
 }
 
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
-    let due = state.agenda.timers.first().map(|&(due, _)| due);
+    let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
+    let due = state.agenda.timers.first().map(|&(due, _)| due).into_iter().chain(deadline).min();
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

@@ -229,6 +229,16 @@ impl StepId {
     pub fn new(name: &str, iteration: u32, instance: u32) -> StepId {
         StepId { name: Arc::from(name), iteration, instance, within: None }
     }
+
+    /// Its name with what it is inside of: `polish/draft`; an item has the name of its for-each, `triage[3]`.
+    pub fn label(&self) -> String {
+        let Some(within) = &self.within else { return self.name.to_string() };
+        let last = within.rsplit('/').next().unwrap_or_default();
+        match last.strip_suffix(']').and_then(|item| item.rsplit_once('[')) {
+            Some((each, _)) if each.split(['.', '~']).next() == Some(&*self.name) => within.to_string(),
+            _ => format!("{within}/{}", self.name),
+        }
+    }
 }
 
 impl std::fmt::Display for StepId {
@@ -477,6 +487,8 @@ pub enum SkipReason {
     },
     /// A failure that nothing handles ended the pipeline first (`fail-fast`).
     FailFast,
+    /// The budget of the run was spent, or its time over.
+    OverBudget,
     /// A failure that nothing handles ended its loop, call or item first.
     Ended {
         /// The step that failed.

@@ -6,10 +6,10 @@
 
 mod build;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use swarmc_plan::{EachJoin, Exhausted, Join, Plan, RoundFailure, StopStatus, When};
+use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RoundFailure, StopStatus, When};
 use thiserror::Error;
 
 use crate::Content;
@@ -25,8 +25,21 @@ pub struct Graph {
     pub(crate) instances: u32,
     pub(crate) concurrency: u32,
     pub(crate) fail_fast: bool,
+    /// The budgets of the whole run, with what they are called.
+    pub(crate) budgets: Vec<(String, Budget)>,
+    /// The agents that have a budget or a price, by name.
+    pub(crate) agents: BTreeMap<Arc<str>, Means>,
+    /// Whether anything has a budget, so that it must be counted.
+    pub(crate) has_budgets: bool,
     /// Limits of steps with a concurrency of their own, and of called pipelines with one.
     pub(crate) lanes: Vec<u32>,
+}
+
+/// What an agent may use, and what that costs.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    pub(crate) budget: Option<Budget>,
+    pub(crate) price: Option<Price>,
 }
 
 /// A pipeline: in it names are unique.
@@ -37,6 +50,8 @@ pub(crate) struct Scope {
     pub(crate) region: u32,
     pub(crate) result: Vec<Spot>,
     pub(crate) fail_fast: bool,
+    /// What a call of it may use.
+    pub(crate) budget: Option<Budget>,
     names: HashMap<Arc<str>, Spot>,
     order: Vec<Arc<str>>,
 }
@@ -94,8 +109,23 @@ pub(crate) struct Node {
     pub(crate) is_finally: bool,
     pub(crate) default: Option<Content>,
     pub(crate) retry: swarmc_plan::Retry,
+    /// The agent of a prompt.
+    pub(crate) agent: Option<Arc<str>>,
+    /// What it may use over all its attempts.
+    pub(crate) budget: Option<Box<Budget>>,
+    /// The conversation that its turns belong to.
+    pub(crate) talk: Option<Box<Talk>>,
     /// Its numbers in [`Graph::lanes`].
     pub(crate) lanes: [Option<u32>; 2],
+}
+
+/// A conversation that several steps of a pipeline go on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Talk {
+    /// The agent that is asked.
+    pub(crate) agent: Arc<str>,
+    /// The session's name.
+    pub(crate) session: Arc<str>,
 }
 
 /// What starting a step means for the scheduler.

@@ -14,6 +14,7 @@ mod graph;
 mod home;
 mod journal;
 mod observer;
+mod rehearse;
 mod render;
 mod run;
 #[cfg(test)]
@@ -22,14 +23,15 @@ mod socket;
 mod state;
 mod stream;
 
-pub use control::Control;
+pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
 pub use error::{JournalError, RunError};
 pub use event::*;
 pub use graph::{Graph, GraphError, MAX_STEPS};
 pub use home::{Home, Layout, Prune, Pruned, PrunedRun, RunFolder, RunSummary, RunningState};
 pub use observer::{Observer, Stream};
+pub use rehearse::{Answer, Asks, Fault, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
-pub use socket::request_stop;
+pub use socket::{answer_gate, request_stop};
 pub use state::{Counts, End, Open, Reading, State};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

@@ -1,4 +1,5 @@
-//! The control socket of a running run: one line in (`stop`), one line out (`ok`, or what is wrong).
+//! The control socket of a running run: one line in (`stop`, or `answer` and JSON), one line out (`ok`, or what is
+//! wrong).
 //!
 //! A Unix socket's address holds about 100 bytes and `$SWARM_HOME` may be deeper: both ends go through
 //! `/proc/self/fd`, which is always short.
@@ -13,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::control::Control;
+use crate::control::{Control, GateAnswer};
 use crate::error::RunError;
 use crate::home::RunFolder;
 
 /// The longest order, and how long a client may take to give it.
-const LONGEST: u64 = 256;
+const LONGEST: u64 = 256 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Asks the process that runs `folder` to stop the run, as Ctrl-C there would.
@@ -29,12 +30,38 @@ pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }
+    match order(folder, "stop")?.as_str() {
+        "ok" => Ok(()),
+        answer => Err(RunError::io("reach", folder.socket_path())(io::Error::other(answer.to_owned()))),
+    }
+}
+
+/// Answers a gate of the run in `folder`, and waits until that is on disk.
+///
+/// # Errors
+/// Nobody runs it, it cannot be reached, or the answer does not fit a gate that asks.
+pub fn answer_gate(folder: &RunFolder, answer: &GateAnswer) -> Result<(), RunError> {
+    if !folder.is_running() {
+        return Err(RunError::NotRunning { run: folder.id.clone() });
+    }
+    let line = serde_json::to_string(answer).expect("an answer is texts");
+    if line.len() as u64 + 16 > LONGEST {
+        return Err(RunError::Request(format!("the answer is longer than {} KB", LONGEST / 1024)));
+    }
+    match order(folder, &format!("answer {line}"))?.as_str() {
+        "ok" => Ok(()),
+        problem => Err(RunError::Request(problem.to_owned())),
+    }
+}
+
+/// Gives an order to whoever runs `folder`; what it says to that.
+fn order(folder: &RunFolder, line: &str) -> Result<String, RunError> {
     let order = |mut stream: UnixStream| {
         stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(b"stop\n")?;
+        stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
         BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
-        if answer.trim_end() == "ok" { Ok(()) } else { Err(io::Error::other(answer)) }
+        Ok(answer.trim_end().to_owned())
     };
     through(folder, UnixStream::connect).and_then(order).map_err(RunError::io("reach", folder.socket_path()))
 }
@@ -99,7 +126,15 @@ fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
             control.stop();
             stream.write_all(b"ok\n")
         }
-        _ => stream.write_all(b"unknown order\n"),
+        order => {
+            let answer = order.strip_prefix("answer ").and_then(|json| serde_json::from_str::<GateAnswer>(json).ok());
+            let told = match answer.map(|answer| control.answer(answer)) {
+                Some(Ok(())) => "ok".to_owned(),
+                Some(Err(problem)) => problem.replace('\n', " "),
+                None => "unknown order".to_owned(),
+            };
+            stream.write_all(format!("{told}\n").as_bytes())
+        }
     }
 }
 

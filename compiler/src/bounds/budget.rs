@@ -11,25 +11,38 @@ use swarmc_plan::{Body, Budget, Origin, Plan};
 use super::amount::Cause;
 use super::place;
 use super::totals::{Sums, Totals};
+use super::value::Lines;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
 use crate::tokens::{Bytes, O200k};
 
 pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
-    let quick = Sums::of(plan, &Bytes);
+    if !may_matter(plan) {
+        return;
+    }
+    let quick = Sums::of(plan, Lines::Usual, &Bytes);
     endless(plan, &quick, sources, diagnostics);
     let exact = OnceCell::new();
     for (position, case) in cases(plan, &quick).into_iter().enumerate() {
         let mut found = excess(&case);
         if found.iter().any(|excess| excess.counted) {
-            let exact = exact.get_or_init(|| Sums::of(plan, &O200k));
+            let exact = exact.get_or_init(|| Sums::of(plan, Lines::Usual, &O200k));
             found = cases(plan, exact).get(position).map(excess).unwrap_or_default();
         }
         for excess in found {
             diagnostics.extend(beyond(&case, &excess, sources));
         }
     }
+}
+
+/// Whether there is a budget at all, or something that may go on without an end.
+fn may_matter(plan: &Plan) -> bool {
+    let mut steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+    plan.budget.is_some()
+        || plan.pipelines.iter().any(|pipeline| pipeline.budget.is_some())
+        || plan.swarms.iter().any(|swarm| swarm.budget.is_some())
+        || steps.any(|step| step.budget.is_some() || step.for_each.is_some() || matches!(step.body, Body::Call(_)))
 }
 
 /// Something that runs.
@@ -118,7 +131,7 @@ fn excess(case: &Case<'_>) -> Vec<Excess> {
     let beyond = |known: u64, limit: Option<u64>| limit.filter(|&limit| known > limit);
     let tokens = totals.input.known.saturating_add(totals.output.known);
     let calls = beyond(totals.turns.known, budget.calls).map(|limit| Excess {
-        most: format!("{} agent turns", totals.turns.known),
+        most: format!("{} agent turn{}", totals.turns.known, if totals.turns.known == 1 { "" } else { "s" }),
         allowed: limit.to_string(),
         enough: format!("calls={}", totals.turns.known),
         counted: false,
@@ -194,12 +207,24 @@ fn dollars(micro: u64) -> String {
     }
 }
 
-/// `90s`, `20m`, `2h`, as in a spec.
+/// `90s`, `20m`, `2h`, as in a spec; rounded up where it is long.
 fn duration(milliseconds: u64) -> String {
     match milliseconds {
-        ms if ms > 0 && ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
-        ms if ms > 0 && ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
+        ms if ms >= 3_600_000 && ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        ms if ms >= 600_000 || (ms > 0 && ms.is_multiple_of(60_000)) => format!("{}m", ms.div_ceil(60_000)),
         ms if ms.is_multiple_of(1000) => format!("{}s", ms / 1000),
         ms => format!("{ms}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_as_a_spec_takes_them() {
+        assert_eq!([dollars(5_000_000), dollars(1_254_321), dollars(1)], ["$5", "$1.26", "$0.01"]);
+        let written = [7_200_000, 7_383_000, 1_200_000, 90_000, 250].map(duration);
+        assert_eq!(written, ["2h", "124m", "20m", "90s", "250ms"]);
     }
 }

@@ -9,7 +9,7 @@ use super::amount::written;
 use super::place;
 use super::prompt::turn;
 use super::schema::Types;
-use super::value::Scope;
+use super::value::{Lines, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
@@ -31,7 +31,7 @@ pub(super) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
         .collect();
     let mut types = Types::new(&plan.types);
     for pipeline in &plan.pipelines {
-        let scope = Scope::new(plan, &pipeline.params, pipeline.all_steps());
+        let scope = Scope::of(plan, pipeline, Lines::Usual);
         for step in pipeline.all_steps() {
             let Some(body) = turn(step) else { continue };
             diagnostics.about(place::span(&step.origin, sources));

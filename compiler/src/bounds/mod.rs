@@ -10,6 +10,8 @@ mod path;
 mod place;
 mod prompt;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod totals;
 mod turns;
 mod value;
@@ -17,19 +19,20 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Bounds, Plan};
+use swarmc_plan::{Bound, Bounds, Plan};
 
 use crate::diagnostic::Diagnostics;
 use crate::model::Model;
 use crate::source::Sources;
 use crate::tokens::Tokenizer;
 use totals::{Sums, Totals};
+use value::Lines;
 
 pub use turns::{Turn, turns};
 
 /// What one run of each pipeline and swarm of a plan uses at most, tokens counted by `tokenizer`.
 pub fn bounds(plan: &Plan, tokenizer: &dyn Tokenizer) -> BTreeMap<String, Bounds> {
-    let sums = Sums::of(plan, tokenizer);
+    let sums = Sums::of(plan, Lines::Endless, tokenizer);
     let pipelines = plan
         .pipelines
         .iter()
@@ -55,4 +58,39 @@ pub(crate) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
     window::check(plan, sources, diagnostics);
     input::check(plan, model, sources, diagnostics);
     budget::check(plan, sources, diagnostics);
+}
+
+/// What a run has used; what nobody counted is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// Processes and turns that were started.
+    pub launches: Option<u64>,
+    /// Turns of agents.
+    pub turns: Option<u64>,
+    /// Tokens that turns were given.
+    pub input_tokens: Option<u64>,
+    /// Tokens that were answered.
+    pub output_tokens: Option<u64>,
+    /// Money in millionths of a dollar.
+    pub cost: Option<u64>,
+    /// The time from the first start to the last end in milliseconds, when nothing waited for a slot.
+    pub time_ms: Option<u64>,
+}
+
+/// Where a run went beyond its bounds, in words; nothing where it did not.
+pub fn exceeded(bounds: &Bounds, used: &Used) -> Vec<String> {
+    let all = [
+        ("launches", &bounds.launches, used.launches),
+        ("turns", &bounds.turns, used.turns),
+        ("tokens in", &bounds.input_tokens, used.input_tokens),
+        ("tokens out", &bounds.output_tokens, used.output_tokens),
+        ("millionths of a dollar", &bounds.cost, used.cost),
+        ("milliseconds", &bounds.critical_path_ms, used.time_ms),
+    ];
+    all.into_iter()
+        .filter_map(|(what, bound, used)| match (bound, used) {
+            (Bound::Most(most), Some(used)) if used > *most => Some(format!("{used} {what}, and at most {most}")),
+            _ => None,
+        })
+        .collect()
 }

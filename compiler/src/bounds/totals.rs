@@ -11,7 +11,7 @@ use super::amount::{Amount, Cause, Times};
 use super::path;
 use super::prompt::{Reader, chain, may_use_tools};
 use super::schema::Types;
-use super::value::Scope;
+use super::value::{Lines, Scope};
 use crate::tokens::{Meter, Tokenizer};
 
 /// What something uses at most.
@@ -98,9 +98,10 @@ pub(crate) struct Sums<'p> {
 }
 
 impl<'p> Sums<'p> {
-    pub(crate) fn of(plan: &'p Plan, tokenizer: &dyn Tokenizer) -> Sums<'p> {
+    pub(crate) fn of(plan: &'p Plan, lines: Lines, tokenizer: &dyn Tokenizer) -> Sums<'p> {
         let mut counter = Counter {
             plan,
+            lines,
             types: Types::new(&plan.types),
             meter: Meter::new(tokenizer),
             sums: Sums { pipelines: HashMap::new(), swarms: HashMap::new(), steps: Vec::new() },
@@ -156,6 +157,7 @@ fn callees_first(plan: &Plan) -> Vec<&Pipeline> {
 
 struct Counter<'p, 't> {
     plan: &'p Plan,
+    lines: Lines,
     types: Types<'p>,
     meter: Meter<'t>,
     sums: Sums<'p>,
@@ -163,7 +165,7 @@ struct Counter<'p, 't> {
 
 impl<'p> Counter<'p, '_> {
     fn pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
-        let scope = Scope::new(self.plan, &pipeline.params, pipeline.all_steps());
+        let scope = Scope::of(self.plan, pipeline, self.lines);
         let round = self.steps(&scope, &pipeline.steps);
         let time = round.time.times(pipeline.iteration.max);
         let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
@@ -187,8 +189,10 @@ impl<'p> Counter<'p, '_> {
         let mut attempt = self.body(scope, step);
         attempt.launches = attempt.launches.plus(Amount::most(step.checks.len() as u64));
         attempt.time = match (step.timeout_ms, &step.body) {
-            (Some(limit), _) => attempt.time.within(Some(limit)),
+            (Some(limit), Body::Prompt(_) | Body::Run(_)) => Amount::most(limit),
             (None, Body::Prompt(_) | Body::Run(_)) => Amount::open(Cause::Time(step)),
+            (Some(limit), _) if step.checks.is_empty() => attempt.time.within(Some(limit)),
+            (Some(limit), _) => Amount::most(limit),
             (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::open(Cause::Time(step))),
             (None, _) => attempt.time,
         };
@@ -346,7 +350,11 @@ impl<'p> Counter<'p, '_> {
         // What a turn is shown is cut at so many characters, four bytes each at most.
         let prompt = swarm.history.prompt_chars.saturating_mul(4);
         let names = swarm.members.iter().map(|member| member.agent.as_str());
-        let others = swarm.lead.iter().map(|lead| lead.agent.as_str()).chain(swarm.synthesize.as_deref());
+        let others = swarm
+            .lead
+            .iter()
+            .map(|lead| lead.agent.as_str())
+            .chain(swarm.synthesize.as_ref().map(|it| it.agent.as_str()));
         let mut turn = Totals::default();
         for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
             let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {

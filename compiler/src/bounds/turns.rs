@@ -6,7 +6,7 @@ use swarmc_plan::{Bound, Pipeline, Plan};
 
 use super::prompt::{Reader, turn};
 use super::schema::Types;
-use super::value::Scope;
+use super::value::{Lines, Scope};
 use crate::tokens::{Family, Meter, Tokenizer};
 
 /// One turn of an agent.
@@ -20,7 +20,7 @@ pub struct Turn {
 
 /// What the turns of a pipeline are given, by step.
 pub fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline, tokenizer: &dyn Tokenizer) -> HashMap<&'p str, Turn> {
-    let scope = Scope::new(plan, &pipeline.params, pipeline.all_steps());
+    let scope = Scope::of(plan, pipeline, Lines::Endless);
     let mut types = Types::new(&plan.types);
     let mut meter = Meter::new(tokenizer);
     let mut turns = HashMap::new();

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::{Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Plan, Step, Template};
+use swarmc_plan::{
+    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Segment, Step, Template,
+};
 
 use super::amount::{Amount, Cause, Times};
 use super::schema::Types;
@@ -28,11 +30,25 @@ pub(crate) struct Scope<'p> {
     params: &'p [Param],
     /// The steps of the pipeline by name, `_` for `-`.
     steps: HashMap<String, &'p Step>,
+    lines: Lines,
 }
 
+/// How long the lines are that a filter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lines {
+    /// As long as they like: a bound must hold.
+    Endless,
+    /// At most [`LINE`] bytes on average: who reads fifty lines has chosen how much that is.
+    Usual,
+}
+
+/// The bytes of a line where lines count as usual ones.
+const LINE: u64 = 400;
+
 impl<'p> Scope<'p> {
-    pub(crate) fn new(plan: &'p Plan, params: &'p [Param], steps: impl Iterator<Item = &'p Step>) -> Scope<'p> {
-        Scope { plan, params, steps: steps.map(|step| (plain(&step.name), step)).collect() }
+    pub(crate) fn of(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
+        let steps = pipeline.all_steps().map(|step| (plain(&step.name), step)).collect();
+        Scope { plan, params: &pipeline.params, steps, lines }
     }
 
     pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
@@ -93,12 +109,22 @@ impl<'p> Scope<'p> {
             Filter::Chars(count) => value.within(Some(count.saturating_mul(CHARACTER))),
             Filter::Json => value.times(ESCAPED).plus(Amount::most(2)),
             Filter::Default(text) => value.or(Amount::most(text.len() as u64)),
-            Filter::Tail(_) | Filter::Head(_) | Filter::Lines(..) | Filter::Raw => value,
+            Filter::Tail(count) | Filter::Head(count) => self.cut(value, *count),
+            Filter::Lines(first, last) => self.cut(value, last.saturating_sub(*first).saturating_add(1)),
+            Filter::Raw => value,
         });
         // `--- Output from task "x" ---` before it and its like behind it; or the placeholder of what is missing.
         match self.source(directive, reader) {
             Some(step) => filtered.plus(Amount::most(64 + 2 * step.name.len() as u64)),
             None => filtered,
+        }
+    }
+
+    /// So many lines of a value.
+    fn cut(&self, value: Amount<'p>, lines: u64) -> Amount<'p> {
+        match self.lines {
+            Lines::Endless => value,
+            Lines::Usual => value.within(Some(lines.saturating_mul(LINE))),
         }
     }
 
@@ -214,10 +240,7 @@ impl<'p> Scope<'p> {
                         let step = self.step(path.name()?)?;
                         if let (Some(each), []) = (&step.for_each, path.fields()) {
                             // One item for each success. The other list may read this one only in a cycle, which is refused.
-                            return match self.static_length(&each.list.source) {
-                                Some(items) => Some(items),
-                                None => None,
-                            };
+                            return self.static_length(&each.list.source);
                         }
                         step.output.schema.as_ref()?
                     }
@@ -269,12 +292,24 @@ impl<'p> Scope<'p> {
 
     /// What the logic of a text puts there, besides its fixed text and its directives.
     pub(crate) fn logic(&self, text: &'p Template, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let blocks = text.segments.iter().filter_map(|segment| match segment {
+            Segment::Logic(expression) => Some(expression.source.as_str()),
+            _ => None,
+        });
+        // Holes alone need no look at the text around them.
+        if blocks.clone().all(|source| source.starts_with("{{") || source.starts_with("{#")) {
+            return blocks.filter(|source| source.starts_with("{{")).fold(Amount::ZERO, |sum, source| {
+                let inner = source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
+                let parsed = template::expression(inner);
+                sum.plus(parsed.tree.map_or(Amount::open(open), |tree| self.expression(&tree, open, types)))
+            });
+        }
         let mut source = String::new();
         for segment in &text.segments {
             match segment {
-                swarmc_plan::Segment::Text(text) => source.push_str(text),
-                swarmc_plan::Segment::Directive(_) => {}
-                swarmc_plan::Segment::Logic(expression) => source.push_str(&expression.source),
+                Segment::Text(text) => source.push_str(text),
+                Segment::Directive(_) => {}
+                Segment::Logic(expression) => source.push_str(&expression.source),
             }
         }
         let scanned = template::scan(&source);

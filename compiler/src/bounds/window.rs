@@ -8,7 +8,7 @@ use swarmc_plan::{Agent, Pipeline, Plan, PromptBody, Step};
 use super::place;
 use super::prompt::{Part, Reader, chain, turn};
 use super::schema::Types;
-use super::value::Scope;
+use super::value::{Lines, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
@@ -16,6 +16,8 @@ use crate::tokens::{Bytes, Family, Meter, O200k};
 
 /// How many of the parts of a prompt are named.
 const NAMED: usize = 3;
+/// A part that is smaller than one in so many is not what is too large.
+const NOTABLE: u64 = 20;
 
 pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if plan.providers.iter().all(|provider| provider.context_window.is_none()) {
@@ -24,7 +26,7 @@ pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostic
     let mut types = Types::new(&plan.types);
     let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
     for pipeline in &plan.pipelines {
-        let scope = Scope::new(plan, &pipeline.params, pipeline.all_steps());
+        let scope = Scope::of(plan, pipeline, Lines::Usual);
         for step in pipeline.all_steps() {
             let Some(body) = turn(step) else { continue };
             let Some(asked) = plan.agent(&body.agent) else { continue };
@@ -79,7 +81,7 @@ impl Overflow<'_> {
         let own = if self.body.agent == agent.name { String::new() } else { format!(" by `{}`", agent.name) };
         let mut diagnostic = Diagnostic::new(Code::ContextOverflow, message)
             .label(place, format!("asked in pipeline `{}`{own}", self.pipeline.name));
-        for part in self.parts.iter().take(NAMED) {
+        for part in self.parts.iter().take(NAMED).filter(|part| part.tokens.known >= given / NOTABLE) {
             if let Some(span) = place::span(part.origin, sources) {
                 diagnostic = diagnostic.label(span, format!("{}: up to {} tokens", part.what, part.tokens.known));
             }

@@ -38,7 +38,7 @@ impl<'a> Tape<'a> {
     fn of(provider: &Provider<'a>) -> Option<Tape<'a>> {
         let mut tape = Tape { tasks: BTreeSet::new(), first: BTreeSet::new(), any: false };
         for answer in &provider.ast.script.as_ref()?.answers {
-            let first = answer.attempt.is_none_or(|number| number == 1);
+            let first = [answer.attempt, answer.turn].into_iter().flatten().all(|number| number == 1);
             match &answer.task {
                 Some(task) => {
                     tape.tasks.insert(&task.value);

@@ -3,7 +3,7 @@
 //!
 //! A lone `when` is a filter, and so are several that ask for the same: only conditions that tell cases apart branch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast;
 use crate::code::Code;
@@ -23,6 +23,7 @@ pub(super) fn check<'a>(
     flow: &mut Lazy<'_, 'a>,
     diagnostics: &mut Diagnostics,
 ) {
+    let mut found = Vec::new();
     for readers in tested(model, pipeline).into_values() {
         let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
         testers.dedup();
@@ -31,7 +32,19 @@ pub(super) fn check<'a>(
             continue;
         }
         if let Some(left) = flow.get().uncovered(&testers, *first, read) {
-            diagnostics.about(Some(pipeline.steps[*first].ast.name.span));
+            found.push((readers, left));
+        }
+    }
+    // A whole case that is left out says more than the combinations in which it is.
+    let whole: BTreeSet<Option<usize>> = found
+        .iter()
+        .filter(|(_, left)| matches!(left, Uncovered::Cases(_)))
+        .map(|(readers, _)| readers[0].1.step)
+        .collect();
+    for (readers, left) in found {
+        let (first, read) = readers[0];
+        if matches!(left, Uncovered::Cases(_)) || !whole.contains(&read.step) {
+            diagnostics.about(Some(pipeline.steps[first].ast.name.span));
             diagnostics.push(uncovered(pipeline, &readers, &left));
         }
     }

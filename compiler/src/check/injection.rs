@@ -4,13 +4,19 @@
 //! the stranger has it. Any of the three alone is fine, and so is any two; a typed value without free text, or a person
 //! who reads what passes and decides, breaks the flow.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
 use crate::trust::graph::{Edge, Gate, Graph, Kind, Mark, Reach};
+
+/// Ways out of one meeting that are told: it is mended in one place, whatever their number.
+const MOST: usize = 4;
+
+/// Hops of one way that are shown at either end; those between are counted.
+const SHOWN: usize = 8;
 
 pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let has = |mark: fn(usize, &Graph) -> bool| (0..graph.nodes.len()).any(|node| mark(node, graph));
@@ -29,14 +35,15 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
     let meets = |node: usize| graph.nodes[node].thinks() && strange.has(node) && secret.has(node);
     let firsts = graph.firsts(&ways, (0..graph.nodes.len()).filter(|&node| meets(node)), open);
     let taken = graph.walk(&ways, firsts, open);
-    let mut told: BTreeSet<(Span, Option<Span>)> = BTreeSet::new();
+    let mut told: BTreeMap<Span, BTreeSet<Option<Span>>> = BTreeMap::new();
     for sink in all(exit).filter(|&node| taken.has(node)) {
         let (meeting, out) = taken.path(graph, sink);
         let flow = Flow { graph, meeting, sink, out };
         // An agent is told once, however many tasks it has.
         let exit = graph.nodes[sink].marks.exit.as_ref().map(|mark| mark.span);
         let place = flow.alone().map_or(graph.nodes[meeting].span, |agent| agent.span);
-        if told.insert((place, exit)) {
+        let exits = told.entry(place).or_default();
+        if exits.len() < MOST && exits.insert(exit) {
             diagnostics.push(flow.report(&strange, &secret));
         }
     }
@@ -66,12 +73,13 @@ impl Flow<'_> {
         let (vault, from_vault) = secret.path(graph, self.meeting);
         let mut trace = Vec::new();
         let mut push = |mark: &Mark| trace.push((mark.span, mark.text.clone()));
+        let hops = |path: &[usize]| hops(graph, path);
         let mark = |mark: &Option<Mark>| mark.clone().expect("a flow begins and ends where there is a mark");
         push(&mark(&graph.nodes[source].marks.untrusted));
-        to_meeting.iter().for_each(|&edge| push(&hop(graph, edge)));
+        hops(&to_meeting).iter().for_each(&mut push);
         push(&mark(&graph.nodes[vault].marks.private));
-        from_vault.iter().for_each(|&edge| push(&hop(graph, edge)));
-        self.out.iter().for_each(|&edge| push(&hop(graph, edge)));
+        hops(&from_vault).iter().for_each(&mut push);
+        hops(&self.out).iter().for_each(&mut push);
         push(&mark(&graph.nodes[self.sink].marks.exit));
         let (source, meeting, sink) = (graph.named(source), graph.named(self.meeting), graph.named(self.sink));
         let diagnostic = match self.alone() {
@@ -99,15 +107,12 @@ impl Flow<'_> {
     /// Where a type would end the flow.
     fn help(&self, to_meeting: &[usize]) -> String {
         let graph = self.graph;
-        let typed = |node: usize| graph.nodes[node].kind == Kind::Turn || graph.nodes[node].kind == Kind::Step;
+        let typed = |node: usize| matches!(graph.nodes[node].kind, Kind::Turn | Kind::Step | Kind::Gate);
         // The step nearest to the meeting that can have a typed output, before it or else after it.
         let before = to_meeting.iter().rev().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
         let after = self.out.iter().map(|&edge| graph.edges[edge].from).find(|&node| typed(node));
         match before.or(after) {
-            Some(node) => format!(
-                "give {} an output without free text, `output {{ kind enum … }}`, and nothing else of it passes",
-                graph.named(node)
-            ),
+            Some(node) => format!("{}, and nothing else of it passes", graph.typed(node)),
             None => {
                 "let only a type without free text pass between them, `carries=TYPE` on an edge, or take from one of \
                      them what it can do"
@@ -117,7 +122,17 @@ impl Flow<'_> {
     }
 }
 
-fn hop(graph: &Graph, edge: usize) -> Mark {
-    let edge = &graph.edges[edge];
-    Mark { span: edge.span, text: graph.say(edge), agent: None }
+/// A way, hop by hop; the middle of a long one in a word.
+pub(super) fn hops(graph: &Graph, path: &[usize]) -> Vec<Mark> {
+    let hop = |edge: &usize| {
+        let edge = &graph.edges[*edge];
+        Mark { span: edge.span, text: graph.say(edge), agent: None }
+    };
+    if path.len() <= 2 * SHOWN + 1 {
+        return path.iter().map(hop).collect();
+    }
+    let (first, rest) = path.split_at(SHOWN);
+    let (middle, last) = rest.split_at(rest.len() - SHOWN);
+    let between = Mark { text: format!("and so on, {} more times", middle.len()), ..hop(&middle[0]) };
+    first.iter().map(hop).chain([between]).chain(last.iter().map(hop)).collect()
 }

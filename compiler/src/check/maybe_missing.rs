@@ -26,7 +26,7 @@ pub(super) fn check<'a>(
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
             let read_before = read_as_previous(pipeline, index, read) && !read.directive;
-            if read.guarded || (back && !read_before) {
+            if read.guards_step() || (back && !read_before) {
                 continue;
             }
             match (read.root, read.step) {

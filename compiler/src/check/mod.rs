@@ -4,6 +4,8 @@ mod answers;
 mod command;
 mod cycle;
 mod deadlock;
+mod duplicated;
+mod edges;
 mod exhaustive;
 mod gates;
 mod hidden;
@@ -19,11 +21,14 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
+mod servers;
+mod swarm;
 mod spawn;
 mod tools;
 mod types;
 mod unused;
 pub(crate) mod upstream;
+mod writers;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -45,16 +50,24 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
         gates::check(pipeline, diagnostics);
+        edges::check(pipeline, &model.typing.types, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
+            writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
         }
     }
-    if model.pipelines.is_empty() && !diagnostics.has_errors() {
+    let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
+    for swarm in &model.swarms {
+        swarm::check(model, swarm, diagnostics);
+        edges::check_swarm(swarm, &model.typing.types, diagnostics);
+    }
+    servers::check(model, diagnostics);
+    if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
         diagnostics.push(
             Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
@@ -62,7 +75,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
-    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+    if !nothing && model.default.is_none() && !diagnostics.has_errors() {
         let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
         let help = match names.first() {
             Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
@@ -74,6 +87,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);

@@ -112,7 +112,7 @@ fn skips(simple: &Simple) -> Option<(std::ops::Range<usize>, String)> {
         let next = simple.words.get(index + 1).filter(|_| value.is_empty());
         let told = next.map_or(value, |next| next.text.as_str());
         let end = next.map_or(word.range.end, |next| next.range.end);
-        let found = MODES.iter().any(|mode| *mode == (flag, told));
+        let found = MODES.contains(&(flag, told));
         found.then(|| (word.range.start..end, format!("{flag} {told}")))
     })
 }

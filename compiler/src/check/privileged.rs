@@ -24,7 +24,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
         let (source, path) = reach.path(graph, index);
         let Some(untrusted) = &graph.nodes[source].marks.untrusted else { continue };
         let mut trace = vec![(untrusted.span, untrusted.text.clone())];
-        trace.extend(path.iter().map(|&edge| (graph.edges[edge].span, graph.say(&graph.edges[edge]))));
+        trace.extend(super::injection::hops(graph, &path).into_iter().map(|hop| (hop.span, hop.text)));
         trace.push((privileged.span, privileged.text.clone()));
         let does = privileged.text.rsplit_once("` ").map_or("", |(_, does)| does);
         let message = format!("what strangers wrote reaches the prompt of `{}`, which {does}", node.name);
@@ -33,11 +33,7 @@ pub(super) fn check(graph: &Graph, diagnostics: &mut Diagnostics) {
                 "let another agent read it, and pass on a typed output to `{}`: `output {{ kind enum … }}`",
                 node.name
             ),
-            false => format!(
-                "give {} a typed output without free text, `output {{ kind enum … }}`, or put a `gate` before `{}`",
-                graph.named(source),
-                node.name
-            ),
+            false => format!("{}, or put a `gate` before `{}`", graph.typed(source), node.name),
         };
         diagnostics.push(
             Diagnostic::new(Code::UntrustedToPrivileged, message)

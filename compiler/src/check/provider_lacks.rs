@@ -3,6 +3,8 @@
 //! What a provider can do stands in `provides`, its own or its preset's. A command that says nothing can go on with a
 //! conversation only if `resume-args` say how; of everything else nothing is assumed.
 
+use std::collections::BTreeSet;
+
 use swarmc_plan::Ability;
 
 use crate::ast::{Agent, Name};
@@ -11,30 +13,33 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Provider, Step};
 use crate::source::Span;
 use crate::template::{Kind, Part};
+use crate::trust::powers;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let provider_of = |agent: &crate::model::Agent<'_>| agent.provider.map(|provider| &model.providers[provider]);
     for agent in &model.agents {
         let Some(provider) = provider_of(agent) else { continue };
-        let server = |tool: &&Name| {
-            model
-                .spec
-                .tool_servers
-                .iter()
-                .any(|server| server.name.value == crate::trust::powers::server_of(&tool.value))
-        };
+        let server = |tool: &&Name| powers::server(model, tool).is_some();
         let tool = agent.ast.tools.as_ref().and_then(|tools| tools.names.iter().find(server));
         if let (Some(tool), Some(false)) = (tool, provides(provider, Ability::Tools)) {
             let what = format!("use the tools of `{}`", tool.value);
             diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, tool.span, "a server of tools"));
         }
     }
-    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+    // A session that several steps share is reported once.
+    let mut told = BTreeSet::new();
+    for (pipeline, step) in model
+        .pipelines
+        .iter()
+        .enumerate()
+        .flat_map(|(index, pipeline)| pipeline.steps.iter().map(move |step| (index, step)))
+    {
         let Some(agent) = step.agent.map(|agent| &model.agents[agent]) else { continue };
         let Some(provider) = provider_of(agent) else { continue };
         diagnostics.about(Some(step.ast.name.span));
         if let Some(session) = &step.ast.session
             && !resumes(provider)
+            && told.insert((pipeline, session.value.as_str(), agent.ast.name.span))
         {
             let what = format!("go on with the session `{}`", session.value);
             diagnostics.push(lacks(

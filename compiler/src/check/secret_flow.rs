@@ -17,7 +17,7 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     if model.spec.secrets.is_empty() {
         return;
     }
-    let secrets = Secrets::new(model.spec);
+    let secrets = Secrets::new(model);
     for pipeline in &model.pipelines {
         for step in &pipeline.steps {
             diagnostics.about(Some(step.ast.name.span));
@@ -93,7 +93,10 @@ fn printed(commands: &[Started<'_>], given: &[Given<'_>], diagnostics: &mut Diag
                 Diagnostic::new(Code::SecretInPrompt, message)
                     .label(span, "what is printed is in the log, and in whatever reads it")
                     .label(*place, format!("`{}` is handed over here", secret.env))
-                    .help("print whether it is set (`test -n \"$NAME\" && echo set`), or take it out of the `env`"),
+                    .help(format!(
+                        "print whether it is set, `test -n \"${}\" && echo set`, or take it out of the `env`",
+                        secret.env
+                    )),
             );
         }
     }

@@ -13,7 +13,7 @@ use crate::trust::command::{self, Started};
 use crate::trust::powers::Secrets;
 
 pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
-    let secrets = Secrets::new(model.spec);
+    let secrets = Secrets::new(model);
     for pipeline in &model.pipelines {
         for (secret, place) in secrets.of(&pipeline.ast.env) {
             let uses = |step: &&Step<'_>| verdict(step, &secret.env, sources);

@@ -11,6 +11,7 @@ use crate::ast::{Agent, LeaderKind, Name, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
+use crate::resolve::tables::What;
 use crate::source::Span;
 use crate::suggest;
 
@@ -57,11 +58,12 @@ impl Member<'_> {
 }
 
 fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
-    let agents: std::collections::HashMap<&str, &'a Agent> =
-        model.agents.iter().map(|agent| (agent.ast.name.value.as_str(), agent.ast)).collect();
-    let sole = || (model.agents.len() == 1).then(|| model.agents[0].ast);
     let member = |name: &str, place: Span, agent: Option<&Name>| {
-        let agent = agent.map_or_else(sole, |agent| agents.get(agent.value.as_str()).copied())?;
+        let agent = match agent {
+            Some(agent) => model.tables.find(What::Agent, &agent.value, true, agent.span.file),
+            None => model.tables.sole(What::Agent, place.file),
+        };
+        let agent = model.agents.get(agent?)?.ast;
         Some(Member { name: name.to_owned(), place, agent })
     };
     let leader =

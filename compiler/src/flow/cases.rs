@@ -3,8 +3,10 @@
 //! The steps whose `when` tests one value go in; the cases that are left over come out. What a condition asks besides,
 //! of the run or of parameters, may turn out either way and leaves nothing over; other enums and truths may not.
 
+use std::collections::BTreeSet;
+
 use super::Flow;
-use super::diagram::{ALWAYS, Formula, NEVER, TooLarge, Variable};
+use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
 use super::values::{Class, Key, Kind, Of};
 use crate::model::{Body, Read};
 use crate::template::Root;
@@ -40,35 +42,26 @@ impl Flow<'_, '_> {
         let value = self.value(key.clone());
         let tested = value.variable;
         // Another round is what comes of a case that an `until` tests.
-        if self.repeats_by(tested)? || self.is_told_apart_in_text(key, tested)? {
+        if self.repeats_by(key, tested)? || self.is_told_apart_in_text(key, tested)? {
             return Ok(None);
         }
         let present = self.present(key)?;
-        let (mut sets, mut taken) = (Vec::new(), NEVER);
-        for step in 0..self.pipeline.steps.len() {
-            if self.pipeline.steps[step].when.is_none() {
-                continue;
-            }
+        let (mut sets, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
+        for step in self.candidates(testers, key) {
             let holds = self.when_holds(step)?;
-            if !self.diagram.depends(holds, tested) {
-                continue;
-            }
             let holds = self.diagram.and(holds, present)?;
             if testers.contains(&step) {
                 sets.push(self.diagram.project(holds, |variable| variable == tested)?);
             }
-            let kept = self.branching();
-            let holds = self.diagram.project(holds, |variable| variable == tested || kept.contains(&variable))?;
-            taken = self.diagram.or(taken, holds)?;
+            if self.diagram.depends(holds, tested) {
+                own.push(holds);
+            }
+            all.push(holds);
         }
         if !self.tell_apart(&sets)? {
             return Ok(None);
         }
-        let left = self.diagram.not(taken)?;
-        if left == NEVER {
-            return Ok(None);
-        }
-        let partly = self.diagram.project(taken, |variable| variable == tested)?;
+        let partly = self.any(own, |variable| variable == tested)?;
         let mut cases = Vec::new();
         for (index, class) in value.classes.iter().enumerate() {
             let case = self.diagram.literal(tested, |other| other == index)?;
@@ -79,7 +72,33 @@ impl Flow<'_, '_> {
         if !cases.is_empty() {
             return Ok(Some(Uncovered::Cases(cases)));
         }
+        let kept = self.branching();
+        let keep = |variable: Variable| variable == tested || kept.contains(&variable);
+        let taken = self.any(all, keep)?;
+        let possible = self.diagram.project(present, keep)?;
+        let left = self.diagram.without(possible, taken)?;
         Ok(self.combination(left).map(Uncovered::Combination))
+    }
+
+    /// The steps whose conditions may depend on a value: by what they read, or by how those that test it end.
+    fn candidates(&self, testers: &[usize], key: &Key) -> BTreeSet<usize> {
+        let of = match key.of {
+            Of::Step(step) => Some(step),
+            _ => None,
+        };
+        let readers = testers.iter().copied().chain(of).flat_map(|step| &self.readers[step]);
+        let conditional = |step: &&usize| self.pipeline.steps[**step].when.is_some();
+        testers.iter().chain(readers).filter(conditional).copied().collect()
+    }
+
+    /// Holds where one of the formulas can, for the variables that are kept.
+    fn any(&mut self, formulas: Vec<Formula>, keep: impl Fn(Variable) -> bool) -> Sized {
+        let mut any = NEVER;
+        for formula in formulas {
+            let formula = self.diagram.project(formula, &keep)?;
+            any = self.diagram.or(any, formula)?;
+        }
+        Ok(any)
     }
 
     /// Whether two conditions never hold for the same case.
@@ -101,16 +120,25 @@ impl Flow<'_, '_> {
         self.values.iter().filter(|(key, _)| branches(key)).map(|(_, value)| value.variable).collect()
     }
 
-    fn repeats_by(&mut self, tested: Variable) -> Result<bool, TooLarge> {
+    fn repeats_by(&mut self, key: &Key, tested: Variable) -> Result<bool, TooLarge> {
         let pipeline = self.pipeline;
-        let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
-            Body::Loop { until, .. } => until.as_slice(),
-            _ => &[],
+        let of_loops = pipeline.steps.iter().filter_map(|step| match &step.body {
+            Body::Loop { until, until_reads } => Some((until, until_reads)),
+            _ => None,
         });
-        for tree in pipeline.until.iter().chain(of_loops).filter_map(|until| until.expression.tree.as_ref()) {
-            let holds = self.holds(None, tree)?;
-            if self.diagram.depends(holds, tested) {
-                return Ok(true);
+        let asks = |read: &Read| match key.of {
+            Of::Step(step) => read.step == Some(step),
+            _ => read.root == key.root,
+        };
+        for (until, reads) in std::iter::once((&pipeline.until, &pipeline.until_reads)).chain(of_loops) {
+            if !reads.iter().any(asks) {
+                continue;
+            }
+            for tree in until.iter().filter_map(|until| until.expression.tree.as_ref()) {
+                let holds = self.holds(None, tree)?;
+                if self.diagram.depends(holds, tested) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
@@ -119,7 +147,12 @@ impl Flow<'_, '_> {
     /// Whether a step that runs whatever the value is looks at it, or hands it on.
     fn is_told_apart_in_text(&mut self, key: &Key, tested: Variable) -> Result<bool, TooLarge> {
         let pipeline = self.pipeline;
-        for (index, step) in pipeline.steps.iter().enumerate() {
+        let readers = match key.of {
+            Of::Step(step) => self.readers[step].clone(),
+            _ => (0..pipeline.steps.len()).collect(),
+        };
+        for index in readers {
+            let step = &pipeline.steps[index];
             let called = matches!(step.body, Body::Call { .. });
             let looks = |read: &Read| {
                 let same = match (&key.of, read.step) {

@@ -9,6 +9,7 @@ mod condition;
 pub(crate) mod diagram;
 mod ends;
 mod kinds;
+mod order;
 mod place;
 mod proof;
 mod route;
@@ -46,8 +47,12 @@ pub(crate) struct Flow<'p, 'a> {
     children: Vec<Vec<usize>>,
     /// The steps that handle a failure of each, if they run.
     handlers: Vec<Vec<usize>>,
+    /// The steps that read anything of each.
+    readers: Vec<Vec<usize>>,
     /// The pipelines that have a value whenever they succeed.
     sure: &'p [bool],
+    /// The steps looked at to tell what waits for what.
+    looks: usize,
     /// The variables so far, so that no two have one rank.
     variables: u64,
 }
@@ -80,12 +85,18 @@ impl<'p, 'a> Flow<'p, 'a> {
             position[step] = at;
         }
         let (mut children, mut handlers) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); count];
         for (index, step) in pipeline.steps.iter().enumerate() {
             if let Some(holder) = step.within {
                 children[holder].push(index);
             }
             for need in step.needs.iter().filter(|need| need.handles) {
                 handlers[need.step].push(index);
+            }
+            for target in step.reads.iter().filter_map(|read| read.step) {
+                if readers[target].last() != Some(&index) {
+                    readers[target].push(index);
+                }
             }
         }
         let steps = pipeline.steps.iter().enumerate().map(|(index, step)| (plain(step.name()), index)).collect();
@@ -103,7 +114,9 @@ impl<'p, 'a> Flow<'p, 'a> {
             ends: vec![None; count],
             children,
             handlers,
+            readers,
             sure,
+            looks: 0,
             variables: 0,
         };
         flow.learn();

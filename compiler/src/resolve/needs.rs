@@ -3,11 +3,13 @@
 //! Needs are between steps of one list. A reference from outside to a step in a loop waits for the loop, and what a step
 //! in a loop needs from outside is a need of the loop.
 
+use std::collections::BTreeSet;
+
 use swarmc_plan::{Join, When};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Need, Read, Step, siblings};
+use crate::model::{Await, Need, Read, Step, siblings};
 use crate::source::Span;
 use crate::template::Root;
 
@@ -112,12 +114,26 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
         step.needs.truncate(step.written);
     }
     for index in 0..steps.len() {
+        let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
+        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
+        for position in 0..steps[index].awaits.len() {
+            let Await { step: target, when, span, .. } = steps[index].awaits[position];
+            let Some((holder, needed)) = siblings(steps, index, target) else { continue };
+            lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles: false, span });
+        }
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };
             let Some((when, handles)) = implied(read, defaults[target]) else { continue };
             let span = read.span;
-            if back(index, position) {
+            // Without what its `when` reads a step fails before any guard is asked; and a default for a field that may
+            // be left out says nothing of the whole value, where another place needs that.
+            let outdone = match read.fields.is_empty() {
+                true => asked.contains(&target),
+                false => whole.contains(&target),
+            };
+            let guard = when == When::Always && !handles && !defaults[target];
+            if back(index, position) || guard && outdone {
                 continue;
             }
             let Some((holder, needed)) = siblings(steps, index, target) else { continue };
@@ -142,10 +158,16 @@ fn lifted(holder: &mut Step<'_>, need: Need) {
 /// How the step that is read must have ended, and whether that handles its failure.
 fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
     match read.root {
-        Root::Output | Root::Input if read.guarded || has_default => Some((When::Always, false)),
+        Root::Output | Root::Input if read.guards_step() || has_default => Some((When::Always, false)),
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
         Root::Exit | Root::Error => Some((When::Any, true)),
         _ => None,
     }
+}
+
+/// The step whose output is read where nothing says what holds without it.
+fn needed(read: &Read) -> Option<usize> {
+    let output = matches!(read.root, Root::Output | Root::Input);
+    read.step.filter(|_| output && !read.guards_step())
 }

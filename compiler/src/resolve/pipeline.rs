@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::Names;
 use super::tables::What;
+use super::text::Has;
 use super::{Resolver, needs, order, text};
 use crate::ast;
 use crate::code::Code;
@@ -29,6 +30,8 @@ pub(super) struct Within<'w> {
     pub(super) writes: Vec<&'w str>,
     /// Shared tasks that `use partial=#true` left out.
     pub(super) left_out: BTreeSet<&'w str>,
+    /// The steps that an edge leads to.
+    pub(super) receivers: BTreeSet<&'w str>,
 }
 
 /// A step in its place.
@@ -64,6 +67,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             params: &params,
             writes,
             left_out,
+            receivers: receivers(pipeline),
         };
         let env = self.variables(&pipeline.env);
         let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
@@ -73,14 +77,34 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             resolved.push(self.step(step, &within, agents));
             declared.extend(self.dependencies(index, step, &within));
         }
+        if let Some(edges) = &pipeline.edges {
+            self.edges(edges, &steps, &|name| {
+                text::unknown_step(&name.value, &pipeline.name.value, &steps, name.span, &str::to_owned)
+            });
+        }
+        for index in 0..resolved.len() {
+            let awaits = self.awaits(&resolved, index, &steps, agents);
+            resolved[index].awaits = awaits;
+        }
         needs::declare(&mut resolved, declared, self.diagnostics);
+        self.guards_of_fields(&mut resolved);
         let (until, until_reads) = self.untils(&pipeline.until, &within);
         let order = order::order(&mut resolved);
         let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
+        Pipeline {
+            ast: pipeline,
+            steps: resolved,
+            until,
+            until_reads,
+            env,
+            env_reads,
+            carries: Vec::new(),
+            result,
+            order,
+        }
     }
 
     /// The pipeline's own parameters; a name that the workflow has too is reported.
@@ -152,13 +176,64 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
+    /// Marks the guards that stand for a field that may be missing in a value that is there.
+    fn guards_of_fields(&self, steps: &mut [Step<'a>]) {
+        for index in 0..steps.len() {
+            for position in 0..steps[index].reads.len() {
+                let read = &steps[index].reads[position];
+                let Some(target) = read.step.filter(|_| read.guarded && !read.fields.is_empty()) else { continue };
+                if self.may_lack(steps[target].ast, &read.fields) {
+                    steps[index].reads[position].leans = true;
+                }
+            }
+        }
+    }
+
+    /// Whether a field of this path is declared as one that may be missing.
+    fn may_lack(&self, producer: &ast::Step, path: &[ast::Name]) -> bool {
+        let Some((first, rest)) = path.split_first() else { return false };
+        let find = |fields: &'_ [ast::Field], name: &ast::Name| {
+            fields.iter().find(|field| field.name.value == name.value).map(|field| field.kind.clone())
+        };
+        let (mut kind, path) = match (&producer.body, &producer.output.kind) {
+            (Some(ast::Body::Gate(gate)), _) => match find(&gate.asks, first) {
+                Some(kind) => (kind, rest),
+                None => return false,
+            },
+            (_, Some(kind)) => (kind.clone(), path),
+            _ => return false,
+        };
+        let mut path = path.iter();
+        loop {
+            if kind.optional {
+                return true;
+            }
+            kind = match kind.kind {
+                ast::TypeKind::Named(name) => {
+                    let known = self.tables.find(What::Type, &name.value, true, name.span.file);
+                    match known.map(|index| &self.spec.types[index].kind) {
+                        // A type that is another name for itself is reported where it is declared.
+                        Some(known) if !matches!(known.kind, ast::TypeKind::Named(_)) => known.clone(),
+                        _ => return false,
+                    }
+                }
+                ast::TypeKind::Record(fields) => match path.next().and_then(|name| find(&fields, name)) {
+                    Some(kind) => kind,
+                    None => return false,
+                },
+                ast::TypeKind::List(inner) | ast::TypeKind::Map(inner) if path.next().is_some() => *inner,
+                _ => return false,
+            };
+        }
+    }
+
     /// Conditions that end rounds, with what they read.
     pub(super) fn untils(&mut self, until: &[crate::syntax::Text], within: &Within<'_>) -> (Vec<Condition>, Vec<Read>) {
         let until: Vec<Condition> = until.iter().map(|until| text::condition(until, self.diagnostics)).collect();
         let mut reads = Vec::new();
         for condition in &until {
             let passage = Passage::string(&condition.text);
-            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`"));
+            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`", Has::default()));
         }
         (until, reads)
     }
@@ -185,6 +260,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             });
         }
     }
+}
+
+/// The steps that an edge of the pipeline leads to.
+fn receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
+    let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
+    let ends = edges.flat_map(|edge| std::iter::once(&edge.to).chain(edge.both.then_some(&edge.from)));
+    ends.map(|name| name.value.as_str()).collect()
 }
 
 /// The only step that no other needs, of the pipeline or, where that is a loop, of the loop; a `stop` is not one.

@@ -61,7 +61,7 @@ static SYSTEM_FLAG: Node = Node::new(
 .arguments(&[required("FLAG", Kind::Text)]);
 static RESUME_ARGS: Node = Node::new(
     "resume-args",
-    "The arguments that make a turn go on with a conversation, behind all others; `{session}` among them is its id.",
+    "The arguments that make a turn go on with a conversation, behind those of `exec`; `{session}` in them is its id.",
 )
 .rest("ARG", Kind::Scalar);
 static SCHEMA_FLAG: Node = Node::new("schema-flag", "The flag before the JSON Schema of the answer that is wanted.")

@@ -20,6 +20,8 @@ pub(crate) enum Fact {
         name: Option<String>,
         /// Fields of the value, outermost first.
         fields: Vec<String>,
+        /// Whether a test says so, rather than that it was read.
+        tested: bool,
     },
     /// The step ended in one of these ways; with `succeeded` and `failed` it ran.
     Ended {
@@ -101,8 +103,8 @@ pub(super) fn outcomes(expr: &Expr, reading: Reading) -> Outcomes {
         }
         ExprKind::Chain { first, .. } => always(evaluated([&**first], reading)),
         ExprKind::Test { of, name, .. } => match (name.value.as_str(), of.path()) {
-            ("defined", Some(path)) => Outcomes { yes: vec![defined(path)], no: Vec::new() },
-            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined(path)] },
+            ("defined", Some(path)) => Outcomes { yes: vec![defined(path, true)], no: Vec::new() },
+            ("undefined", Some(path)) => Outcomes { yes: Vec::new(), no: vec![defined(path, true)] },
             _ => always(evaluated([&**of], reading)),
         },
         ExprKind::Path(path) if !path.segments.is_empty() => always(evaluated([expr], reading)),
@@ -133,7 +135,7 @@ fn evaluated<'a>(operands: impl IntoIterator<Item = &'a Expr>, reading: Reading)
         Reading::Outcome => Vec::new(),
         Reading::Evaluated => {
             let paths = operands.into_iter().filter_map(Expr::path).filter(|path| path.root != Root::Status);
-            paths.map(defined).collect()
+            paths.map(|path| defined(path, false)).collect()
         }
     }
 }
@@ -196,13 +198,23 @@ pub(super) fn contradictory(facts: &[Fact]) -> bool {
 
 /// Whether the facts say that the value of `root` and `name` is there.
 pub(super) fn prove(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
-    facts.iter().any(|fact| match fact {
+    facts.iter().any(|fact| proves(fact, root, name))
+}
+
+/// Whether it is a test that says so. Otherwise something else read the value without a guard, and would have failed.
+pub(super) fn tested(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
+    let by_test = |fact: &Fact| matches!(fact, Fact::Defined { tested: true, fields, .. } if fields.is_empty());
+    facts.iter().any(|fact| by_test(fact) && proves(fact, root, name))
+}
+
+fn proves(fact: &Fact, root: Root, name: Option<&str>) -> bool {
+    match fact {
         Fact::Defined { root: known, name: Some(step), .. } => {
             *known == root && name.is_some_and(|name| same_name(step, name))
         }
         Fact::Defined { root: known, name: None, .. } => *known == root,
         Fact::Ended { .. } => false,
-    })
+    }
 }
 
 fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
@@ -218,7 +230,7 @@ fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated:
             // Only a step that ran has an exit code.
             Root::Exit => {
                 let any_of = vec![Status::Succeeded, Status::Failed];
-                merge(&mut facts, vec![Fact::Ended { step, any_of }, defined(path)]);
+                merge(&mut facts, vec![Fact::Ended { step, any_of }, defined(path, false)]);
             }
             _ => {}
         }
@@ -241,6 +253,6 @@ fn status(expr: &Expr) -> Option<Status> {
     expr.text().and_then(Status::find)
 }
 
-fn defined(path: &Path) -> Fact {
-    Fact::Defined { root: path.root, name: path.name().map(str::to_owned), fields: path.field_names() }
+fn defined(path: &Path, tested: bool) -> Fact {
+    Fact::Defined { root: path.root, name: path.name().map(str::to_owned), fields: path.field_names(), tested }
 }

@@ -285,12 +285,14 @@ impl<'a> Walk<'a, '_> {
         // A field of a missing value is an error, whatever stands around the field.
         let harmless = missing == Missing::Harmless && path.fields().is_empty();
         let guarded = harmless || fact::prove(facts, root, name.as_deref());
+        let follows = guarded && !harmless && !fact::tested(facts, root, name.as_deref());
         self.reads.push(Read {
             root,
             fields: path.field_names(),
             range: path.segments.first().map_or(bare, |segment| segment.range.clone()),
             whole: whole.clone(),
             guarded,
+            follows,
             via_directive: false,
             assumes: facts.clone(),
             name,

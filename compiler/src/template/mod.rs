@@ -147,6 +147,8 @@ pub(crate) struct Read {
     /// Whether a missing value does no harm here: a default, a test for being there, or a condition around it that
     /// proves it.
     pub(crate) guarded: bool,
+    /// Whether it is guarded only because something before it read the same value without a guard.
+    pub(crate) follows: bool,
     /// Whether a directive reads; an expression otherwise.
     pub(crate) via_directive: bool,
     /// What holds where it stands, because of the logic around it.

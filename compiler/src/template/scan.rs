@@ -189,13 +189,16 @@ fn read(directive: &Directive, harmless: bool) -> Option<Read> {
     let Kind::Read(root) = directive.kind else { return None };
     let name = directive.name.as_ref().map(|name| name.value.clone());
     let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
-    let guarded = harmless || default || super::fact::prove(&directive.assumes, root, name.as_deref());
+    let open = harmless || default;
+    let guarded = open || super::fact::prove(&directive.assumes, root, name.as_deref());
+    let follows = guarded && !open && !super::fact::tested(&directive.assumes, root, name.as_deref());
     Some(Read {
         root,
         fields: directive.fields.iter().map(|field| field.value.clone()).collect(),
         range: directive.name.as_ref().map_or_else(|| word(directive, root), |name| name.range.clone()),
         whole: directive.range.clone(),
         guarded,
+        follows,
         via_directive: true,
         assumes: directive.assumes.clone(),
         name,

@@ -11,6 +11,7 @@ use super::powers::{self, Secrets};
 use super::{command, gates, paths};
 use crate::ast::{self, Name, TypeExpr, TypeKind};
 use crate::model::{Body, Model, Pipeline, Step};
+use crate::resolve::tables::What;
 use crate::source::{Sources, Span};
 
 /// Nodes beyond what the spec itself has, before calls share what they call.
@@ -21,19 +22,13 @@ const DEEPEST: usize = 8;
 
 /// Builds the graph of a model.
 pub(crate) fn build(model: &Model<'_>, sources: &Sources) -> Graph {
-    let secrets = Secrets::new(model.spec);
+    let secrets = Secrets::new(model);
     let steps: usize = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
     let mut builder = Builder {
         model,
         sources,
-        labels: Labels::new(model.spec),
+        labels: Labels::new(model.spec, &model.tables),
         agents: powers::agents(model, &secrets),
-        agent_names: model
-            .agents
-            .iter()
-            .enumerate()
-            .map(|(index, agent)| (agent.ast.name.value.as_str(), index))
-            .collect(),
         marks: vec![None; model.pipelines.len()],
         graph: Graph::default(),
         most: 2 * steps + SPARE,
@@ -65,9 +60,8 @@ pub(super) struct Instance {
 pub(super) struct Builder<'m, 'a> {
     pub model: &'m Model<'a>,
     pub sources: &'m Sources,
-    pub labels: Labels<'a>,
+    pub labels: Labels<'m>,
     pub agents: Vec<Marks>,
-    agent_names: HashMap<&'m str, usize>,
     /// The marks of the steps of each pipeline, worked out when it is first used.
     marks: Vec<Option<Vec<Marks>>>,
     pub graph: Graph,
@@ -87,7 +81,7 @@ pub(super) struct Builder<'m, 'a> {
     secrets: Secrets<'m>,
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'m, 'a> Builder<'m, 'a> {
     fn run(&mut self) {
         let model = self.model;
         let mut called = vec![false; model.pipelines.len()];
@@ -128,7 +122,11 @@ impl<'a> Builder<'_, 'a> {
             None => found.steps.iter().map(|step| self.step_marks(found, step)).collect(),
         };
         let steps = found.steps.iter().zip(&marks).map(|(step, marks)| {
-            let kind = if step.agent.is_some() { Kind::Turn } else { Kind::Step };
+            let kind = match step.body {
+                Body::Gate(_) => Kind::Gate,
+                _ if step.agent.is_some() => Kind::Turn,
+                _ => Kind::Step,
+            };
             let node = self.graph.node(step.name(), kind, step.ast.name.span);
             self.graph.nodes[node].marks = marks.clone();
             node
@@ -168,7 +166,8 @@ impl<'a> Builder<'_, 'a> {
                 });
             }
         }
-        for agent in step.fixer.into_iter().chain(self.fallbacks(step)) {
+        let fallback = step.agent.and_then(|agent| self.model.agents[agent].fallback);
+        for agent in step.fixer.into_iter().chain(fallback) {
             marks.merge(&self.agents[agent]);
         }
         for started in command::body(step, self.sources) {
@@ -196,18 +195,11 @@ impl<'a> Builder<'_, 'a> {
         marks
     }
 
-    /// The agents that may take the turn of a step in place of its own.
-    fn fallbacks(&self, step: &Step<'a>) -> Vec<usize> {
-        let Some(agent) = step.agent else { return Vec::new() };
-        let names = &self.model.agents[agent].ast.fallback;
-        names.iter().filter_map(|name| self.agent_named(Some(name))).collect()
-    }
-
-    /// The agent of this name; the only one, without a name.
-    pub(super) fn agent_named(&self, name: Option<&Name>) -> Option<usize> {
+    /// The agent of this name, else the only one that the place sees.
+    pub(super) fn agent_named(&self, name: Option<&Name>, place: Span) -> Option<usize> {
         match name {
-            Some(name) => self.agent_names.get(name.value.as_str()).copied(),
-            None => (self.model.agents.len() == 1).then_some(0),
+            Some(name) => self.model.tables.find(What::Agent, &name.value, true, name.span.file),
+            None => self.model.tables.sole(What::Agent, place.file),
         }
     }
 
@@ -278,7 +270,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// The declared type of a step's output; that of a call is its result's.
-    pub(super) fn output_type(&self, pipeline: usize, step: usize) -> Option<&'a TypeExpr> {
+    pub(super) fn output_type(&self, pipeline: usize, step: usize) -> Option<&'m TypeExpr> {
         let (mut pipeline, mut step) = (pipeline, step);
         for _ in 0..DEEPEST * 4 {
             let found = &self.model.pipelines[pipeline].steps[step];

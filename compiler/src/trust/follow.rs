@@ -8,13 +8,14 @@ use super::graph::{Kind, Via};
 use super::label::Label;
 use crate::ast::{self, TypeExpr};
 use crate::model::{Body, Read, Step, Variable};
+use crate::resolve::tables::What;
 use crate::source::Span;
 use crate::template::{Root, same_name};
 
 /// Lists that items come from, of one step.
 const MOST_LISTS: usize = 16;
 
-impl<'a> Builder<'_, 'a> {
+impl<'m, 'a> Builder<'m, 'a> {
     /// What a step reads goes into it; what a call is passed, into the parameters of what it calls.
     pub(super) fn reads(&mut self, instance: &Instance, index: usize) {
         let model = self.model;
@@ -32,7 +33,7 @@ impl<'a> Builder<'_, 'a> {
                 list.file == read.span.file && list.start <= read.span.start && read.span.end <= list.end
             })
         };
-        let lists: Vec<(usize, Option<&'a TypeExpr>)> = match list {
+        let lists: Vec<(usize, Option<&'m TypeExpr>)> = match list {
             Some(_) => {
                 let reads = step.reads.iter().filter(|read| !read.in_when && of_list(read));
                 reads.filter_map(|read| self.list_source(instance, read)).take(MOST_LISTS).collect()
@@ -70,13 +71,13 @@ impl<'a> Builder<'_, 'a> {
                 (self.labels.at(kind, &read.fields) == Label::Arbitrary).then(|| instance.params[index])
             }
             Root::Stdin => Some(self.stdin(read.span)),
-            Root::Context => self.pack_named(instance, read.name.as_deref()?),
+            Root::Context => self.pack_named(instance, read),
             _ => None,
         }
     }
 
     /// The list that a read gives, with the type of its items.
-    fn list_source(&self, instance: &Instance, read: &Read) -> Option<(usize, Option<&'a TypeExpr>)> {
+    fn list_source(&self, instance: &Instance, read: &Read) -> Option<(usize, Option<&'m TypeExpr>)> {
         let (node, kind) = match read.root {
             Root::Output | Root::Previous | Root::Input => {
                 let step = read.step?;
@@ -92,7 +93,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A parameter of the pipeline itself: those of the workflow are what its user wrote.
-    fn param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'a TypeExpr)> {
+    fn param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'m TypeExpr)> {
         let name = read.name.as_deref()?;
         let params = &self.model.pipelines[instance.pipeline].ast.params;
         let index = params.iter().position(|param| same_name(&param.name.value, name))?;
@@ -187,8 +188,9 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    fn pack_named(&mut self, instance: &Instance, name: &str) -> Option<usize> {
-        let pack = self.model.spec.packs.iter().position(|pack| pack.name.value == name)?;
+    fn pack_named(&mut self, instance: &Instance, read: &Read) -> Option<usize> {
+        let name = read.name.as_deref()?;
+        let pack = self.model.tables.find(What::Pack, name, true, read.span.file)?;
         Some(self.pack(instance, pack))
     }
 
@@ -227,7 +229,7 @@ impl<'a> Builder<'_, 'a> {
                         globs.iter().for_each(|glob| self.files.read(node, glob.as_str(), whole(glob)));
                     }
                     ast::PackRule::Merge(name) => {
-                        let other = spec.packs.iter().position(|pack| pack.name.value == name.value);
+                        let other = model.tables.find(What::Pack, &name.value, true, name.span.file);
                         open.extend(other.filter(|&other| seen.insert(other)));
                     }
                     _ => {}

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Turn,
     /// A step without an agent.
     Step,
+    /// A person's decision.
+    Gate,
     /// A member of a swarm.
     Member,
     Parameter,
@@ -241,11 +243,20 @@ impl Graph {
         }
     }
 
+    /// What would make a step pass on nothing but fixed values.
+    pub(crate) fn typed(&self, node: usize) -> String {
+        let name = self.named(node);
+        match self.nodes[node].kind {
+            Kind::Gate => format!("let {name} `ask` for an `enum` in place of free text"),
+            _ => format!("give {name} an output without free text, `output {{ kind enum … }}`"),
+        }
+    }
+
     /// A node with what it is.
     pub(crate) fn named(&self, node: usize) -> String {
         let Node { name, kind, .. } = &self.nodes[node];
         match kind {
-            Kind::Turn | Kind::Step | Kind::Member => format!("`{name}`"),
+            Kind::Turn | Kind::Step | Kind::Gate | Kind::Member => format!("`{name}`"),
             Kind::Parameter => format!("parameter `{name}`"),
             Kind::File => format!("file `{name}`"),
             Kind::Pack => format!("context pack `{name}`"),

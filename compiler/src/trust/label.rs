@@ -3,9 +3,8 @@
 //! In: declared types. Out: whether a value of a type, or of a field in it, can hold text that somebody made up. Only
 //! such text can steer an agent or take a secret along; a number, a truth or a word of a declared list cannot.
 
-use std::collections::HashMap;
-
 use crate::ast::{Name, Spec, TypeExpr, TypeKind};
+use crate::resolve::tables::{Tables, What};
 
 /// What a value can carry, from nothing to anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,34 +18,49 @@ pub(crate) enum Label {
 }
 
 /// The labels of the declared types.
-#[derive(Debug, Default)]
-pub(crate) struct Labels<'a> {
-    types: HashMap<&'a str, (&'a TypeExpr, Label)>,
+#[derive(Debug)]
+pub(crate) struct Labels<'m> {
+    tables: &'m Tables,
+    /// By type.
+    types: Vec<(&'m TypeExpr, Label)>,
 }
 
-impl<'a> Labels<'a> {
+impl<'m> Labels<'m> {
     /// Labels every declared type: one that holds free text anywhere is free text, also through others.
-    pub(crate) fn new(spec: &'a Spec) -> Labels<'a> {
-        let mut labels = Labels::default();
-        let mut users: HashMap<&str, Vec<usize>> = HashMap::new();
+    pub(crate) fn new(spec: &'m Spec, tables: &'m Tables) -> Labels<'m> {
+        let types = spec.types.iter().map(|declared| (&declared.kind, Label::Fixed)).collect();
+        let mut labels = Labels { tables, types };
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); spec.types.len()];
         for (index, declared) in spec.types.iter().enumerate() {
-            labels.types.insert(&declared.name.value, (&declared.kind, Label::Fixed));
             let mut named = Vec::new();
-            names(&declared.kind, &mut named);
-            named.into_iter().for_each(|name| users.entry(name).or_default().push(index));
+            labels.named(&declared.kind, &mut named);
+            named.into_iter().for_each(|other| users[other].push(index));
         }
         // A label only ever rises, and a type is looked at again when one that it names has risen.
         let mut open: Vec<usize> = (0..spec.types.len()).rev().collect();
         while let Some(index) = open.pop() {
-            let declared = &spec.types[index];
-            let label = labels.of(&declared.kind);
-            let known = labels.types.get_mut(declared.name.value.as_str()).expect("every declared type is there");
-            if label > known.1 {
-                known.1 = label;
-                open.extend(users.get(declared.name.value.as_str()).into_iter().flatten());
+            let label = labels.of(labels.types[index].0);
+            if label > labels.types[index].1 {
+                labels.types[index].1 = label;
+                open.extend(&users[index]);
             }
         }
         labels
+    }
+
+    /// The declared type of this name.
+    fn find(&self, name: &Name) -> Option<usize> {
+        self.tables.find(What::Type, &name.value, true, name.span.file).filter(|&index| index < self.types.len())
+    }
+
+    /// The types that a type names.
+    fn named(&self, kind: &TypeExpr, found: &mut Vec<usize>) {
+        match &kind.kind {
+            TypeKind::Named(name) => found.extend(self.find(name)),
+            TypeKind::List(item) | TypeKind::Map(item) => self.named(item, found),
+            TypeKind::Record(fields) => fields.iter().for_each(|field| self.named(&field.kind, found)),
+            _ => {}
+        }
     }
 
     /// What a value of this type can carry.
@@ -60,19 +74,19 @@ impl<'a> Labels<'a> {
             TypeKind::Record(fields) => {
                 fields.iter().map(|field| self.of(&field.kind)).max().unwrap_or(Label::Fixed).max(Label::Structured)
             }
-            TypeKind::Named(name) => self.types.get(name.value.as_str()).map_or(Label::Arbitrary, |found| found.1),
+            TypeKind::Named(name) => self.find(name).map_or(Label::Arbitrary, |index| self.types[index].1),
         }
     }
 
     /// What a field of such a value can carry; of the value itself without fields.
-    pub(crate) fn at(&self, kind: &'a TypeExpr, fields: &[Name]) -> Label {
+    pub(crate) fn at(&self, kind: &'m TypeExpr, fields: &[Name]) -> Label {
         let mut kind = kind;
         for field in fields {
             // A name of a name is an error of its own; it is followed once.
             if let TypeKind::Named(name) = &kind.kind
-                && let Some((declared, _)) = self.types.get(name.value.as_str())
+                && let Some(index) = self.find(name)
             {
-                kind = declared;
+                kind = self.types[index].0;
             }
             kind = match &kind.kind {
                 TypeKind::Record(known) => match known.iter().find(|known| known.name.value == field.value) {
@@ -87,12 +101,12 @@ impl<'a> Labels<'a> {
     }
 
     /// The type of the items, where this is a list.
-    pub(crate) fn item(&self, kind: &'a TypeExpr, fields: &[Name]) -> Option<&'a TypeExpr> {
+    pub(crate) fn item(&self, kind: &'m TypeExpr, fields: &[Name]) -> Option<&'m TypeExpr> {
         let mut kind = kind;
         let mut fields = fields.iter();
         loop {
             if let TypeKind::Named(name) = &kind.kind {
-                kind = self.types.get(name.value.as_str())?.0;
+                kind = self.types[self.find(name)?].0;
             }
             kind = match (&kind.kind, fields.next()) {
                 (TypeKind::Record(known), Some(field)) => {
@@ -102,15 +116,5 @@ impl<'a> Labels<'a> {
                 _ => return None,
             };
         }
-    }
-}
-
-/// The types that a type names.
-fn names<'a>(kind: &'a TypeExpr, found: &mut Vec<&'a str>) {
-    match &kind.kind {
-        TypeKind::Named(name) => found.push(&name.value),
-        TypeKind::List(item) | TypeKind::Map(item) => names(item, found),
-        TypeKind::Record(fields) => fields.iter().for_each(|field| names(&field.kind, found)),
-        _ => {}
     }
 }

@@ -45,8 +45,7 @@ impl Files {
                 (path.as_str(), node)
             })
             .collect();
-        let written_patterns: Vec<&str> = nodes_of(&self.written, true);
-        let read_patterns: Vec<&str> = nodes_of(&self.read, true);
+        let (written_patterns, read_patterns) = (patterns(&self.written), patterns(&self.read));
         let mut meet = |written: &str, read: &str| {
             for &(reader, span) in &self.read[read] {
                 graph.edge(nodes[written], reader, span, Via::Reads);
@@ -76,8 +75,8 @@ impl Files {
     }
 }
 
-fn nodes_of(map: &BTreeMap<String, Vec<(usize, Span)>>, patterns: bool) -> Vec<&str> {
-    map.keys().map(String::as_str).filter(|path| is_pattern(path) == patterns).collect()
+fn patterns(map: &BTreeMap<String, Vec<(usize, Span)>>) -> Vec<&str> {
+    map.keys().map(String::as_str).filter(|path| is_pattern(path)).collect()
 }
 
 fn is_pattern(path: &str) -> bool {

@@ -10,25 +10,39 @@ use swarmc_plan::Capability;
 
 use crate::ast::{self, Variable};
 use crate::model::Model;
+use crate::resolve::tables::{Tables, What};
 
-/// The secrets of a spec, by their names and by their variables.
-pub(crate) struct Secrets<'a>(HashMap<&'a str, &'a ast::Secret>);
+/// The secrets of a spec, as environments name them.
+pub(crate) struct Secrets<'m> {
+    spec: &'m ast::Spec,
+    tables: &'m Tables,
+    /// By their variables.
+    variables: HashMap<&'m str, Vec<usize>>,
+}
 
-impl<'a> Secrets<'a> {
-    pub(crate) fn new(spec: &'a ast::Spec) -> Secrets<'a> {
-        // A name outdoes a variable, as in `env`.
-        let variables = spec.secrets.iter().map(|secret| (secret.env.as_str(), secret));
-        Secrets(variables.chain(spec.secrets.iter().map(|secret| (secret.name.value.as_str(), secret))).collect())
+impl<'m> Secrets<'m> {
+    pub(crate) fn new(model: &'m Model<'_>) -> Secrets<'m> {
+        let mut variables: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, secret) in model.spec.secrets.iter().enumerate() {
+            variables.entry(&secret.env).or_default().push(index);
+        }
+        Secrets { spec: model.spec, tables: &model.tables, variables }
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<&'a ast::Secret> {
-        self.0.get(name).copied()
+    /// The secret of this name, or the one that this variable holds.
+    fn find(&self, name: &ast::Name) -> Option<&'m ast::Secret> {
+        let home = name.span.file;
+        let index = self.tables.find(What::Secret, &name.value, true, home).or_else(|| {
+            let holders = self.variables.get(name.value.as_str())?;
+            holders.iter().copied().find(|&index| self.tables.sees(What::Secret, index, home))
+        })?;
+        self.spec.secrets.get(index)
     }
 
     /// The secrets of an environment, each with the place that hands it over.
-    pub(crate) fn of<'v>(&self, env: &'v [Variable]) -> impl Iterator<Item = (&'a ast::Secret, &'v ast::Name)> {
+    pub(crate) fn of<'v>(&self, env: &'v [Variable]) -> impl Iterator<Item = (&'m ast::Secret, &'v ast::Name)> {
         env.iter().filter_map(|variable| match variable {
-            Variable::Named(name) => Some((self.find(&name.value)?, name)),
+            Variable::Named(name) => Some((self.find(name)?, name)),
             Variable::Set(..) => None,
         })
     }
@@ -36,18 +50,10 @@ impl<'a> Secrets<'a> {
 
 /// The marks of every agent.
 pub(crate) fn agents(model: &Model<'_>, secrets: &Secrets<'_>) -> Vec<Marks> {
-    let servers: HashMap<&str, &ast::ToolServer> =
-        model.spec.tool_servers.iter().map(|server| (server.name.value.as_str(), server)).collect();
-    model.agents.iter().map(|agent| marks(model, agent.ast, agent.provider, secrets, &servers)).collect()
+    model.agents.iter().map(|agent| marks(model, agent.ast, agent.provider, secrets)).collect()
 }
 
-fn marks(
-    model: &Model<'_>,
-    agent: &ast::Agent,
-    provider: Option<usize>,
-    secrets: &Secrets<'_>,
-    servers: &HashMap<&str, &ast::ToolServer>,
-) -> Marks {
+fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets: &Secrets<'_>) -> Marks {
     let name = &agent.name.value;
     let able = |wanted: Capability, does: &str| {
         let can = agent.can.iter().find(|can| can.value == wanted)?;
@@ -64,7 +70,7 @@ fn marks(
     let from_server = || {
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
-            let server = servers.get(server_of(&tool.value))?;
+            let server = server(model, tool)?;
             let (secret, _) = secrets.of(&server.env).next()?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
@@ -77,8 +83,19 @@ fn marks(
         untrusted: able(Capability::UntrustedInput, "reads what strangers wrote"),
         private: able(Capability::PrivateData, "reads private data").or_else(from_server).or_else(from_provider),
         exit: able(Capability::Network, "can send to the outside"),
-        privileged: able(Capability::WriteFiles, "writes files").or_else(|| commands.clone()),
+        privileged: match (&commands, able(Capability::WriteFiles, "writes files")) {
+            (Some(_), Some(_)) => able(Capability::WriteFiles, "writes files and runs commands"),
+            (commands, files) => files.or_else(|| commands.clone()),
+        },
     }
+}
+
+/// The server of this spec that a tool in a list of tools belongs to.
+pub(crate) fn server<'m>(model: &'m Model<'_>, tool: &ast::Name) -> Option<&'m ast::ToolServer> {
+    // A name with a qualifier is a server itself; a name with a point may be one of its tools.
+    let find = |name: &str| model.tables.find(What::ToolServer, name, true, tool.span.file);
+    let index = find(&tool.value).or_else(|| find(server_of(&tool.value)))?;
+    model.servers.get(index).map(|server| server.ast)
 }
 
 /// The server that a tool belongs to: `github`, `github.search`, `github:search`, `github/*`, `mcp__github__search`.

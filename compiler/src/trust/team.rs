@@ -55,7 +55,7 @@ impl Builder<'_, '_> {
 
     fn member(&mut self, name: &str, agent: Option<&Name>, span: Span) -> usize {
         let node = self.graph.node(name, Kind::Member, span);
-        if let Some(agent) = self.agent_named(agent) {
+        if let Some(agent) = self.agent_named(agent, span) {
             self.graph.nodes[node].marks = self.agents[agent].clone();
         }
         node

@@ -128,11 +128,11 @@ impl Shape {
         if self.validator.is_valid(&value) {
             return Ok(value);
         }
-        let without = violation::without_nulls(&self.validator, &value);
-        if let Some(value) = without.filter(|value| self.validator.is_valid(value)) {
-            return Ok(value);
+        let value = violation::without_nulls(&self.validator, value);
+        match self.validator.is_valid(&value) {
+            true => Ok(value),
+            false => Err(violation::misfit(&self.validator, &value, length > LARGE)),
         }
-        Err(violation::misfit(&self.validator, &value, length > LARGE))
     }
 }
 

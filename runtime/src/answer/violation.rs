@@ -1,5 +1,7 @@
 //! What is wrong with a value, as sentences: where it is, what stands there, and what should.
 
+use std::collections::BTreeSet;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
@@ -35,20 +37,41 @@ pub(super) fn misfit(validator: &Validator, value: &Value, large: bool) -> Misfi
     misfit
 }
 
-/// `value` without the fields that are null and should not be; none when there are no such fields.
-pub(super) fn without_nulls(validator: &Validator, value: &Value) -> Option<Value> {
-    let errors = validator.iter_errors(value).filter(|error| error.instance().is_null());
-    let paths: Vec<String> = errors.map(|error| error.instance_path().as_str().to_owned()).collect();
-    let mut without = value.clone();
-    let mut removed = false;
+/// `value` without the fields that are null, should not be, and may be left out.
+pub(super) fn without_nulls(validator: &Validator, mut value: Value) -> Value {
+    let errors = validator.iter_errors(&value).filter(|error| error.instance().is_null());
+    let paths: BTreeSet<String> = errors.map(|error| error.instance_path().as_str().to_owned()).collect();
+    if paths.is_empty() {
+        return value;
+    }
+    let mut removed = BTreeSet::new();
     for path in &paths {
-        let (parent, name) = path.rsplit_once('/')?;
-        let name = name.replace("~1", "/").replace("~0", "~");
-        if let Some(Value::Object(fields)) = without.pointer_mut(parent) {
-            removed |= fields.remove(&name).is_some();
+        if let Some((parent, name)) = split(path)
+            && let Some(Value::Object(fields)) = value.pointer_mut(parent)
+            && fields.remove(&name).is_some()
+        {
+            removed.insert((parent.to_owned(), name));
         }
     }
-    removed.then_some(without)
+    let missing = validator.iter_errors(&value).filter_map(|error| match error.kind() {
+        ValidationErrorKind::Required { property: Value::String(name) } => {
+            Some((error.instance_path().as_str().to_owned(), name.clone()))
+        }
+        _ => None,
+    });
+    let needed: Vec<(String, String)> = missing.filter(|missing| removed.contains(missing)).collect();
+    for (parent, name) in needed {
+        if let Some(Value::Object(fields)) = value.pointer_mut(&parent) {
+            fields.insert(name, Value::Null);
+        }
+    }
+    value
+}
+
+/// The path of what holds the last part of `path`, and the name of that part.
+fn split(path: &str) -> Option<(&str, String)> {
+    let (parent, name) = path.rsplit_once('/')?;
+    Some((parent, name.replace("~1", "/").replace("~0", "~")))
 }
 
 /// `record` with what its texts say in place of those texts that do not fit.

@@ -95,7 +95,11 @@ impl Pool {
         for job in jobs {
             let message = "the system has no room for one more thread".to_owned();
             let ended = Ended::failed(Failure::Spawn { message });
-            self.shared.services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome: ended.outcome });
+            self.shared.services.report(Input::Ended {
+                step: job.step,
+                attempt: job.attempt,
+                outcome: Box::new(ended.outcome),
+            });
         }
     }
 }
@@ -137,7 +141,7 @@ fn work(shared: &Shared, mut means: Means) {
     while let Some(job) = shared.next() {
         if let Err(error) = services.durability.wait(job.after) {
             services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
-            let outcome = Ended::failed(Failure::Cancelled).outcome;
+            let outcome = Box::new(Ended::failed(Failure::Cancelled).outcome);
             services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
             continue;
         }
@@ -150,7 +154,7 @@ fn work(shared: &Shared, mut means: Means) {
             Ended::failed(Failure::Cancelled).outcome
         });
         let inputs = services.inputs.clone();
-        let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome };
+        let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
         // The loop outlives every attempt.
         let report = move || _ = inputs.send(ended);
         if quiet { report() } else { services.scribe.then(report) }

@@ -250,7 +250,7 @@ pub(super) fn value(
 /// The argument vector that goes on with `session`; else what the provider cannot do.
 fn resumed(program: &Program, session: &Session) -> Result<Vec<OsString>, String> {
     let Some(words) = &program.resume else {
-        return Err("cannot go on with a session: give it `resume`".to_owned());
+        return Err("cannot go on with a session: give it `resume-args`".to_owned());
     };
     // The id is plain, so that it changes nothing else of the word that it stands in.
     let word = |word: &String| OsString::from(word.replace(SESSION, &session.id));

@@ -1,19 +1,20 @@
 //! From the steps of a plan to scopes, regions and nodes: loops, items and called pipelines each once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Body, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
+    Agent, Body, Budget, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
 };
 
-use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Node, Region, Rounds, Scope, Spot};
+use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk};
 use crate::event::Content;
 
 pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
     let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
     let mut build = Build { plan, scopes: Vec::new(), called: Vec::new(), regions: Vec::new(), lanes: Vec::new() };
-    let graph = match task {
+    let agents = agents(plan);
+    let mut graph = match task {
         Some(task) => {
             let step = pipeline.all_steps().find(|step| step.name == task);
             let alone = alone(pipeline, step.ok_or_else(|| no_step(pipeline, task))?);
@@ -25,6 +26,9 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 instances: 1,
                 concurrency: processors.max(1),
                 fail_fast: false,
+                budgets: budgets(plan, None),
+                agents,
+                has_budgets: false,
                 lanes: build.lanes,
             }
         }
@@ -41,11 +45,34 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 instances: pipeline.parallelism.max(1),
                 concurrency: pipeline.concurrency.unwrap_or(processors).max(1),
                 fail_fast: pipeline.fail_fast,
+                budgets: budgets(plan, Some(pipeline)),
+                agents,
+                has_budgets: false,
                 lanes: build.lanes,
             }
         }
     };
+    graph.has_budgets = !graph.budgets.is_empty()
+        || graph.agents.values().any(|means| means.budget.is_some())
+        || graph.scopes.iter().any(|scope| scope.budget.is_some())
+        || graph.regions.iter().flat_map(|region| &region.nodes).any(|node| node.budget.is_some());
     Ok(graph)
+}
+
+fn agents(plan: &Plan) -> BTreeMap<Arc<str>, Means> {
+    let means = |agent: &Agent| {
+        let price = plan.provider(&agent.provider).and_then(|provider| provider.price);
+        let means = Means { budget: agent.budget.clone(), price };
+        (Arc::from(agent.name.as_str()), means)
+    };
+    plan.agents.iter().map(means).collect()
+}
+
+fn budgets(plan: &Plan, pipeline: Option<&Pipeline>) -> Vec<(String, Budget)> {
+    let workflow = plan.budget.iter().map(|budget| ("the workflow".to_owned(), budget.clone()));
+    let budget = pipeline.and_then(|pipeline| Some((&pipeline.name, pipeline.budget.clone()?)));
+    let pipeline = budget.into_iter().map(|(name, budget)| (format!("the pipeline `{name}`"), budget));
+    workflow.chain(pipeline).collect()
 }
 
 /// A pipeline of one step, which waits for nothing.
@@ -103,7 +130,8 @@ impl<'a> Build<'a> {
         let result = pipeline.result.iter().map(find).collect::<Result<_, _>>()?;
         let name = Arc::from(pipeline.name.as_str());
         let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
-        self.scopes.push(Scope { pipeline: name, region, result, fail_fast: pipeline.fail_fast, names, order });
+        let budget = pipeline.budget.clone();
+        self.scopes.push(Scope { pipeline: name, region, result, fail_fast: pipeline.fail_fast, budget, names, order });
         Ok(())
     }
 
@@ -138,7 +166,8 @@ impl<'a> Build<'a> {
                 Some(each) => {
                     let region = self.item(place, step, spot, names)?;
                     let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
-                    Node { retry: Retry::default(), lanes: [None; 2], ..bare(step, kind) }
+                    let one = bare(step, kind);
+                    Node { retry: Retry::default(), agent: None, budget: None, ..one }
                 }
             };
             let declared = needs.iter().filter(|need| need.declared).count() as u32;
@@ -237,8 +266,19 @@ fn bare(step: &Step, kind: Kind) -> Node {
         is_finally: false,
         default: step.output.default.clone().map(Content::Text),
         retry: step.retry.clone(),
+        agent: match &step.body {
+            Body::Prompt(body) => Some(Arc::from(body.agent.as_str())),
+            _ => None,
+        },
+        budget: step.budget.clone().map(Box::new),
+        talk: talk(step),
         lanes: [None; 2],
     }
+}
+
+fn talk(step: &Step) -> Option<Box<Talk>> {
+    let (Some(session), Body::Prompt(body)) = (&step.session, &step.body) else { return None };
+    Some(Box::new(Talk { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
 }
 
 fn edge(other: u32, need: &Need) -> Edge {

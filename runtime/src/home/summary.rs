@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::RunError;
-use crate::event::{Event, Failure, Record, RunStatus};
+use crate::event::{Event, Failure, Record, RunStatus, StepId};
 use crate::home::RunFolder;
 
 /// A run at a glance.
@@ -27,6 +27,8 @@ pub struct RunSummary {
     pub done: usize,
     /// How many steps a round has, over all instances.
     pub total: usize,
+    /// The gates that wait for an answer.
+    pub gates: Vec<String>,
     /// Why it cannot be read in full, where it cannot.
     pub problem: Option<String>,
 }
@@ -56,6 +58,7 @@ impl RunSummary {
             changed_ms,
             done: 0,
             total: 0,
+            gates: Vec::new(),
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
@@ -81,6 +84,7 @@ impl RunSummary {
         let attempts: BTreeMap<&str, u32> =
             pipeline.steps.iter().map(|step| (step.name.as_str(), step.retry.times + 1)).collect();
         self.done = settled(&records, &attempts);
+        self.gates = asking(&records);
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable
         {
@@ -91,6 +95,20 @@ impl RunSummary {
         }
         Ok(())
     }
+}
+
+/// The gates that asked and were neither answered nor skipped.
+fn asking(records: &[Record]) -> Vec<String> {
+    let mut asking: Vec<&StepId> = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::GateOpened { step, .. } => asking.push(step),
+            Event::GateAnswered { step, .. } | Event::StepSkipped { step, .. } => asking.retain(|open| *open != step),
+            Event::RunFinished { .. } => asking.clear(),
+            _ => {}
+        }
+    }
+    asking.into_iter().map(StepId::label).collect()
 }
 
 /// How many steps have settled in the last round that each of them reached, not counting rounds that others left.
@@ -108,10 +126,13 @@ fn settled(records: &[Record], attempts: &BTreeMap<&str, u32>) -> usize {
                 };
                 (step, settled)
             }
-            Event::StepSkipped { step, .. } => (step, true),
+            Event::StepSkipped { step, .. } | Event::GateAnswered { step, .. } => (step, true),
             Event::ConditionJudged { step, error: Some(_), .. } => (step, true),
             _ => continue,
         };
+        if step.within.is_some() {
+            continue;
+        }
         let (iteration, names) = rounds.entry(step.instance).or_default();
         if step.iteration > *iteration {
             (*iteration, *names) = (step.iteration, BTreeSet::new());

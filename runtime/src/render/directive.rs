@@ -37,6 +37,10 @@ pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String,
         };
     }
     let step = source(directive, values);
+    let may_miss = [DirectiveKind::Previous, DirectiveKind::Exit, DirectiveKind::Error, DirectiveKind::Stdin];
+    if text.is_none() && !may_miss.contains(&directive.kind) {
+        values.missed(&format!("{}: `{}`", directive.origin, directive.name.as_deref().unwrap_or_default()));
+    }
     Ok(match (text, step) {
         (Some(text), Some(step)) if directive.wrap && !raw => wrapped(step, &text),
         (Some(text), _) => text,

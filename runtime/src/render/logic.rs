@@ -242,11 +242,11 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
     }
     context.insert("param".to_owned(), Value::from(params));
     context.insert("iteration".to_owned(), Value::from(values.iteration()));
-    if reads(&read, "item") || reads(&read, "index") {
-        if let Some((item, index)) = values.item()? {
-            context.insert("item".to_owned(), Value::from(Serde(item)));
-            context.insert("index".to_owned(), Value::from(index));
-        }
+    if (reads(&read, "item") || reads(&read, "index"))
+        && let Some((item, index)) = values.item()?
+    {
+        context.insert("item".to_owned(), Value::from(Serde(item)));
+        context.insert("index".to_owned(), Value::from(index));
     }
     let run = BTreeMap::from([
         ("id".to_owned(), Value::from(values.run())),

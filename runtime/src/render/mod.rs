@@ -44,6 +44,8 @@ pub(crate) trait Values {
     fn params(&self) -> Vec<&str>;
     /// The item of the for-each that this is for, and its position.
     fn item(&self) -> Result<Option<(Value, u32)>, String>;
+    /// A value was read that is not there, and nothing stands in for it.
+    fn missed(&self, _what: &str) {}
     /// The number of this round, from 1.
     fn iteration(&self) -> u32;
     /// The run's id.

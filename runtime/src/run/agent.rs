@@ -76,7 +76,10 @@ impl Loop<'_> {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
-            Connection::Script { answers } => return recorded(answers, attempt.id, attempt.number),
+            Connection::Script { answers } => {
+                let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
+                return recorded(answers, attempt.id, attempt.number, item);
+            }
             Connection::Acp { .. } | Connection::Llm { .. } => {
                 let message =
                     format!("this version cannot reach provider `{}`: only `exec` and `script`", provider.name);
@@ -101,27 +104,22 @@ impl Loop<'_> {
             stdin,
             reads,
             install: provider.install.clone(),
-            session: self.session(agent, attempt.step, attempt.id),
+            session: self.session(agent, attempt),
         }))
     }
 
     /// The conversation that a turn of `agent` goes on with.
-    fn session(&self, agent: &Agent, step: &Step, id: &StepId) -> Option<Session> {
-        let name = step.session.as_ref()?;
-        let session = self.last_session(agent, name, id)?;
-        if !may_pass(&session.id) {
+    fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
+        let name = attempt.step.session.as_ref()?;
+        let (id, used) = self.state.session(attempt.view.frame, &agent.name, name)?;
+        if !may_pass(id) {
             self.viewer.notice(format!(
                 "`{}`: session `{name}` starts afresh: its provider named it with characters that are not passed on",
-                step.name
+                attempt.step.name
             ));
             return None;
         }
-        Some(session)
-    }
-
-    /// The last session of `agent` under this name, where one is known.
-    fn last_session(&self, _agent: &Agent, _name: &str, _id: &StepId) -> Option<Session> {
-        None
+        Some(Session { id: id.to_owned(), used })
     }
 }
 
@@ -152,11 +150,12 @@ fn told(
 }
 
 /// The answers of a script that fit an attempt.
-fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32, item: Option<u32>) -> Door {
     let fits = |answer: &&Recorded| {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
             && answer.attempt.is_none_or(|number| number == attempt)
+            && answer.index.is_none_or(|index| Some(index) == item)
     };
     let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
     if answers.is_empty() {

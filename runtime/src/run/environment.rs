@@ -90,6 +90,7 @@ impl Surroundings {
             };
             environment.push((OsString::from(name), value));
         }
+        let within = step.within.as_ref().map(|within| ("SWARM_WITHIN", within.to_string()));
         let marks = [
             (MARK, run.to_owned()),
             ("SWARM_TASK", step.name.to_string()),
@@ -97,7 +98,8 @@ impl Surroundings {
             ("SWARM_INSTANCE", step.instance.to_string()),
             ("SWARM_ATTEMPT", attempt.to_string()),
         ];
-        environment.extend(marks.map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        environment
+            .extend(marks.into_iter().chain(within).map(|(name, value)| (OsString::from(name), OsString::from(value))));
         Ok(environment)
     }
 }

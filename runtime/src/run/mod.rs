@@ -1,11 +1,14 @@
 //! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
 
 mod agent;
+mod budget;
 mod environment;
+mod gates;
 mod limits;
 mod prepare;
+mod refuse;
 mod run_loop;
-mod scene;
+pub(crate) mod scene;
 mod survivors;
 #[cfg(test)]
 mod tests;
@@ -22,7 +25,7 @@ use std::thread::JoinHandle;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::answer::Shapes;
-use crate::control::{Control, Wish};
+use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
 use crate::executor::{Pool, Scribe, Services, Viewer};
@@ -49,6 +52,8 @@ pub struct Options {
     pub stdin: Option<Vec<u8>>,
     /// Where processes run: an absolute path.
     pub workspace: PathBuf,
+    /// Whether nobody can answer gates, so that those which say `headless` do without.
+    pub headless: bool,
     /// The caller's environment, of which processes get what the plan lets through.
     pub environment: BTreeMap<OsString, OsString>,
 }
@@ -86,10 +91,12 @@ pub enum Ended {
 pub(crate) enum Input {
     /// A person's wish.
     Wish(Wish),
+    /// A person's answer to a gate, and where to tell what became of it.
+    Answer(GateAnswer, Sender<Result<(), String>>),
     /// A process has lived for a moment.
     Lives { step: StepId, attempt: u32, process: Process },
     /// An attempt ended.
-    Ended { step: StepId, attempt: u32, outcome: event::Outcome },
+    Ended { step: StepId, attempt: u32, outcome: Box<event::Outcome> },
     /// The run cannot go on, and why.
     Broken(String),
 }
@@ -110,6 +117,7 @@ pub fn start(
     let params = params(plan, pipeline, options.params)?;
     let facts = Facts { workspace: options.workspace, concurrency: processors() };
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
+    refuse::refuse(plan, &graph)?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
 
     let folder = home.create()?;
@@ -149,13 +157,14 @@ pub fn start(
         last: 0,
         clock: 0,
         first: First::Recorded(started),
+        headless: options.headless,
         notices: Vec::new(),
         journal: Box::new(journal),
     };
     begin.run(lock, control, observer, inputs, receiver)
 }
 
-/// Goes on with a run that was stopped or killed.
+/// Goes on with a run that was stopped or killed; `headless` as in [`Options`].
 ///
 /// # Errors
 /// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
@@ -163,6 +172,7 @@ pub fn resume(
     home: &Home,
     run: &str,
     environment: BTreeMap<OsString, OsString>,
+    headless: bool,
     control: Control,
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
@@ -223,6 +233,7 @@ pub fn resume(
         last,
         clock: recovered.records.last().map_or(0, |record| record.at),
         first: First::New(Event::RunResumed),
+        headless,
         notices,
         journal: Box::new(journal),
     };
@@ -246,6 +257,7 @@ struct Begin<'a> {
     first: First,
     notices: Vec<String>,
     journal: Box<dyn Journal>,
+    headless: bool,
 }
 
 /// What a process's part of a run begins with.
@@ -290,16 +302,17 @@ impl Begin<'_> {
         receiver: Receiver<Input>,
         control: &Control,
     ) -> Result<Outcome, RunError> {
-        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, journal, .. } =
-            self;
+        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, .. } = self;
+        let (journal, headless) = (self.journal, self.headless);
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
+        let durability = journal.durability();
         let services = Services {
             folder: folder.clone(),
             layout: layout.clone(),
             viewer: viewer.clone(),
             scribe: scribe.clone(),
-            durability: journal.durability(),
+            durability: Arc::clone(&durability),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
@@ -328,6 +341,10 @@ impl Begin<'_> {
             alarm: None,
             wish: None,
             broken: None,
+            headless,
+            warned: std::collections::BTreeSet::new(),
+            replies: Vec::new(),
+            durability,
         };
         run_loop.run(first);
         // What left its group to stay would run on with nobody to end it.
@@ -355,7 +372,7 @@ fn unsynced(inputs: &Sender<Input>) -> impl FnOnce(std::io::Error) + Send + 'sta
     }
 }
 
-fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
+pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> Result<&'a Pipeline, RunError> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| RunError::Request(format!("the plan has no pipeline `{name}`")))
 }
@@ -370,7 +387,7 @@ fn graph(plan: &Plan, pipeline: &Pipeline, task: Option<&str>, facts: &Facts) ->
 }
 
 /// The given parameters, and the defaults of the others. Their types were checked where they were given.
-fn params(
+pub(crate) fn params(
     plan: &Plan,
     pipeline: &Pipeline,
     mut given: BTreeMap<String, String>,

@@ -3,13 +3,14 @@
 //! Everything a run does happens here, one thing after another; threads only carry attempts out and report. Invariant:
 //! a change is recorded, then applied; nothing else changes the state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::environment::Surroundings;
+use super::gates::Reply;
 use super::prepare::Prepared;
 use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
@@ -20,8 +21,9 @@ use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
-use crate::journal::Journal;
+use crate::journal::{Durability, Journal};
 use crate::state::State;
+use crate::state::budget::Refusal;
 
 /// A run in this process.
 pub(super) struct Loop<'a> {
@@ -57,6 +59,13 @@ pub(super) struct Loop<'a> {
     pub wish: Option<Wish>,
     /// Why the run cannot go on.
     pub broken: Option<String>,
+    /// Whether nobody can answer gates.
+    pub headless: bool,
+    /// The budgets of the run that people were told of, because much of them is used.
+    pub warned: BTreeSet<usize>,
+    /// Who answered a gate in this turn.
+    pub replies: Vec<Reply>,
+    pub durability: Arc<Durability>,
 }
 
 /// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
@@ -94,6 +103,7 @@ impl Loop<'_> {
         }
         if self.floor > 0 {
             self.mend_outputs();
+            self.answer_all_headless();
         }
         self.turn();
         while !self.is_over() {
@@ -155,10 +165,11 @@ impl Loop<'_> {
     fn take(&mut self, input: Input) {
         match input {
             Input::Wish(wish) => self.obey(wish),
+            Input::Answer(answer, reply) => self.take_answer(answer, reply),
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
             Input::Ended { step, attempt, outcome } => {
                 self.open.remove(&(step.clone(), attempt));
-                self.end(step, attempt, outcome);
+                self.end(step, attempt, *outcome);
             }
             Input::Broken(reason) => self.give_up(reason),
         }
@@ -175,7 +186,7 @@ impl Loop<'_> {
     }
 
     /// Nothing can be recorded any more: nothing starts, and what runs is ended.
-    fn give_up(&mut self, reason: String) {
+    pub(super) fn give_up(&mut self, reason: String) {
         if self.broken.is_none() {
             self.broken = Some(reason);
             self.fresh.clear();
@@ -206,6 +217,7 @@ impl Loop<'_> {
         self.submit(ready);
         self.jobs = waiting;
         self.publish();
+        self.acknowledge();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
     }
@@ -223,7 +235,9 @@ impl Loop<'_> {
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
-            Command::Ask { .. } | Command::TimeOut { .. } => {}
+            Command::Overdue => self.overdue(),
+            Command::Ask { step } => self.ask(step),
+            Command::TimeOut { step } => self.time_out(step),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
                 if let Some(cancel) = self.open.get(&(step, attempt)) {
@@ -240,8 +254,17 @@ impl Loop<'_> {
     }
 
     fn start(&mut self, step: StepId, attempt: u32) {
-        let prepared = self.prepare(&step, attempt);
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        let mut prepared = self.prepare(&step, attempt);
+        let mut reserved = None;
+        if let Ok(Prepared::Job(job)) = &mut prepared {
+            match self.reserve(job) {
+                Ok(admitted) => reserved = admitted,
+                Err(Refusal::Run(message)) => return self.spent(step, attempt, message),
+                Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
+            }
+        }
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
+        self.warn();
         let outcome = match prepared {
             Ok(Prepared::Job(job)) => {
                 self.open.insert((step, attempt), Arc::clone(&job.cancel));
@@ -257,7 +280,7 @@ impl Loop<'_> {
         self.end(step, attempt, outcome);
     }
 
-    fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
+    pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
         outcome.bound();
         for text in [&mut outcome.output, &mut outcome.errors] {
             match text.take().map(|text| self.stored(text)).transpose() {
@@ -265,16 +288,22 @@ impl Loop<'_> {
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
-        let is_item = self.state.find(&step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
+        self.note_end(&step);
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+        self.warn();
+    }
+
+    /// The next record ends a step: others may start behind it.
+    pub(super) fn note_end(&mut self, step: &StepId) {
+        let is_item = self.state.find(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
         if !is_item {
             let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
             self.ended.insert(place, self.seq + 1);
         }
-        self.record(Event::AttemptEnded { step, attempt, outcome });
     }
 
     /// A text as an event holds it.
-    fn stored(&self, text: Content) -> Result<Content, RunError> {
+    pub(super) fn stored(&self, text: Content) -> Result<Content, RunError> {
         match text {
             Content::Text(text) => content(&self.folder, text),
             stored => Ok(stored),
@@ -329,7 +358,7 @@ impl Loop<'_> {
     }
 
     /// Writes an output for people.
-    fn write_output(&self, step: &StepId, text: &str) {
+    pub(super) fn write_output(&self, step: &StepId, text: &str) {
         if let Some(scribe) = &self.scribe {
             scribe.write(self.layout.output(step), text.as_bytes().to_vec());
         }
@@ -349,7 +378,7 @@ impl Loop<'_> {
     }
 
     /// Append, then apply.
-    fn record(&mut self, event: Event) {
+    pub(super) fn record(&mut self, event: Event) {
         let Some(journal) = self.journal.as_mut().filter(|_| self.broken.is_none()) else {
             return;
         };

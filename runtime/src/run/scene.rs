@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use serde_json::{Value, json};
-use swarmc_plan::{Body, Call, ForEach, Param, ParamType, Pipeline, Plan, Step};
+use serde_json::{Map, Value, json};
+use swarmc_plan::{Body, Call, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, Step};
 
 use super::values::View;
-use crate::event::{self, Content, Event, Failure, Outcome, StepId};
+use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::graph::{Graph, Key, Kind, Spot};
 use crate::render::{RenderError, Renderer};
 use crate::state::State;
+use crate::state::budget::priced;
 use crate::state::frame::Inner;
 
 /// The lists and parameters that are kept parsed.
@@ -48,6 +49,8 @@ pub(crate) struct Scene<'a> {
     pub run_folder: PathBuf,
     pub workspace: PathBuf,
     pub store: Box<dyn Store>,
+    /// Values that were read and not there, since somebody last took them.
+    pub missing: RefCell<Vec<String>>,
     lists: RefCell<Vec<(Content, Rc<Vec<Value>>)>>,
     given: RefCell<Vec<(Content, Rc<Texts>)>>,
 }
@@ -80,6 +83,7 @@ impl<'a> Scene<'a> {
             run_folder,
             workspace,
             store,
+            missing: RefCell::default(),
             lists: RefCell::default(),
             given: RefCell::default(),
         }
@@ -228,6 +232,32 @@ impl<'a> Scene<'a> {
         Ok(Opening { params: Some(params), ..Opening::default() })
     }
 
+    /// What the person behind a gate reads.
+    pub(crate) fn message(&self, state: &State, key: Key) -> Result<String, Failure> {
+        let definition = self.step(state, key);
+        let Body::Gate(gate) = &definition.body else { return Err(unknown(&state.id(key))) };
+        let view = self.view(state, key.frame, Some(definition)).map_err(render)?;
+        self.renderer.text(&gate.message, &view).map_err(failed)
+    }
+
+    /// What a turn may use at most, repairs included: tokens never exceed bytes. None for what no budget counts.
+    pub(crate) fn reserved(&self, state: &State, step: &Step, agent: &str, bytes: usize) -> Option<Reserved> {
+        if !state.graph.has_budgets {
+            return None;
+        }
+        let agent = self.plan.agent(agent)?;
+        let turns = u64::from(step.output.repair) + 1;
+        let written = agent.max_output;
+        // A repair is told what was asked and answered before.
+        let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);
+        let read = if turns == 1 { bytes as u64 } else { read };
+        let written = written.map(|tokens| tokens.saturating_mul(turns));
+        let price = self.plan.provider(&agent.provider).and_then(|provider| provider.price);
+        let cost =
+            price.map(|price| priced(read, price.input).saturating_add(priced(written.unwrap_or(0), price.output)));
+        Some(Reserved { calls: turns, tokens: Some(read.saturating_add(written.unwrap_or(0))), cost })
+    }
+
     /// What the inside of a step came to, given why it failed.
     pub(crate) fn conclude(&self, state: &State, key: Key, failure: Option<Failure>) -> Outcome {
         let put_together = match (state.node(key).kind, state.step(key).inner.as_deref()) {
@@ -353,6 +383,20 @@ fn textual(param: &Param, value: Value, call: &Call) -> Result<String, Failure> 
             "{}: parameter `{}` of `{}` must be {kind}, and is `{text}`",
             param.origin, param.name, call.pipeline
         ))),
+    }
+}
+
+/// What a gate puts out: the choice, and the fields that were asked.
+pub(crate) fn answered(choice: &str, mut fields: Map<String, Value>) -> String {
+    fields.insert("choice".to_owned(), Value::from(choice));
+    Value::Object(fields).to_string()
+}
+
+/// The option that a gate takes by itself; none where it fails.
+pub(crate) fn default_choice(default: Option<&GateDefault>) -> Option<String> {
+    match default? {
+        GateDefault::Option(option) => Some(option.clone()),
+        GateDefault::Fail => None,
     }
 }
 

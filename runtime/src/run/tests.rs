@@ -1,6 +1,7 @@
 //! Runs of hand-built plans, end to end, with real processes.
 
 mod answers;
+mod inside;
 mod world;
 
 use std::collections::BTreeMap;
@@ -363,6 +364,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         }),
         notices: Vec::new(),
         journal: Box::new(journal),
+        headless: false,
     };
     let lock = Lock::take(&folder).unwrap();
     let (inputs, receiver) = mpsc::channel();

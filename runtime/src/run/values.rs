@@ -88,6 +88,14 @@ impl Values for View<'_> {
         self.scene.item(self.state, self.frame)
     }
 
+    fn missed(&self, what: &str) {
+        let mut missing = self.scene.missing.borrow_mut();
+        // A run never takes them.
+        if missing.len() < 1000 {
+            missing.push(what.to_owned());
+        }
+    }
+
     fn iteration(&self) -> u32 {
         self.state.frame(self.frame).iteration
     }

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Body, Command, Effect, Exhausted, Expression, Iteration, Join, Need, OnFailure, Origin, Output, Pipeline, Plan,
-    Retry, RoundFailure, Step, StopStatus, Template, When,
+    Body, Call, Command, Directive, DirectiveKind, EachJoin, Effect, Exhausted, Expression, ForEach, Gate, GateDefault,
+    GateTimeout, Iteration, Join, Loop, Need, OnFailure, Origin, Output, Pipeline, Plan, Retry, RoundFailure, Segment,
+    Step, StopStatus, Template, When,
 };
 
 use crate::Graph;
@@ -42,6 +43,11 @@ pub(crate) fn graph(pipeline: Pipeline) -> Arc<Graph> {
     Arc::new(Graph::new(&plan(pipeline), "main", None, 4).unwrap())
 }
 
+/// The graph of a plan's first pipeline.
+pub(crate) fn graph_of(plan: &Plan) -> Arc<Graph> {
+    Arc::new(Graph::new(plan, &plan.pipelines[0].name, None, 4).unwrap())
+}
+
 pub(crate) fn plan(pipeline: Pipeline) -> Plan {
     Plan {
         version: swarmc_plan::VERSION,
@@ -50,6 +56,58 @@ pub(crate) fn plan(pipeline: Pipeline) -> Plan {
         pipelines: vec![pipeline],
         ..Plan::default()
     }
+}
+
+/// A step that repeats others, so often at most, until an expression holds.
+pub(crate) fn looped(head: &str, max: u32, until: &str, steps: &str) -> Step {
+    let mut step = line(head);
+    let until = (!until.is_empty()).then(|| Expression { source: until.to_owned(), origin: Origin::default() });
+    let iteration = Iteration { max, until: until.into_iter().collect(), ..Iteration::default() };
+    step.body = Body::Loop(Loop { iteration, steps: pipeline(steps).steps });
+    step
+}
+
+/// A step that runs once for each item of a list.
+pub(crate) fn each(head: &str, list: &str, parallel: Option<u32>, join: EachJoin) -> Step {
+    let mut step = line(head);
+    let list = Expression { source: list.to_owned(), origin: Origin::default() };
+    step.for_each = Some(ForEach { list, parallel, join });
+    step
+}
+
+/// A step that calls a pipeline, with parameters as plain texts.
+pub(crate) fn call(head: &str, pipeline: &str, params: &[(&str, Template)]) -> Step {
+    let mut step = line(head);
+    let params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    step.body = Body::Call(Call { pipeline: pipeline.to_owned(), params });
+    step
+}
+
+/// A gate with these options.
+pub(crate) fn gate(head: &str, options: &[&str], timeout: Option<(&str, u64)>) -> Step {
+    let mut step = line(head);
+    step.body = Body::Gate(Gate {
+        message: Template::default(),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        ask: Vec::new(),
+        on_timeout: timeout
+            .map(|(option, after_ms)| GateTimeout { then: GateDefault::Option(option.to_owned()), after_ms }),
+        headless: None,
+    });
+    step
+}
+
+/// A text with `<<KIND:NAME>>` in it, or of it alone.
+pub(crate) fn reading(kind: DirectiveKind, name: &str) -> Template {
+    let directive = Directive {
+        kind,
+        name: (!name.is_empty()).then(|| name.to_owned()),
+        fields: Vec::new(),
+        filters: Vec::new(),
+        wrap: false,
+        origin: Origin::default(),
+    };
+    Template { segments: vec![Segment::Directive(directive)], digest: String::new() }
 }
 
 /// A command without needs.
@@ -76,7 +134,7 @@ pub(crate) fn stop(status: StopStatus) -> Body {
     Body::Stop { status, message: Template::default() }
 }
 
-fn line(line: &str) -> Step {
+pub(crate) fn line(line: &str) -> Step {
     let (head, needs) = line.split_once('<').unwrap_or((line, ""));
     let mut words = head.split_whitespace();
     let mut step = step(words.next().unwrap());

@@ -114,6 +114,7 @@ fn commands(commands: &mut [Command]) -> String {
         Command::Conclude { step, failure: None, .. } => format!("conclude {}", id(step)),
         Command::Conclude { step, failure: Some(failure), .. } => format!("conclude {} ({failure})", id(step)),
         Command::Ask { step } => format!("ask {}", id(step)),
+        Command::Overdue => "overdue".to_owned(),
         Command::TimeOut { step } => format!("time out {}", id(step)),
         Command::Skip { step, reason } => format!("skip {} ({})", id(step), because(reason)),
         Command::Cancel { step, attempt } => format!("cancel {} {attempt}", id(step)),
@@ -133,6 +134,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::OnFailure => "on-failure".to_owned(),
         SkipReason::Stopped { by } => format!("stopped by {by}"),
         SkipReason::FailFast => "fail-fast".to_owned(),
+        SkipReason::OverBudget => "over budget".to_owned(),
         SkipReason::Ended { by } => format!("ended by {by}"),
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Agenda {
     lanes: Vec<Lane>,
     /// The wake-up that was asked for last.
     pub(crate) alarm: Option<u64>,
+    /// Whether the end of the run for want of time was ordered.
+    pub(crate) overdue: bool,
     /// Whether the end of the run was ordered.
     pub(crate) finishing: bool,
 }
@@ -126,6 +128,7 @@ impl Agenda {
             busy: 0,
             lanes: lanes.collect(),
             alarm: None,
+            overdue: false,
             finishing: false,
         }
     }
@@ -161,8 +164,9 @@ impl State {
     /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
     fn hold(&mut self, key: Key, holds: bool) {
         let scope = self.frame(key.frame).scope;
+        let turn = self.turn(key);
         let stops = &mut self.frame_mut(scope).stops;
-        let changed = if holds { stops.insert(key) } else { stops.remove(&key) };
+        let changed = if holds { stops.insert(turn) } else { stops.remove(&turn) };
         if !changed {
             return;
         }
@@ -212,7 +216,7 @@ impl State {
         let lanes = node.lanes;
         let place = match node.kind {
             Kind::Stop(_) => Place::Stop,
-            Kind::Task => self.admit(lanes),
+            Kind::Task => self.enter_lanes(lanes),
             Kind::Value | Kind::Gate(_) | Kind::Loop(_) | Kind::Each { .. } | Kind::Call(_) => Place::Value,
         };
         match place {
@@ -226,7 +230,7 @@ impl State {
     }
 
     /// A place in every one of the lanes, or where to wait for one.
-    fn admit(&mut self, lanes: [Option<u32>; 2]) -> Place {
+    fn enter_lanes(&mut self, lanes: [Option<u32>; 2]) -> Place {
         let lanes = || lanes.into_iter().flatten();
         let full = |lane: &u32| {
             let lane = &self.agenda.lanes[*lane as usize];
@@ -315,6 +319,9 @@ impl State {
         let name = |step: u32| self.node(Key { step, ..key }).name.to_string();
         let ended = || {
             let ending = self.frame(key.frame).ending.as_ref().filter(|_| self.is_ended(key))?;
+            if self.over_budget {
+                return Some(SkipReason::OverBudget);
+            }
             let by = ending.by.to_string();
             Some(if ending.stop.is_some() { SkipReason::Stopped { by } } else { SkipReason::Ended { by } })
         };

@@ -2,7 +2,7 @@
 
 use super::State;
 use super::frame::{Detail, Phase, Reason};
-use crate::event::{Content, Event, Failure, Outcome, Record, SkipReason, Status, StepId};
+use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
 
 impl State {
@@ -12,9 +12,17 @@ impl State {
             return;
         }
         self.seq = record.seq;
+        let before = std::mem::replace(&mut self.at, record.at);
         match &record.event {
-            Event::RunStarted { .. } => self.run_started(),
-            Event::RunResumed => self.run_resumed(record.at),
+            Event::RunStarted { .. } => {
+                self.began = Some(record.at);
+                self.run_started();
+            }
+            Event::RunResumed => {
+                // While nobody ran it, its time stood still.
+                self.began = self.began.map(|began| began.saturating_add(record.at.saturating_sub(before)));
+                self.run_resumed(record.at);
+            }
             Event::ConditionJudged { step, holds, error } => {
                 if let Some(key) = self.key(step) {
                     self.condition_judged(key, *holds, error.as_deref());
@@ -25,9 +33,9 @@ impl State {
                     self.step_skipped(key, reason);
                 }
             }
-            Event::AttemptStarted { step, attempt, .. } => {
+            Event::AttemptStarted { step, attempt, reserved } => {
                 if let Some(key) = self.key(step) {
-                    self.attempt_started(key, *attempt);
+                    self.attempt_started(key, *attempt, *reserved, record.at);
                 }
             }
             Event::ProcessStarted { step, attempt, process } => {
@@ -63,7 +71,7 @@ impl State {
                     self.gate_answered(key, choice.is_some(), output.as_ref());
                 }
             }
-            Event::BudgetSpent { .. } => {}
+            Event::BudgetSpent { .. } => self.budget_spent(),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
         }
@@ -87,6 +95,7 @@ impl State {
         self.stopping = false;
         self.agenda.alarm = None;
         self.agenda.finishing = false;
+        self.agenda.overdue = false;
         for frame in 0..self.frames.len() as u32 {
             if self.frame(frame).judging {
                 self.agenda.rounds.insert(frame);
@@ -127,18 +136,22 @@ impl State {
     }
 
     fn step_skipped(&mut self, key: Key, reason: &SkipReason) {
+        if self.step(key).phase == Phase::Inside {
+            return;
+        }
         if *reason == SkipReason::FailFast {
             self.frame_mut(key.frame).dropped = true;
         }
         self.settle(key, Status::Skipped);
     }
 
-    fn attempt_started(&mut self, key: Key, attempt: u32) {
+    fn attempt_started(&mut self, key: Key, attempt: u32, reserved: Option<Reserved>, at: u64) {
         let step = self.step(key);
         let begun = matches!(step.phase, Phase::Running | Phase::Inside | Phase::Concluding | Phase::Asking(_));
         if step.attempt != attempt || begun {
             return;
         }
+        self.reserve(key, reserved, at);
         self.started(key);
         self.enter(key, Phase::Running);
     }
@@ -186,10 +199,12 @@ impl State {
         if step.attempt != attempt || !possible {
             return;
         }
+        self.account_for(key, outcome, at);
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }
         self.started(key);
+        self.talked(key, outcome);
         self.open.insert(key, None);
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use swarmc_plan::StopStatus;
 
+use super::agenda::Turn;
+use super::budget::{Account, Spent};
 use crate::event::{Content, Status};
 use crate::graph::Key;
 
@@ -29,6 +31,8 @@ pub(crate) struct Frame {
     pub(crate) rank: Arc<[u32]>,
     /// The record that opened it.
     pub(crate) opened: u64,
+    /// Of a call: what was used in it.
+    pub(crate) spent: Spent,
     /// The parameters of a call.
     pub(crate) params: Option<Content>,
     /// The round, from 1; 0 before it began. An item has that of the frame around it.
@@ -38,7 +42,7 @@ pub(crate) struct Frame {
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
-    pub(crate) stops: BTreeSet<Key>,
+    pub(crate) stops: BTreeSet<Turn>,
     /// What ended it early.
     pub(crate) ending: Option<Ending>,
     /// The steps of this round whose failure nothing handles, in the order of that becoming certain.
@@ -53,6 +57,8 @@ pub(crate) struct Frame {
     pub(crate) end: Option<End>,
     /// The steps of this round that succeeded, failed and were skipped.
     pub(crate) settled: [u32; 3],
+    /// Of a pipeline or an item: the conversations in it.
+    pub(crate) sessions: Vec<super::session::Known>,
 }
 
 /// What ends a frame early: no step starts in it any more, and running ones are ended.
@@ -95,6 +101,8 @@ pub(crate) struct Step {
     pub(crate) detail: Option<Box<Detail>>,
     /// What is inside of it, from the attempt on that opened it.
     pub(crate) inner: Option<Box<Inner>>,
+    /// What it has of the budgets, where there are any.
+    pub(crate) account: Option<Box<Account>>,
     // What follows is what `decide` has in hand; events do not depend on it.
     pub(crate) place: super::agenda::Place,
     /// It takes one of the pipeline's slots.
@@ -209,6 +217,7 @@ impl Step {
             fault: Fault::None,
             detail: None,
             inner: None,
+            account: None,
             place: super::agenda::Place::Nowhere,
             slot: false,
             cancelling: false,

@@ -277,11 +277,10 @@ impl Each {
 
     /// The items that failed, with the reason, in order.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (usize, &str)> {
-        let failed = self.ended.iter().enumerate().filter_map(|(index, past)| {
+        self.ended.iter().enumerate().filter_map(|(index, past)| {
             let past = past.as_ref().filter(|past| past.status == Status::Failed)?;
             let why = past.detail.as_ref().and_then(|detail| detail.error.as_deref());
             Some((index, why.unwrap_or("it failed")))
-        });
-        failed
+        })
     }
 }

@@ -5,16 +5,19 @@
 //! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
 pub(crate) mod agenda;
+pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
 mod read;
+mod session;
 mod settle;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use self::agenda::Agenda;
+use self::budget::Spent;
 use self::frame::{Frame, Phase, Step};
 use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
@@ -42,8 +45,16 @@ pub struct State {
     ended: u32,
     finished: Option<RunStatus>,
     settled: [u64; 3],
-    /// The number of the last record.
+    /// The number of the last record, and its time.
     seq: u64,
+    at: u64,
+    /// When the run started; later, if it stood still in between.
+    began: Option<u64>,
+    /// What was used in all, and by each agent.
+    spent: Spent,
+    agents: BTreeMap<Arc<str>, Spent>,
+    /// The run ends, because its budget was spent.
+    pub(crate) over_budget: bool,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -99,6 +110,11 @@ impl State {
             finished: None,
             settled: [0; 3],
             seq: 0,
+            at: 0,
+            began: None,
+            spent: Spent::default(),
+            agents: BTreeMap::new(),
+            over_budget: false,
             graph,
         }
     }
@@ -163,6 +179,7 @@ impl State {
     pub(crate) fn verdict(&self) -> RunStatus {
         let instances = &self.frames[..self.graph.instances as usize];
         match instances.iter().all(|frame| frame.end == Some(End::Succeeded)) {
+            _ if self.over_budget => RunStatus::OverBudget,
             true => RunStatus::Succeeded,
             false => RunStatus::Failed,
         }

@@ -201,10 +201,10 @@ echo '{"type":"thread.started","thread_id":"--last"}'; say 5; done_with 1 1"#;
 
 #[test]
 fn a_native_schema_goes_to_the_program_and_not_into_the_prompt() {
-    let world = World::new();
     for (name, flag) in
         [("inline", SchemaFlag::Inline("--json-schema".to_owned())), ("file", SchemaFlag::File("--schema".to_owned()))]
     {
+        let world = World::new();
         let lines = r#"cat >prompt; test "$1" = --schema && cat "$2" >schema || printf %s "$2" >schema
 say '{\"severity\":\"low\",\"note\":null}'; done_with 1 1"#;
         let mut connection = program(lines);
@@ -217,8 +217,8 @@ say '{\"severity\":\"low\",\"note\":null}'; done_with 1 1"#;
         let given: serde_json::Value = serde_json::from_str(&world.read(world.workspace().join("schema"))).unwrap();
         assert_eq!(given["required"], json!(["note", "severity"]));
         assert_eq!(given["$defs"]["Severity"]["enum"][0], "low");
+        assert_eq!(world.in_run("prompts/review.1.schema.json").exists(), name == "file");
     }
-    assert!(world.in_run("prompts/review.1.schema.json").exists());
 }
 
 /// Agents `one`, `two` and `three`, each the fallback of the one before; `three` falls back to `one`.
@@ -258,9 +258,9 @@ fn a_turn_that_reaches_nobody_is_taken_by_the_fallbacks_in_order() {
 
 #[test]
 fn nobody_takes_a_turn_that_went_wrong_or_began_to_work() {
-    let world = World::new();
     let tool = r#"echo '{"type":"item.started","item":{"id":"1","type":"command_execution"}}'; "#;
     for lines in ["failed 'told to fail'", &format!("{tool}failed 'status 429'"), "exit 1"] {
+        let world = World::new();
         let plan = in_turn(with_agents(
             vec![ask("work", "one", &[])],
             vec![("one", program(lines)), ("two", program("touch here")), ("three", program("touch here"))],
@@ -284,4 +284,111 @@ fn when_nobody_can_be_reached_the_last_one_says_why_and_the_circle_ends() {
     assert_eq!(end.failure, Some(Failure::Agent { message: "connection refused".to_owned() }));
     assert_eq!(end.fallback.as_deref(), Some("three"));
     assert!(world.notices()[0].contains("the secret variable `NOPE` is not set"));
+}
+
+/// An agent that says in which session it is, and what it was told with.
+fn talker() -> Connection {
+    let lines = r#"cat >/dev/null; test -e count || echo 0 >count
+case "$1" in
+resume) id=$2; was=$2 ;;
+*) id=s$(cat count); was=fresh; echo $(($(cat count) + 1)) >count ;;
+esac
+printf '{"type":"thread.started","thread_id":"%s"}\n' $id; say "$was"; done_with $((100 * $(cat count))) 1"#;
+    let mut connection = program(lines);
+    let Connection::Exec { argv, resume, .. } = &mut connection else { unreachable!() };
+    *resume = Some([argv.as_slice(), &["resume".to_owned(), "{session}".to_owned()]].concat());
+    connection
+}
+
+fn in_session(mut step: Step, name: &str) -> Step {
+    step.session = Some(name.to_owned());
+    step
+}
+
+/// What each agent's turn said, in the order of the journal.
+fn spoken(world: &World) -> Vec<String> {
+    let text = |(_, end): (String, event::Outcome)| match end.output {
+        Some(Content::Text(text)) => Some(text),
+        _ => None,
+    };
+    world.ends().into_iter().filter_map(text).collect()
+}
+
+#[test]
+fn tasks_of_one_session_go_on_with_one_conversation_across_rounds_and_resumes() {
+    let world = World::new();
+    let mut plan = with_agents(
+        vec![
+            in_session(ask("draft", "one", &[]), "work"),
+            in_session(ask("alone", "one", &["draft"]), "other"),
+            in_session(ask("review", "one", &["alone"]), "work"),
+            ask("fresh", "one", &["review"]),
+            in_session(ask("stranger", "two", &["fresh"]), "work"),
+        ],
+        vec![("one", talker()), ("two", talker())],
+    );
+    plan.pipelines[0].iteration.max = 2;
+    let outcome = world.start(&plan);
+    assert_eq!(outcome.ended, Ended::Succeeded);
+    let first = ["fresh", "fresh", "s0", "fresh", "fresh"];
+    let second = ["s0", "s1", "s0", "fresh", "s3"];
+    assert_eq!(spoken(&world), [first, second].concat());
+
+    // The session is in the journal: a run that is cut off behind its fifth end goes on with it.
+    let folder = world.home().find("last").unwrap();
+    let journal = world.read(folder.journal_path());
+    let cut: Vec<&str> = journal.lines().collect();
+    let fifth = cut.iter().enumerate().filter(|(_, line)| line.contains("\"attempt_ended\"")).nth(4).unwrap().0;
+    std::fs::write(folder.journal_path(), cut[..=fifth].join("\n") + "\n").unwrap();
+    assert_eq!(world.resume(&outcome.run).unwrap().ended, Ended::Succeeded);
+    assert_eq!(spoken(&world), [first, ["s0", "s1", "s0", "fresh", "s3"]].concat());
+}
+
+#[test]
+fn a_session_ends_with_its_call_or_item_and_outlives_the_rounds_of_a_loop() {
+    let world = World::new();
+    let mut each = in_session(ask("each", "one", &[]), "work");
+    each.for_each = Some(swarmc_plan::ForEach {
+        list: Expression { source: "[1, 2]".to_owned(), origin: origin() },
+        parallel: Some(1),
+        join: swarmc_plan::EachJoin::All,
+    });
+    let again = swarmc_plan::Loop {
+        iteration: Iteration { max: 2, exhausted: Exhausted::Success, ..Iteration::default() },
+        steps: vec![in_session(ask("inner", "one", &[]), "work")],
+    };
+    let rounds = step("rounds", Body::Loop(again), &["each"]);
+    let after = in_session(ask("after", "one", &["rounds"]), "work");
+    let call = swarmc_plan::Call { pipeline: "other".to_owned(), params: BTreeMap::new() };
+    let mut plan =
+        with_agents(vec![each, rounds, after, step("call", Body::Call(call), &["after"])], vec![("one", talker())]);
+    let called = in_session(ask("called", "one", &[]), "work");
+    plan.pipelines.push(Pipeline { name: "other".to_owned(), ..self::plan(vec![called]).pipelines.remove(0) });
+    assert_eq!(world.start(&plan).ended, Ended::Succeeded);
+    let agents = spoken(&world).into_iter().filter(|text| !text.starts_with('['));
+    let expected = ["fresh", "fresh", "fresh", "s2", "s2", "fresh", "fresh"];
+    assert_eq!(agents.collect::<Vec<_>>(), expected, "the last is the call's own output");
+}
+
+#[test]
+fn a_provider_that_cannot_resume_is_named_and_a_fallback_has_its_own_session() {
+    let world = World::new();
+    let Connection::Exec { argv, .. } = talker() else { unreachable!() };
+    let mut cannot = program("");
+    let Connection::Exec { argv: words, .. } = &mut cannot else { unreachable!() };
+    *words = argv;
+    let steps = || {
+        let first = in_session(ask("first", "one", &[]), "work");
+        vec![first, in_session(ask("second", "one", &["first"]), "work")]
+    };
+    let mut plan = with_agents(steps(), vec![("one", cannot)]);
+    assert_eq!(world.start(&plan).ended, Ended::Failed);
+    let message = "provider `one` cannot go on with a session: give it `resume-args`".to_owned();
+    assert_eq!(world.ends()[1].1.failure, Some(Failure::Spawn { message }));
+
+    let world = World::new();
+    plan = with_agents(steps(), vec![("one", program("failed 'status 503'")), ("two", talker())]);
+    plan.agents[0].fallback = Some("two".to_owned());
+    assert_eq!(world.start(&plan).ended, Ended::Succeeded);
+    assert_eq!(spoken(&world), ["fresh", "s0"]);
 }

@@ -72,7 +72,7 @@ impl World {
     }
 
     pub(super) fn resume(&self, run: &str) -> Result<Outcome, RunError> {
-        resume(&self.home(), run, environment(), Control::new(), Box::new(Watcher(self.sender.clone())))
+        resume(&self.home(), run, environment(), false, Control::new(), Box::new(Watcher(self.sender.clone())))
     }
 
     pub(super) fn records(&self) -> Vec<Record> {

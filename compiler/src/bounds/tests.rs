@@ -1,0 +1,189 @@
+//! Bounds of small plans: those of specs that compile, and of plans that are written out where the language has more.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use swarmc_plan::{Bound, Bounds, Plan};
+
+use super::{Used, bounds, exceeded};
+use crate::tokens::{Bytes, O200k};
+
+/// The bounds of the pipeline `p` of a spec, bytes for tokens.
+fn of(spec: &str) -> Bounds {
+    let head = "provider local { exec my-model; price input=\"$1\" output=\"$2\" }\nagent a provider=local\n";
+    let files = BTreeMap::from([("spec.kdl".to_owned(), format!("{head}{spec}"))]);
+    let compiled = crate::compile("spec.kdl", &files);
+    let plan = compiled.plan.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    plan.bounds["p"].clone()
+}
+
+fn most(bound: &Bound) -> u64 {
+    match bound {
+        Bound::Most(most) => *most,
+        Bound::Unbounded { because, .. } => panic!("unbounded because {because}"),
+    }
+}
+
+fn why(bound: &Bound) -> &str {
+    match bound {
+        Bound::Most(most) => panic!("at most {most}"),
+        Bound::Unbounded { because, .. } => because,
+    }
+}
+
+#[test]
+fn rounds_instances_and_retries_multiply() {
+    let bounds = of("pipeline p { parallelism 4; iterations 3; until \"exit.b == 0\"
+            task a { retry 1; prompt \"x\"; check \"true\" }
+            task b { depends-on a when=always; retry 2; run cargo test } }");
+    assert_eq!(most(&bounds.turns), 4 * 3 * 2);
+    assert_eq!(most(&bounds.launches), 4 * 3 * (2 * 2 + 3));
+    assert_eq!(most(&bounds.input_tokens), 4 * 3 * 2);
+}
+
+#[test]
+fn loops_in_loops_and_calls_multiply_and_saturate() {
+    let spec = "pipeline p { loop outer max=10 { loop inner max=5 { task a { prompt \"x\" } }; task c { call q } } }
+        pipeline q { iterations 2; until \"status.b == 'failed'\"; task b { prompt \"x\" } }";
+    assert_eq!(most(&of(spec).turns), 10 * (5 + 2));
+    let nested = (0..8)
+        .fold("task a { prompt \"x\" }".to_owned(), |inner, depth| format!("loop l{depth} max=1000000 {{ {inner} }}"));
+    assert_eq!(most(&of(&format!("pipeline p {{ {nested} }}")).turns), u64::MAX);
+}
+
+#[test]
+fn a_chain_of_calls_is_counted_once_each() {
+    let calls = (0..40)
+        .map(|depth| format!("pipeline q{depth} {{ task a {{ call q{0} }}; task b {{ call q{0} }} }}\n", depth + 1));
+    let spec = format!("pipeline p {{ task a {{ call q0 }} }}\n{}pipeline q40 {{ task z {{ prompt \"x\" }} }}", {
+        calls.collect::<String>()
+    });
+    assert_eq!(most(&of(&spec).turns), 1 << 40);
+}
+
+#[test]
+fn time_is_that_of_the_longest_chain() {
+    let bounds = of("pipeline p { iterations 2; until \"exit.d == 0\"
+            task a { timeout \"1m\"; run a }
+            task b { depends-on a; timeout \"10m\"; run b }
+            task c { depends-on a; retry 2 backoff=\"1s\"; timeout \"2m\"; run c }
+            task d { depends-on b c; timeout \"1s\"; run d } }");
+    assert_eq!(most(&bounds.critical_path_ms), 2 * 661_000);
+    let bounds = of("pipeline p { task a { timeout \"1m\"; run a }; task b { depends-on a; run b } }");
+    assert_eq!(why(&bounds.critical_path_ms), "`b` has no `timeout`");
+}
+
+#[test]
+fn outputs_count_as_much_as_they_may_have() {
+    let bounds = of("param version type=int
+         pipeline p { task a { run a; output max=\"1KB\" }
+            task b { prompt \"<<output:a | raw>> <<output:a | chars:10>> <<param:version>>{{ iteration }}\" } }");
+    let input = most(&bounds.input_tokens);
+    assert!((1024 + 40 + 50..1400).contains(&input), "{input}");
+    let bounds = of("param goal\npipeline p { task b { prompt \"<<param:goal>>\" } }");
+    assert_eq!(why(&bounds.input_tokens), "`<<param:goal>>` can be of any length");
+    let bounds = of("pipeline p { task b { prompt \"{% for x in [1, 2] %}again{% endfor %}\" } }");
+    assert!(why(&bounds.input_tokens).contains("can give any amount of text"));
+}
+
+#[test]
+fn a_budget_bounds_what_nothing_else_does() {
+    let bounds = of("param goal\npipeline p { budget calls=7 tokens=1000 cost=\"$2\" time=\"1h\"
+        task b { for-each \"[1, 2]\"; prompt \"<<param:goal>>\" } }");
+    assert_eq!([most(&bounds.turns), most(&bounds.input_tokens), most(&bounds.output_tokens)], [2, 1000, 1000]);
+    assert_eq!([most(&bounds.cost), most(&bounds.critical_path_ms)], [2_000_000, 3_600_000]);
+}
+
+#[test]
+fn the_vocabulary_gives_fewer_tokens_than_bytes() {
+    let files = BTreeMap::from([(
+        "spec.kdl".to_owned(),
+        "provider local { exec codex }\nagent a provider=local model=gpt-5\n\
+         pipeline p { task a { prompt \"Write release notes about everything that has changed.\" } }"
+            .to_owned(),
+    )]);
+    let plan = crate::compile("spec.kdl", &files).plan.expect("the spec is right");
+    let (bytes, tokens) = (bounds(&plan, &Bytes), bounds(&plan, &O200k));
+    let own = 11_000;
+    assert_eq!([most(&bytes["p"].input_tokens), most(&tokens["p"].input_tokens)], [own + 54, own + 9]);
+}
+
+/// A plan with one pipeline `p` of these steps.
+fn plan(steps: Value, more: Value) -> Plan {
+    let origin = json!({ "file": "spec.kdl", "line": 1, "column": 1 });
+    let mut document = json!({
+        "version": swarmc_plan::VERSION, "workflow": "w", "default": "p", "sources": [],
+        "providers": [{
+            "name": "local", "origin": origin,
+            "connection": { "llm": { "kind": "openai", "model": "gpt-5" } },
+            "price": { "input": 1_000_000, "output": 2_000_000 },
+        }],
+        "agents": [{ "name": "a", "provider": "local", "max_output": 100, "origin": origin }],
+        "pipelines": [{
+            "name": "p", "origin": origin, "parallelism": 1, "steps": steps,
+            "iteration": { "max": 1, "on_failure": "stop", "exhausted": "fail" },
+        }],
+    });
+    for (key, value) in more.as_object().expect("an object") {
+        document[key] = value.clone();
+    }
+    serde_json::from_value(document).expect("it is a plan")
+}
+
+fn step(name: &str, more: Value) -> Value {
+    let origin = json!({ "file": "spec.kdl", "line": 2, "column": 3 });
+    let mut step = json!({
+        "name": name, "origin": origin, "grace_ms": 0, "output": { "max_bytes": 102_400 },
+        "retry": { "times": 0, "backoff_ms": 0, "max_backoff_ms": 0 },
+        "body": { "prompt": { "agent": "a", "prompt": { "digest": "", "segments": [{ "text": "abcd" }] } } },
+    });
+    for (key, value) in more.as_object().expect("an object") {
+        step[key] = value.clone();
+    }
+    step
+}
+
+fn each(list: &str) -> Value {
+    json!({ "list": { "source": list, "origin": { "file": "spec.kdl", "line": 2, "column": 9 } }, "join": "all" })
+}
+
+#[test]
+fn lists_count_as_many_items_as_their_type_allows() {
+    let list = json!({ "type": "array", "maxItems": 12, "items": { "$ref": "#/$defs/Issue" } });
+    let issue = json!({ "type": "object", "properties": { "title": { "type": "string", "maxLength": 20 } } });
+    let find = step("find", json!({ "output": { "max_bytes": 102_400, "repair": 2, "schema": list } }));
+    let turns = |source: &str| {
+        let triage = step(
+            "triage",
+            json!({ "for_each": each(source), "retry": {
+            "times": 1, "backoff_ms": 0, "max_backoff_ms": 0 } }),
+        );
+        let plan = plan(json!([find, triage]), json!({ "$defs": { "Issue": issue } }));
+        bounds(&plan, &Bytes)["p"].turns.clone()
+    };
+    assert_eq!(most(&turns("output.find")), 3 + 12 * 2);
+    assert_eq!(most(&turns("output.find[:5]")), 3 + 5 * 2);
+    assert_eq!(most(&turns("output.find | selectattr('title') | list")), 3 + 12 * 2);
+    assert_eq!(why(&turns("output.other")), "`triage` runs once for each item of `output.other`");
+}
+
+#[test]
+fn answers_cost_what_their_price_says() {
+    let bounds = bounds(&plan(json!([step("one", json!({}))]), json!({})), &Bytes)["p"].clone();
+    assert_eq!([most(&bounds.input_tokens), most(&bounds.output_tokens), most(&bounds.cost)], [4, 100, 204]);
+}
+
+#[test]
+fn a_pipeline_that_calls_itself_has_no_end_and_does_not_hang() {
+    let again = step("again", json!({ "body": { "call": { "pipeline": "p" } } }));
+    let bounds = bounds(&plan(json!([again]), json!({})), &Bytes);
+    assert!(why(&bounds["p"].turns).contains("calls its own again"));
+}
+
+#[test]
+fn a_run_beyond_its_bounds_is_told() {
+    let bounds = of("pipeline p { task a { prompt \"x\" }; task b { run b } }");
+    let used = Used { launches: Some(2), turns: Some(2), output_tokens: Some(1_000_000), ..Used::default() };
+    assert_eq!(exceeded(&bounds, &used), ["2 turns, and at most 1"]);
+    assert_eq!(exceeded(&bounds, &Used { turns: Some(1), ..Used::default() }), [""; 0]);
+}

@@ -1,0 +1,260 @@
+//! SW211: steps that can run at once and write the same files, share a worktree, or continue one conversation.
+//!
+//! Patterns count as overlapping only where that is certain: they are equal, one names a path that the other matches, or
+//! one takes a whole folder that the other writes in.
+
+use std::collections::BTreeMap;
+
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow::Lazy;
+use crate::model::{Pipeline, Step};
+use crate::source::{Sources, Span};
+
+/// The pairs of different patterns that are compared.
+const COMPARED: usize = 200_000;
+/// The pairs of steps of one group that are looked at: those next to each other first.
+const LOOKED_AT: usize = 2_000;
+
+pub(super) fn check<'a>(
+    pipeline: &Pipeline<'a>,
+    sources: &Sources,
+    flow: &mut Lazy<'_, 'a>,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut groups: BTreeMap<(&str, String), Vec<Use>> = BTreeMap::new();
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        let add = |groups: &mut BTreeMap<_, Vec<Use>>, kind, name, span| {
+            groups.entry((kind, name)).or_default().push(Use { step: index, span });
+        };
+        let place = checkout(step);
+        for pattern in &step.ast.writes {
+            let span = pattern.span(0..pattern.as_str().len());
+            let path = rooted(sources.name(span.file), pattern.as_str());
+            add(&mut groups, "writes", format!("{place}\n{path}"), span);
+        }
+        if let Some(ast::Worktree { name: Some(name), .. }) = &step.ast.worktree {
+            add(&mut groups, "worktree", name.value.clone(), name.span);
+        }
+        if let (Some(session), Some(agent)) = (&step.ast.session, step.agent) {
+            add(&mut groups, "session", format!("{agent}\n{}", session.value), session.span);
+        }
+    }
+    copies(pipeline, diagnostics);
+    if pipeline.ast.concurrency == Some(1) {
+        return;
+    }
+    let mut pairs: Vec<(&str, Use, Use)> = Vec::new();
+    for ((kind, _), users) in &groups {
+        let pair =
+            clash(users, flow).map(|(one, other)| if one.step < other.step { (one, other) } else { (other, one) });
+        pairs.extend(pair.map(|(one, other)| (*kind, one, other)));
+    }
+    pairs.extend(overlaps(&groups, flow).into_iter().map(|(one, other)| ("writes", one, other)));
+    pairs.sort_by_key(|(kind, one, other)| (one.step, other.step, *kind == "worktree"));
+    // What a worktree or a file is shared for is said once of two steps.
+    pairs.dedup_by_key(|(kind, one, other)| (*kind == "session", one.step, other.step));
+    for (kind, one, other) in pairs {
+        diagnostics.about(Some(pipeline.steps[other.step].ast.name.span));
+        diagnostics.push(shared(pipeline, kind, one, other));
+    }
+    diagnostics.about(None);
+}
+
+/// A step that uses something, and where it says so.
+#[derive(Clone, Copy)]
+struct Use {
+    step: usize,
+    span: Span,
+}
+
+/// The working tree that a step's files are in: none but its own where it has an unnamed one.
+fn checkout(step: &Step<'_>) -> String {
+    match &step.ast.worktree {
+        Some(ast::Worktree { name: Some(name), .. }) => name.value.clone(),
+        Some(ast::Worktree { name: None, .. }) => format!("\t{}", step.name()),
+        None => String::new(),
+    }
+}
+
+/// A pattern from the root of the workspace.
+fn rooted(file: &str, pattern: &str) -> String {
+    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+    match file.rsplit_once('/') {
+        Some((folder, _)) => format!("{folder}/{pattern}"),
+        None => pattern.to_owned(),
+    }
+}
+
+/// Two users of one thing that can run at once.
+fn clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<(Use, Use)> {
+    if users.len() < 2 {
+        return None;
+    }
+    let flow = flow.get();
+    let mut users = users.to_vec();
+    users.sort_by_key(|user| flow.position(user.step));
+    // Where each waits for the one before it, all are ordered.
+    let near = users.windows(2).map(|pair| (pair[0], pair[1]));
+    if let Some(found) = near.clone().find(|(one, other)| one.step != other.step && flow.at_once(one.step, other.step))
+    {
+        return Some(found);
+    }
+    let far = (2..users.len()).flat_map(|gap| (gap..users.len()).map(move |at| (at - gap, at)));
+    far.take(LOOKED_AT)
+        .map(|(one, other)| (users[one], users[other]))
+        .find(|(one, other)| one.step != other.step && flow.at_once(one.step, other.step))
+}
+
+/// Users of different patterns that overlap.
+fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>) -> Vec<(Use, Use)> {
+    let patterns: Vec<(&str, &Vec<Use>)> = groups
+        .iter()
+        .filter(|((kind, _), _)| *kind == "writes")
+        .map(|((_, name), users)| (name.as_str(), users))
+        .collect();
+    let globs: Vec<usize> = (0..patterns.len()).filter(|&index| is_glob(patterns[index].0)).collect();
+    if globs.len().saturating_mul(patterns.len()) > COMPARED {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for glob in globs {
+        let (pattern, users) = patterns[glob];
+        for (index, (other, others)) in patterns.iter().enumerate() {
+            // Two patterns are compared once.
+            if index == glob || is_glob(other) && index < glob || !overlap(pattern, other) {
+                continue;
+            }
+            let pairs = users.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
+            let mut pairs = pairs.filter(|(one, other)| one.step != other.step).take(LOOKED_AT);
+            found.extend(
+                pairs
+                    .find(|(one, other)| flow.get().at_once(one.step, other.step))
+                    .map(|(one, other)| if one.step < other.step { (one, other) } else { (other, one) }),
+            );
+        }
+    }
+    found
+}
+
+fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '{'])
+}
+
+/// Whether two different patterns surely match one path; the first is no plain path.
+fn overlap(glob: &str, other: &str) -> bool {
+    // Both begin with the checkout that they are about.
+    let ((checkout, glob), (other_checkout, other)) = (split(glob), split(other));
+    if checkout != other_checkout {
+        return false;
+    }
+    match is_glob(other) {
+        false => fast_glob::glob_match(glob, other),
+        true => takes_folder(glob, other) || takes_folder(other, glob),
+    }
+}
+
+fn split(pattern: &str) -> (&str, &str) {
+    pattern.split_once('\n').unwrap_or(("", pattern))
+}
+
+/// Whether a pattern takes everything in a folder in which the other one writes.
+fn takes_folder(glob: &str, other: &str) -> bool {
+    let folder = if glob == "**" { Some("") } else { glob.strip_suffix("**") };
+    folder.is_some_and(|folder| {
+        (folder.is_empty() || folder.ends_with('/')) && !is_glob(folder) && other.starts_with(folder)
+    })
+}
+
+/// Copies of one step that run at once: instances of the pipeline, items of a list.
+fn copies(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    let instances =
+        pipeline.ast.parallelism > 1 && pipeline.ast.worktree.is_none() && pipeline.ast.concurrency != Some(1);
+    for step in &pipeline.steps {
+        let own = step.ast.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none());
+        let items = match &step.ast.for_each {
+            Some(each) => {
+                each.parallel.as_ref().is_none_or(|parallel| parallel.value > 1) && step.ast.concurrency != Some(1)
+            }
+            None => false,
+        };
+        // Items write files of their own under a pattern, and one file under its name.
+        let clashing = |path: &&crate::syntax::Text| !own && (instances || items && !is_glob(path.as_str()));
+        let Some(path) = step.ast.writes.iter().find(clashing) else { continue };
+        let name = step.name();
+        let (what, help) = match items && !is_glob(path.as_str()) {
+            true => (
+                format!("the items of `{name}` run at once, and each writes `{}`", path.as_str()),
+                "say `parallel=1` in its `for-each`, give each item a `worktree`, or put the items together in a step after it",
+            ),
+            false => (
+                format!(
+                    "{} instances of `{name}` run at once, and each writes `{}`",
+                    pipeline.ast.parallelism,
+                    path.as_str()
+                ),
+                "give each instance its own working tree: `worktree` in the pipeline",
+            ),
+        };
+        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.push(
+            Diagnostic::new(Code::ParallelWriters, what)
+                .label(path.span(0..path.as_str().len()), "written by all of them")
+                .help(help),
+        );
+    }
+    diagnostics.about(None);
+}
+
+fn shared(pipeline: &Pipeline<'_>, kind: &str, one: Use, other: Use) -> Diagnostic {
+    let (first, second) = (pipeline.steps[one.step].name(), pipeline.steps[other.step].name());
+    let (what, how) = match kind {
+        "worktree" => ("share a worktree", "works in it too"),
+        "session" => ("continue one conversation", "continues it too"),
+        _ => ("write the same files", "writes them too"),
+    };
+    let help = match kind {
+        "session" => format!(
+            "let one wait for the other, `depends-on {first}` in `{second}`, or give each a `session` of its own"
+        ),
+        "worktree" => format!(
+            "let one wait for the other, `depends-on {first}` in `{second}`, or give each a `worktree` of its own"
+        ),
+        _ => format!(
+            "let one wait for the other, `depends-on {first}` in `{second}`, or give one of them a `worktree` of its own"
+        ),
+    };
+    Diagnostic::new(Code::ParallelWriters, format!("`{first}` and `{second}` can run at once, and {what}"))
+        .label(other.span, "neither waits for the other")
+        .label(one.span, format!("`{first}` {how}"))
+        .help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_overlap_only_where_that_is_certain() {
+        for (one, other) in [
+            ("src/**", "src/a/b.rs"),
+            ("src/*.rs", "src/a.rs"),
+            ("src/**", "src/*.rs"),
+            ("src/*/x", "src/**"),
+            ("**", "docs/*.md"),
+        ] {
+            assert!(overlap(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("src/**", "tests/a.rs"),
+            ("src/*.rs", "src/a/b.rs"),
+            ("src/*.rs", "src/*.md"),
+            ("src/a*", "src/*b"),
+            ("src/**", "source/*.rs"),
+            ("a\nsrc/**", "b\nsrc/a.rs"),
+        ] {
+            assert!(!overlap(one, other), "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,600 @@
+//! A rehearsal: a plan run in memory by the same core, conditions and templates as a run, in a time of its own.
+//!
+//! In: the plan, the options of a run, and a function that says what every agent, command and person answers. Out: how
+//! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
+//! `<<file:…>>` says so.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use swarmc_plan::{Ask, Body, Command as Line, EnvValue, Plan, Schema, Step};
+
+use crate::answer::{Shapes, instructed};
+use crate::decide::{Command, decide};
+use crate::error::RunError;
+use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
+use crate::graph::{Graph, Key};
+use crate::render::RenderError;
+use crate::run::scene::{self, Scene, Store};
+use crate::run::{self, Options};
+use crate::state::budget::Refusal;
+use crate::state::{End, State};
+
+/// The records of a rehearsal at most: whatever needs more does not end in this life.
+const LONGEST: u64 = 2_000_000;
+
+/// What somebody is asked for.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// The step.
+    pub step: &'a StepId,
+    /// The attempt, from 1; of a gate always 1.
+    pub attempt: u32,
+    /// How often the answer to this attempt was refused already, because it is not of the declared type.
+    pub repair: u32,
+    /// The JSON Schema that the answer must satisfy; its references lead to the `$defs` of the plan.
+    pub schema: Option<&'a Schema>,
+    /// The item of the for-each that this is for, and its position.
+    pub item: Option<&'a (Value, u32)>,
+    /// Of whom, and what.
+    pub asks: Asks<'a>,
+}
+
+/// Who is asked.
+#[derive(Debug)]
+pub enum Asks<'a> {
+    /// An agent.
+    Agent {
+        /// Its name.
+        agent: &'a str,
+        /// The system text.
+        system: Option<&'a str>,
+        /// The prompt as the agent gets it.
+        prompt: &'a str,
+    },
+    /// A command.
+    Command {
+        /// What is started.
+        command: &'a Line,
+        /// What it reads.
+        stdin: Option<&'a str>,
+    },
+    /// A person, by a gate.
+    Person {
+        /// What the person reads.
+        message: &'a str,
+        /// The choices.
+        options: &'a [String],
+        /// What is asked besides.
+        ask: &'a [Ask],
+    },
+}
+
+/// What somebody answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// A text: what an agent says, or a command prints.
+    Text(String),
+    /// The same as JSON.
+    Json(Value),
+    /// A failure, with the exit code and the text on standard error.
+    Failure {
+        /// The exit code.
+        exit: i32,
+        /// The text on standard error.
+        stderr: String,
+    },
+    /// The choice at a gate, with the fields that were asked.
+    Choice {
+        /// One of the options.
+        choice: String,
+        /// The fields.
+        fields: Map<String, Value>,
+    },
+    /// Nobody answers the gate: what it says about that happens, and where it says nothing it fails.
+    Nobody,
+}
+
+/// How a rehearsal went.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// How the run ended.
+    pub status: RunStatus,
+    /// How each instance of the pipeline ended, in order.
+    pub ends: Vec<End>,
+    /// The value of each instance that has one, in order.
+    pub values: Vec<String>,
+    /// How every step ended, each round and item, in the order of that.
+    pub steps: Vec<(StepId, Status)>,
+    /// Agents and commands that were started, repairs included.
+    pub launches: u64,
+    /// Of these the turns of agents.
+    pub turns: u64,
+    /// What agents were asked, in order.
+    pub prompts: Vec<Prompted>,
+    /// What could not be rendered or evaluated, and what is of the wrong type: reasons that stand in the plan.
+    pub faults: Vec<Fault>,
+    /// Values that were read and not there, so that a placeholder stood in.
+    pub missing: Vec<Fault>,
+    /// All that was recorded.
+    pub records: Vec<Record>,
+}
+
+/// What an agent was asked.
+#[derive(Clone, Debug)]
+pub struct Prompted {
+    /// The step.
+    pub step: StepId,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The agent.
+    pub agent: String,
+    /// The prompt.
+    pub prompt: String,
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The step; none for the `until` of a pipeline.
+    pub step: Option<StepId>,
+    /// What, in words.
+    pub message: String,
+}
+
+/// Rehearses a run of `plan`: `answer` says what everybody answers.
+///
+/// # Errors
+/// The request does not fit the plan, or the rehearsal takes more than two million records.
+pub fn rehearse(
+    plan: &Plan,
+    options: &Options,
+    answer: &mut dyn FnMut(&Turn<'_>) -> Answer,
+) -> Result<Rehearsal, RunError> {
+    let pipeline = run::pipeline(plan, options.pipeline.as_deref())?;
+    let params = run::params(plan, pipeline, options.params.clone())?;
+    let graph = Graph::new(plan, &pipeline.name, options.task.as_deref(), 4);
+    let graph = Arc::new(graph.map_err(|error| RunError::Request(error.to_string()))?);
+    let stdin = options.stdin.as_ref().map(|bytes| Content::Text(String::from_utf8_lossy(bytes).into_owned()));
+    let memory = Memory::default();
+    let names = ("rehearsal".to_owned(), options.workspace.join("rehearsal"), options.workspace.clone());
+    let scene = Scene::new(plan, &graph, params, stdin, names, Box::new(memory.clone()));
+    let mut stage = Stage {
+        scene,
+        state: State::new(graph),
+        memory,
+        shapes: Shapes::default(),
+        answer,
+        clock: 0,
+        seq: 0,
+        running: VecDeque::new(),
+        gates: VecDeque::new(),
+        story: Rehearsal {
+            status: RunStatus::Failed,
+            ends: Vec::new(),
+            values: Vec::new(),
+            steps: Vec::new(),
+            launches: 0,
+            turns: 0,
+            prompts: Vec::new(),
+            faults: Vec::new(),
+            missing: Vec::new(),
+            records: Vec::new(),
+        },
+    };
+    stage.play(pipeline.name.clone(), options.task.clone())?;
+    Ok(stage.curtain())
+}
+
+/// Long texts, named by their number.
+#[derive(Clone, Default)]
+struct Memory(Rc<RefCell<Vec<String>>>);
+
+impl Memory {
+    fn content(&self, text: String) -> Content {
+        if event::fits(&text) {
+            return Content::Text(text);
+        }
+        let mut texts = self.0.borrow_mut();
+        let (digest, bytes) = (texts.len().to_string(), text.len() as u64);
+        texts.push(text);
+        Content::Artifact { digest, bytes }
+    }
+}
+
+impl Store for Memory {
+    fn text(&self, content: &Content) -> Result<String, String> {
+        match content {
+            Content::Text(text) => Ok(text.clone()),
+            Content::Artifact { digest, .. } => {
+                let found = digest.parse::<usize>().ok().and_then(|number| self.0.borrow().get(number).cloned());
+                found.ok_or_else(|| format!("there is no text {digest}"))
+            }
+        }
+    }
+}
+
+/// A rehearsal while it goes on.
+struct Stage<'a, 'b> {
+    scene: Scene<'a>,
+    state: State,
+    memory: Memory,
+    shapes: Shapes,
+    answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
+    clock: u64,
+    seq: u64,
+    /// Attempts that were started, and how they will end.
+    running: VecDeque<(StepId, u32, Outcome)>,
+    /// Gates that ask.
+    gates: VecDeque<StepId>,
+    story: Rehearsal,
+}
+
+impl Stage<'_, '_> {
+    fn play(&mut self, pipeline: String, task: Option<String>) -> Result<(), RunError> {
+        self.record(Event::RunStarted {
+            version: VERSION,
+            run: self.scene.run.clone(),
+            plan: String::new(),
+            pipeline,
+            task,
+            params: BTreeMap::new(),
+            stored_params: None,
+            stdin: None,
+        });
+        while self.state.finished().is_none() {
+            let mut wake = None;
+            let mut idle = true;
+            for command in decide(&mut self.state, self.clock) {
+                if let Command::WakeAt(due) = command {
+                    wake = Some(due);
+                } else {
+                    idle = false;
+                    self.carry_out(command);
+                }
+            }
+            if let Some((step, attempt, mut outcome)) = self.running.pop_front() {
+                self.bound(&mut outcome);
+                self.record(Event::AttemptEnded { step, attempt, outcome });
+            } else if let Some(gate) = self.gates.pop_front() {
+                self.ask(gate);
+            } else if let Some(due) = wake {
+                self.clock = self.clock.max(due);
+            } else if idle {
+                return Err(RunError::Request("the rehearsal is stuck".to_owned()));
+            }
+            if self.seq > LONGEST {
+                return Err(RunError::Request(format!("the rehearsal takes more than {LONGEST} records")));
+            }
+        }
+        Ok(())
+    }
+
+    fn curtain(mut self) -> Rehearsal {
+        let instances = 1..=self.state.graph().instances();
+        self.story.status = self.state.finished().unwrap_or(RunStatus::Failed);
+        self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
+        let values = instances.filter_map(|instance| self.state.value(instance));
+        self.story.values = values.filter_map(|value| self.scene.store.text(value).ok()).collect();
+        self.story
+    }
+
+    fn record(&mut self, event: Event) {
+        self.seq += 1;
+        let step = match &event {
+            Event::StepSkipped { step, .. }
+            | Event::AttemptEnded { step, .. }
+            | Event::GateAnswered { step, .. }
+            | Event::ConditionJudged { step, error: Some(_), .. } => {
+                self.state.find(step).map(|key| (key, step.clone()))
+            }
+            _ => None,
+        };
+        let record = Record { seq: self.seq, at: self.clock, event };
+        // An item's frame is gone when it has settled, so what becomes of it is told by its record.
+        self.state.apply(&record);
+        if let Some((key, id)) = step {
+            let status = match self.state.find(&id) {
+                Some(_) => self.state.step(key).status(),
+                None => Some(told(&record.event)),
+            };
+            self.story.steps.extend(status.map(|status| (id, status)));
+        }
+        self.story.records.push(record);
+    }
+
+    fn fault(&mut self, step: Option<&StepId>, message: String) {
+        self.story.faults.push(Fault { step: step.cloned(), message });
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Start { step, attempt } => self.start(step, attempt),
+            Command::Judge { step } => {
+                let Some(key) = self.state.find(&step) else { return };
+                let event = self.scene.judge(&self.state, key);
+                if let Event::ConditionJudged { error: Some(error), .. } = &event {
+                    self.fault(Some(&step), error.clone());
+                }
+                self.note_missing(Some(&step));
+                self.record(event);
+            }
+            Command::JudgeRound { instance, iteration, within } => {
+                let Some(frame) = self.state.frame_of(instance, within.as_ref()) else { return };
+                let (holds, problems) = self.scene.judge_round(&self.state, frame);
+                problems.into_iter().for_each(|problem| self.fault(None, problem));
+                self.record(Event::RoundJudged { instance, iteration, holds, within });
+            }
+            Command::Open { step, attempt } => self.open(step, attempt),
+            Command::Conclude { step, attempt, failure } => {
+                let Some(key) = self.state.find(&step) else { return };
+                let outcome = self.scene.conclude(&self.state, key, failure);
+                self.end(step, attempt, outcome);
+            }
+            Command::Ask { step } => {
+                let Some(key) = self.state.find(&step) else { return };
+                match self.scene.message(&self.state, key) {
+                    Ok(message) => {
+                        self.record(Event::GateOpened { step: step.clone(), message: Content::Text(message) });
+                        self.gates.push_back(step);
+                    }
+                    Err(failure) => self.fails_at_once(step, 1, failure),
+                }
+            }
+            Command::Overdue => {
+                let message = "the time of the run is over".to_owned();
+                self.record(Event::BudgetSpent { message });
+            }
+            Command::TimeOut { .. } | Command::WakeAt(_) => {}
+            Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
+            Command::Cancel { step, attempt } => {
+                self.running.retain(|(other, number, _)| (other, *number) != (&step, attempt));
+                let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+                self.record(Event::AttemptEnded { step, attempt, outcome });
+            }
+            Command::Finish { status } => self.record(Event::RunFinished { status }),
+        }
+    }
+
+    fn open(&mut self, step: StepId, attempt: u32) {
+        let Some(key) = self.state.find(&step) else { return };
+        let opening = self.scene.open(&self.state, key);
+        self.note_missing(Some(&step));
+        match opening {
+            Ok(opening) => {
+                let content = |text| self.memory.content(text);
+                let (list, params) = (opening.list.map(content), opening.params.map(content));
+                self.record(Event::Opened { step, attempt, items: opening.items, list, params });
+            }
+            Err(failure) => self.fails_at_once(step, attempt, failure),
+        }
+    }
+
+    fn fails_at_once(&mut self, step: StepId, attempt: u32, failure: Failure) {
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        self.end(step, attempt, Outcome { failure: Some(failure), ..Outcome::default() });
+    }
+
+    fn end(&mut self, step: StepId, attempt: u32, mut outcome: Outcome) {
+        self.bound(&mut outcome);
+        if let Some(failure @ Failure::Render { .. }) = &outcome.failure {
+            self.fault(Some(&step), failure.to_string());
+        }
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+    }
+
+    /// Keeps an event small, as a run would.
+    fn bound(&self, outcome: &mut Outcome) {
+        outcome.bound();
+        for text in [&mut outcome.output, &mut outcome.errors] {
+            if let Some(Content::Text(long)) = text.take_if(|text| matches!(text, Content::Text(_))) {
+                *text = Some(self.memory.content(long));
+            }
+        }
+    }
+
+    fn start(&mut self, step: StepId, attempt: u32) {
+        let Some(key) = self.state.find(&step) else { return };
+        let definition = self.scene.step(&self.state, key);
+        let mut reserved = None;
+        if let Body::Prompt(body) = &definition.body {
+            let bytes = self.prompt_bytes(key, definition);
+            reserved = self.scene.reserved(&self.state, definition, &body.agent, bytes);
+        }
+        let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
+        if let Some(Refusal::Run(message)) = refused {
+            self.record(Event::BudgetSpent { message });
+            let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+            return self.record(Event::AttemptEnded { step, attempt, outcome });
+        }
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
+        if let Some(Refusal::Step(message)) = refused {
+            return self.end(
+                step,
+                attempt,
+                Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
+            );
+        }
+        let outcome = self.perform(&step, attempt, definition);
+        self.note_missing(Some(&step));
+        let outcome = outcome.unwrap_or_else(|failure| Outcome { failure: Some(failure), ..Outcome::default() });
+        match &definition.body {
+            Body::Prompt(_) | Body::Run(_) if !matches!(outcome.failure, Some(Failure::Render { .. })) => {
+                self.running.push_back((step, attempt, outcome));
+            }
+            _ => self.end(step, attempt, outcome),
+        }
+    }
+
+    /// How long the prompt of a step is; one that cannot be rendered fails its attempt later.
+    fn prompt_bytes(&self, key: Key, step: &Step) -> usize {
+        let (Body::Prompt(body), Ok(view)) = (&step.body, self.scene.view(&self.state, key.frame, Some(step))) else {
+            return 0;
+        };
+        let system = self.scene.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+        let texts = [Some(&body.prompt), system, step.stdin.as_ref()].into_iter().flatten();
+        let bytes = texts.filter_map(|text| self.scene.renderer.text(text, &view).ok()).map(|text| text.len()).sum();
+        // The attempt itself tells what is missing.
+        self.scene.missing.take();
+        bytes
+    }
+
+    /// Renders what an attempt needs, and asks for the answer.
+    fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
+        let key = self.state.find(id).ok_or_else(|| scene::unknown(id))?;
+        let item = self.scene.item(&self.state, key.frame).map_err(scene::render)?;
+        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
+        let renderer = &self.scene.renderer;
+        let failed = |error: RenderError| scene::failed(error);
+        let stdin = step.stdin.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
+        let pipeline = self.scene.pipeline(&self.state, key.frame);
+        for value in pipeline.env.iter().chain(&step.env) {
+            if let EnvValue::Set { value, .. } = value {
+                renderer.text(value, &view).map_err(failed)?;
+            }
+        }
+        let computed = |value: Value| match &shape {
+            Some(shape) => shape.computed(value).map_err(|violations| Failure::Invalid { violations }),
+            None => Ok(match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            }),
+        };
+        let done = |text: String| Outcome { output: Some(Content::Text(text)), exit: Some(0), ..Outcome::default() };
+        let (agent, system, prompt) = match &step.body {
+            Body::Value(template) => {
+                let value = match shape.is_some() {
+                    true => renderer.value(template, &view).map_err(failed)?,
+                    false => Value::String(renderer.text(template, &view).map_err(failed)?),
+                };
+                return invalid_is_a_fault(&mut self.story, id, computed(value)).map(done);
+            }
+            Body::Fields(fields) => {
+                let fields = fields.iter().map(|(name, template)| Ok((name.clone(), renderer.value(template, &view)?)));
+                let record = fields.collect::<Result<Map<_, _>, RenderError>>().map_err(failed)?;
+                let text = match shape {
+                    Some(_) => invalid_is_a_fault(&mut self.story, id, computed(Value::Object(record)))?,
+                    None => Value::Object(record).to_string(),
+                };
+                return Ok(done(text));
+            }
+            Body::Stop { message, .. } => return Ok(done(renderer.text(message, &view).map_err(failed)?)),
+            Body::Prompt(body) => {
+                let agent = self.scene.plan.agent(&body.agent);
+                let agent = agent.ok_or_else(|| scene::render(format!("the plan has no agent `{}`", body.agent)))?;
+                let mut prompt = renderer.text(&body.prompt, &view).map_err(failed)?;
+                let system =
+                    agent.system.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
+                if let Some(data) = &stdin {
+                    prompt = format!("{prompt}\n\n{data}");
+                }
+                if let Some(shape) = &shape {
+                    prompt = instructed(&prompt, shape);
+                }
+                (Some(agent), system, prompt)
+            }
+            Body::Run(_) => (None, None, String::new()),
+            Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
+                return Err(scene::render(format!("`{}` cannot be rehearsed", step.name)));
+            }
+        };
+        if let Some(agent) = agent {
+            let (agent, prompt) = (agent.name.clone(), prompt.clone());
+            self.story.prompts.push(Prompted { step: id.clone(), attempt, agent, prompt });
+        }
+        let mut repair = 0;
+        loop {
+            self.story.launches += 1;
+            self.story.turns += u64::from(agent.is_some());
+            let asks = match (agent, &step.body) {
+                (Some(agent), _) => Asks::Agent { agent: &agent.name, system: system.as_deref(), prompt: &prompt },
+                (None, Body::Run(command)) => Asks::Command { command, stdin: stdin.as_deref() },
+                (None, _) => return Err(scene::unknown(id)),
+            };
+            let schema = step.output.schema.as_ref();
+            let turn = Turn { step: id, attempt, repair, schema, item: item.as_ref(), asks };
+            let (text, exit, stderr) = match (self.answer)(&turn) {
+                Answer::Text(text) => (text, 0, String::new()),
+                Answer::Json(value) => (value.to_string(), 0, String::new()),
+                Answer::Failure { exit, stderr } => (String::new(), exit.max(1), stderr),
+                Answer::Choice { .. } | Answer::Nobody => (String::new(), 1, "nobody is asked to choose".to_owned()),
+            };
+            if exit != 0 {
+                let output = agent.is_none().then_some(Content::Text(text));
+                return Ok(Outcome {
+                    failure: Some(Failure::Exit),
+                    exit: Some(exit),
+                    stderr,
+                    output,
+                    ..Outcome::default()
+                });
+            }
+            let Some(shape) = &shape else { return Ok(done(text)) };
+            match (shape.read(&text), agent) {
+                (Ok(text), _) => return Ok(done(text)),
+                (Err(_), Some(_)) if repair < step.output.repair => repair += 1,
+                (Err(violations), _) => return Err(Failure::Invalid { violations }),
+            }
+        }
+    }
+
+    /// Asks the person behind a gate.
+    fn ask(&mut self, step: StepId) {
+        let Some(key) = self.state.find(&step) else { return };
+        let definition = self.scene.step(&self.state, key);
+        let (Body::Gate(gate), Ok(message)) = (&definition.body, self.scene.message(&self.state, key)) else { return };
+        let item = self.scene.item(&self.state, key.frame).ok().flatten();
+        let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
+        let turn = Turn { step: &step, attempt: 1, repair: 0, schema: None, item: item.as_ref(), asks };
+        let (choice, fields, by) = match (self.answer)(&turn) {
+            Answer::Choice { choice, fields } => (Some(choice), fields, AnsweredBy::Person),
+            Answer::Nobody => {
+                let default = gate.on_timeout.as_ref().map(|timeout| &timeout.then).or(gate.headless.as_ref());
+                (scene::default_choice(default), Map::new(), AnsweredBy::Timeout)
+            }
+            _ => (None, Map::new(), AnsweredBy::Person),
+        };
+        if let Some(choice) = choice.as_ref().filter(|choice| !gate.options.contains(choice)) {
+            self.fault(Some(&step), format!("gate `{}` has no option `{choice}`", step.name));
+        }
+        let output = choice.as_ref().map(|choice| Content::Text(scene::answered(choice, fields)));
+        self.record(Event::GateAnswered { step, choice, output, by });
+    }
+
+    fn note_missing(&mut self, step: Option<&StepId>) {
+        let missing = self.scene.missing.take();
+        self.story.missing.extend(missing.into_iter().map(|message| Fault { step: step.cloned(), message }));
+    }
+}
+
+/// What a computed value of the wrong type is: a mistake of the plan.
+fn invalid_is_a_fault(
+    story: &mut Rehearsal,
+    step: &StepId,
+    computed: Result<String, Failure>,
+) -> Result<String, Failure> {
+    if let Err(failure) = &computed {
+        story.faults.push(Fault { step: Some(step.clone()), message: failure.to_string() });
+    }
+    computed
+}
+
+/// How the step of a record that settled it ended.
+fn told(event: &Event) -> Status {
+    match event {
+        Event::AttemptEnded { outcome: event::Outcome { failure: None, .. }, .. }
+        | Event::GateAnswered { choice: Some(_), .. } => Status::Succeeded,
+        Event::StepSkipped { .. } => Status::Skipped,
+        _ => Status::Failed,
+    }
+}
+
+#[cfg(test)]
+mod budgets;
+#[cfg(test)]
+mod tests;

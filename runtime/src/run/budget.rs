@@ -1,0 +1,68 @@
+//! Budgets of a run: what a launch reserves, and what happens where a budget refuses it.
+
+use std::time::Duration;
+
+use super::run_loop::Loop;
+use crate::event::{self, Event, Failure, Outcome, Reserved, StepId};
+use crate::executor::{Job, Work};
+use crate::state::budget::Refusal;
+
+impl Loop<'_> {
+    /// What a job may use at most, where the budgets let it start; its time is cut to what they leave.
+    pub(super) fn reserve(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
+        let Some(key) = self.state.find(&job.step).filter(|_| self.state.graph.has_budgets) else { return Ok(None) };
+        let step = self.scene.step(&self.state, key);
+        let reserved = match &job.work {
+            Work::Agent(asked) => {
+                let taker = &asked.takers[0];
+                let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
+                self.scene.reserved(&self.state, step, &taker.agent, bytes)
+            }
+            Work::Command { .. } | Work::Text(_) => None,
+        };
+        self.state.admit(key, &reserved.unwrap_or_default())?;
+        if let Some(left) = self.state.time_left(key).map(Duration::from_millis) {
+            job.timeout = Some(job.timeout.map_or(left, |timeout| timeout.min(left)));
+        }
+        Ok(reserved)
+    }
+
+    /// The budget of the run refuses a launch: the run ends.
+    pub(super) fn spent(&mut self, step: StepId, attempt: u32, mut message: String) {
+        event::shorten(&mut message);
+        self.viewer.notice(message.clone());
+        self.record(Event::BudgetSpent { message });
+        let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+    }
+
+    /// The time of the run is over.
+    pub(super) fn overdue(&mut self) {
+        let (_, budgets) = self.state.usage();
+        let shortest = budgets.iter().filter(|(_, budget)| budget.time_ms.is_some());
+        let shortest = shortest.min_by_key(|(_, budget)| budget.time_ms);
+        let what = shortest.map_or("the workflow", |(what, _)| what);
+        let message = format!("the time that the budget gives {what} is over");
+        self.viewer.notice(message.clone());
+        self.record(Event::BudgetSpent { message });
+    }
+
+    /// Tells people once when much of a budget is used.
+    pub(super) fn warn(&mut self) {
+        if self.state.graph.budgets.is_empty() {
+            return;
+        }
+        let (spent, budgets) = self.state.usage();
+        let mut told = Vec::new();
+        for (number, (what, budget)) in budgets.iter().enumerate() {
+            let percent = spent.percent(budget);
+            if percent >= u64::from(budget.warn) && budget.warn > 0 && !self.warned.contains(&number) {
+                told.push((number, format!("{percent} % of the budget of {what} are used or reserved")));
+            }
+        }
+        for (number, words) in told {
+            self.warned.insert(number);
+            self.viewer.notice(words);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Gates of a run: asking, and taking answers from people, from the clock, or from nobody.
+//!
+//! An answer is checked against what the gate asks for, recorded, and durable before whoever gave it hears so.
+
+use std::sync::mpsc::Sender;
+
+use serde_json::{Map, Value};
+use swarmc_plan::{Body, Gate, GateDefault};
+
+use super::run_loop::Loop;
+use super::scene::{answered, default_choice};
+use crate::control::GateAnswer;
+use crate::event::{AnsweredBy, Content, Event, Outcome, StepId};
+use crate::graph::Key;
+
+/// Who waits to hear whether an answer was taken.
+pub(super) type Reply = Sender<Result<(), String>>;
+
+impl Loop<'_> {
+    /// A gate is reached: it asks from now on, or takes its default where nobody can answer.
+    pub(super) fn ask(&mut self, step: StepId) {
+        let Some(key) = self.state.find(&step) else { return };
+        match self.scene.message(&self.state, key) {
+            Ok(message) => match self.stored(Content::Text(message)) {
+                Ok(message) => {
+                    self.record(Event::GateOpened { step: step.clone(), message });
+                    self.answer_headless(step);
+                }
+                Err(error) => self.give_up(error.to_string()),
+            },
+            Err(failure) => {
+                self.record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });
+                self.end(step, 1, Outcome { failure: Some(failure), ..Outcome::default() });
+            }
+        }
+    }
+
+    /// Answers the gates that ask already, where nobody can answer them any more.
+    pub(super) fn answer_all_headless(&mut self) {
+        let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        asking.into_iter().for_each(|step| self.answer_headless(step));
+    }
+
+    fn answer_headless(&mut self, step: StepId) {
+        let default = self.gate(&step).and_then(|(_, gate)| gate.headless.clone());
+        if let Some(default) = default.filter(|_| self.headless) {
+            self.take_default(step, &default, AnsweredBy::Headless);
+        }
+    }
+
+    /// Nobody answered in time.
+    pub(super) fn time_out(&mut self, step: StepId) {
+        let default = self.gate(&step).and_then(|(_, gate)| gate.on_timeout.clone());
+        let default = default.map_or(GateDefault::Fail, |timeout| timeout.then);
+        self.take_default(step, &default, AnsweredBy::Timeout);
+    }
+
+    fn take_default(&mut self, step: StepId, default: &GateDefault, by: AnsweredBy) {
+        let choice = default_choice(Some(default));
+        let output = choice.as_deref().map(|choice| answered(choice, Map::new()));
+        self.answered(step, choice, output, by);
+    }
+
+    fn answered(&mut self, step: StepId, choice: Option<String>, output: Option<String>, by: AnsweredBy) {
+        if let Some(text) = &output {
+            self.write_output(&step, text);
+        }
+        match output.map(|text| self.stored(Content::Text(text))).transpose() {
+            Ok(output) => {
+                self.note_end(&step);
+                self.record(Event::GateAnswered { step, choice, output, by });
+            }
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
+    /// A person answers: taken where it fits the gate.
+    pub(super) fn take_answer(&mut self, answer: GateAnswer, reply: Reply) {
+        match self.fitting(&answer) {
+            Ok((step, output)) => {
+                self.answered(step, Some(answer.choice), Some(output), AnsweredBy::Person);
+                self.replies.push(reply);
+            }
+            // Whoever asked may have gone.
+            Err(problem) => drop(reply.send(Err(problem))),
+        }
+    }
+
+    /// Tells those who answered that their answers are on disk.
+    pub(super) fn acknowledge(&mut self) {
+        if self.replies.is_empty() {
+            return;
+        }
+        let durable = match &self.broken {
+            Some(reason) => Err(reason.clone()),
+            None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
+        };
+        for reply in self.replies.drain(..) {
+            let _ = reply.send(durable.clone());
+        }
+    }
+
+    /// The gate that is meant, and its output with this answer.
+    fn fitting(&self, answer: &GateAnswer) -> Result<(StepId, String), String> {
+        if self.state.stopping() || self.state.finished().is_some() {
+            return Err("the run is ending: resume it, and answer then".to_owned());
+        }
+        let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        let fits = |step: &&StepId| is_called(step, &answer.gate);
+        let step = match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
+            [step] => step.clone(),
+            [] if asking.is_empty() => return Err("no gate waits for an answer".to_owned()),
+            [] => return Err(format!("no gate `{}` waits for an answer: there is {}", answer.gate, listed(&asking))),
+            _ => return Err(format!("several gates are called `{}`: name one of {}", answer.gate, listed(&asking))),
+        };
+        let (_, gate) = self.gate(&step).ok_or_else(|| format!("`{step}` is no gate"))?;
+        if !gate.options.contains(&answer.choice) {
+            let options = gate.options.join(", ");
+            return Err(format!("gate `{}` has no option `{}`: it has {options}", step.name, answer.choice));
+        }
+        let mut fields = Map::new();
+        for (name, text) in &answer.fields {
+            let Some(ask) = gate.ask.iter().find(|ask| ask.name == *name) else {
+                return Err(format!("gate `{}` does not ask for `{name}`", step.name));
+            };
+            let shape = self.shapes.of(&ask.schema, self.scene.plan)?;
+            let value = shape.computed(Value::from(text.as_str())).map_err(|violations| {
+                format!("`{name}` is not what gate `{}` asks for: {}", step.name, violations.join("; "))
+            })?;
+            let value = serde_json::from_str(&value).map_err(|error| error.to_string())?;
+            if fields.insert(name.clone(), value).is_some() {
+                return Err(format!("`{name}` is given twice"));
+            }
+        }
+        match gate.ask.iter().find(|ask| !ask.optional && !fields.contains_key(&ask.name)) {
+            Some(ask) => Err(format!("gate `{}` asks for `{}`: add `--ask {}=…`", step.name, ask.name, ask.name)),
+            None => Ok((step, answered(&answer.choice, fields))),
+        }
+    }
+
+    fn gate(&self, step: &StepId) -> Option<(Key, &Gate)> {
+        let key = self.state.find(step)?;
+        match &self.scene.step(&self.state, key).body {
+            Body::Gate(gate) => Some((key, gate)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a person may mean this gate: by its name, with what it is inside of, or in full.
+fn is_called(step: &StepId, word: &str) -> bool {
+    *step.name == *word || step.label() == word || step.to_string() == word
+}
+
+fn listed(gates: &[StepId]) -> String {
+    gates.iter().take(20).map(|gate| format!("`{}`", gate.label())).collect::<Vec<_>>().join(", ")
+}

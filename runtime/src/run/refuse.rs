@@ -1,0 +1,56 @@
+//! What a plan may hold and this version cannot run yet: said before anything starts.
+
+use swarmc_plan::{Body, Connection, OnFailure, Pipeline, Plan, Step};
+
+use crate::error::RunError;
+use crate::graph::Graph;
+
+/// Refuses a run that would come to something that cannot be run.
+pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+    let pipelines = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
+    for (scope, pipeline) in pipelines {
+        if let Some(problem) = of_pipeline(pipeline) {
+            return Err(RunError::Request(format!("this version cannot run pipeline `{}`: {problem}", pipeline.name)));
+        }
+        for step in pipeline.all_steps().filter(|step| scope.find(&step.name).is_some()) {
+            if let Some(problem) = of_step(plan, step) {
+                let (origin, name) = (&step.origin, &step.name);
+                return Err(RunError::Request(format!("{origin}: this version cannot run `{name}`: {problem}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
+    if pipeline.worktree {
+        return Some("it wants a working tree of its own (`worktree`)");
+    }
+    (!pipeline.edges.is_empty()).then_some("it has `edges`")
+}
+
+fn of_step(plan: &Plan, step: &Step) -> Option<String> {
+    let agent = match (&step.body, &step.on_failure) {
+        (Body::Swarm(call), _) => return Some(format!("it starts swarm `{}`", call.swarm)),
+        (Body::Prompt(body), _) if !body.context.is_empty() => {
+            return Some(format!("it reads context pack `{}`", body.context[0]));
+        }
+        (_, OnFailure::Fix(_)) => return Some("it says `on-failure fix`".to_owned()),
+        (_, OnFailure::Escalate) => return Some("it says `on-failure escalate`".to_owned()),
+        (Body::Prompt(body), _) => Some(body.agent.as_str()),
+        _ => None,
+    };
+    if step.files.is_some() {
+        return Some("it says `files`".to_owned());
+    }
+    if step.worktree.is_some() {
+        return Some("it wants a working tree (`worktree`)".to_owned());
+    }
+    let agent = agent.and_then(|name| plan.agent(name))?;
+    let provider = plan.provider(&agent.provider)?;
+    match &provider.connection {
+        Connection::Acp { .. } => Some(format!("its provider `{}` speaks `acp`", provider.name)),
+        Connection::Llm { .. } => Some(format!("its provider `{}` is an `llm`", provider.name)),
+        Connection::Exec { .. } | Connection::Script { .. } => None,
+    }
+}

@@ -1,0 +1,232 @@
+//! Budgets: what is reserved before an attempt starts, and what it turns out to have used.
+//!
+//! Invariant: what was started never uses more than the budgets hold as far as that is known beforehand, however much
+//! runs at once; what stays unknown keeps its reservation, and is never zero.
+
+use swarmc_plan::{Budget, Price};
+
+use super::State;
+use super::frame::{Ending, Step};
+use crate::event::{Failure, Outcome, Reserved, Usage};
+use crate::graph::Key;
+
+/// What was used or is reserved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) calls: u64,
+    pub(crate) tokens: u64,
+    /// In millionths of a dollar.
+    pub(crate) cost: u64,
+    /// The wall time of attempts, in milliseconds.
+    pub(crate) time_ms: u64,
+}
+
+/// What a step has of the budgets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// What its open attempt may use.
+    reserved: Reserved,
+    /// When that attempt began.
+    began: u64,
+    /// What the attempts of this round used.
+    spent: Spent,
+}
+
+/// Who does not let an attempt start, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The workflow, or the pipeline that runs: the run ends.
+    Run(String),
+    /// The agent, the task, or a called pipeline: the attempt fails.
+    Step(String),
+}
+
+impl State {
+    /// Whether an attempt that may use this much may start.
+    pub(crate) fn admit(&self, key: Key, wanted: &Reserved) -> Result<(), Refusal> {
+        for (what, budget) in &self.graph.budgets {
+            over(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
+        }
+        let refused = |words: String| Err(Refusal::Step(words));
+        let node = self.node(key);
+        if let Some(agent) = &node.agent
+            && let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref())
+        {
+            let spent = self.agents.get(agent).copied().unwrap_or_default();
+            over(&format!("agent `{agent}`"), budget, spent, wanted).map_or(Ok(()), refused)?;
+        }
+        if let Some(budget) = &node.budget {
+            let spent = self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent);
+            over(&format!("`{}`", node.name), budget, spent, wanted).map_or(Ok(()), refused)?;
+        }
+        for scope in self.calls_around(key.frame) {
+            let called = self.graph.scope(self.region(scope).scope);
+            if let Some(budget) = &called.budget {
+                let what = format!("pipeline `{}`", called.pipeline);
+                over(&what, budget, self.frame(scope).spent, wanted).map_or(Ok(()), refused)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The wall time that an attempt of a step may take at most, in milliseconds; none where no budget says so.
+    pub(crate) fn time_left(&self, key: Key) -> Option<u64> {
+        let node = self.node(key);
+        let left = |budget: &Budget, spent: Spent| Some(budget.time_ms?.saturating_sub(spent.time_ms));
+        let of_step = node.budget.as_ref().and_then(|budget| {
+            left(budget, self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent))
+        });
+        let of_agent = node.agent.as_ref().and_then(|agent| {
+            let budget = self.graph.agents.get(agent)?.budget.as_ref()?;
+            left(budget, self.agents.get(agent).copied().unwrap_or_default())
+        });
+        of_step.into_iter().chain(of_agent).min()
+    }
+
+    /// What the whole run used so far, with the budgets that bound it.
+    pub(crate) fn usage(&self) -> (Spent, &[(String, Budget)]) {
+        (self.spent, &self.graph.budgets)
+    }
+
+    /// When the run's time is over, in milliseconds since 1970.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let time = self.graph.budgets.iter().filter_map(|(_, budget)| budget.time_ms).min()?;
+        Some(self.began?.saturating_add(time))
+    }
+
+    /// An attempt began.
+    pub(super) fn reserve(&mut self, key: Key, reserved: Option<Reserved>, at: u64) {
+        if !self.graph.has_budgets {
+            return;
+        }
+        let reserved = reserved.unwrap_or_default();
+        let account = self.step_mut(key).account.get_or_insert_default();
+        // An attempt that starts again after a crash may have used what the first one reserved.
+        (account.reserved, account.began) = (reserved, at);
+        self.each_account(key, |spent| spent.add(&reserved));
+    }
+
+    /// An attempt ended: what it used takes the place of what it reserved, as far as that is known.
+    pub(super) fn account_for(&mut self, key: Key, outcome: &Outcome, at: u64) {
+        let Some(account) = self.step(key).account.as_deref().copied() else { return };
+        let price = self.node(key).agent.as_ref().and_then(|agent| self.graph.agents.get(agent)?.price);
+        let Account { reserved, began, .. } = account;
+        let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
+        let used = (outcome.failure != Some(Failure::Cancelled)).then_some(outcome.usage).flatten();
+        let tokens = used.map(|usage| usage.input.saturating_add(usage.output));
+        let cost = used.and_then(|usage| cost(&usage, price));
+        self.each_account(key, |spent| {
+            spent.calls = spent.calls.saturating_sub(reserved.calls).saturating_add(turns);
+            let replace = |sum: u64, reserved: Option<u64>, known: Option<u64>| match known {
+                Some(known) => sum.saturating_sub(reserved.unwrap_or(0)).saturating_add(known),
+                None => sum,
+            };
+            spent.tokens = replace(spent.tokens, reserved.tokens, tokens);
+            spent.cost = replace(spent.cost, reserved.cost, cost);
+            spent.time_ms = spent.time_ms.saturating_add(at.saturating_sub(began));
+        });
+        if let Some(account) = &mut self.step_mut(key).account {
+            account.reserved = Reserved::default();
+        }
+    }
+
+    /// The budget of the run is spent: nothing starts any more, and what runs is ended.
+    pub(super) fn budget_spent(&mut self) {
+        self.over_budget = true;
+        for instance in 0..self.graph.instances {
+            let ending = Ending { by: "budget".into(), stop: Some(swarmc_plan::StopStatus::Failure) };
+            self.end_early(instance, &ending);
+        }
+    }
+
+    fn each_account(&mut self, key: Key, change: impl Fn(&mut Spent)) {
+        change(&mut self.spent);
+        if let Some(agent) = self.node(key).agent.clone() {
+            change(self.agents.entry(agent).or_default());
+        }
+        for scope in self.calls_around(key.frame) {
+            change(&mut self.frame_mut(scope).spent);
+        }
+        if let Step { account: Some(account), .. } = self.step_mut(key) {
+            change(&mut account.spent);
+        }
+    }
+
+    /// The frames of the called pipelines that a frame is in.
+    fn calls_around(&self, frame: u32) -> Vec<u32> {
+        let mut calls = Vec::new();
+        let mut scope = self.frame(frame).scope;
+        while let Some(parent) = self.frame(scope).parent {
+            calls.push(scope);
+            scope = self.frame(parent.frame).scope;
+        }
+        calls
+    }
+}
+
+impl Spent {
+    fn add(&mut self, reserved: &Reserved) {
+        self.calls = self.calls.saturating_add(reserved.calls);
+        self.tokens = self.tokens.saturating_add(reserved.tokens.unwrap_or(0));
+        self.cost = self.cost.saturating_add(reserved.cost.unwrap_or(0));
+    }
+
+    /// How much of a budget is used, in percent of the part that is used most.
+    pub(crate) fn percent(&self, budget: &Budget) -> u64 {
+        let part = |used: u64, limit: Option<u64>| limit.map(|limit| used.saturating_mul(100) / limit.max(1));
+        let parts = [part(self.calls, budget.calls), part(self.tokens, budget.tokens), part(self.cost, budget.cost)];
+        parts.into_iter().flatten().max().unwrap_or(0)
+    }
+}
+
+/// In words, by how much an attempt would exceed a budget.
+fn over(what: &str, budget: &Budget, spent: Spent, wanted: &Reserved) -> Option<String> {
+    let exceeds = |limit: Option<u64>, spent: u64, wanted: u64| {
+        limit.filter(|&limit| wanted > 0 && spent.saturating_add(wanted) > limit)
+    };
+    let words = |spent: String, wanted: String, limit: String| {
+        Some(format!("the budget of {what} is {limit}: {spent} are used or reserved, and this may use {wanted} more"))
+    };
+    let plain = |number: u64| number.to_string();
+    if let Some(limit) = exceeds(budget.calls, spent.calls, wanted.calls) {
+        return words(plain(spent.calls), plain(wanted.calls), format!("{limit} turns of agents"));
+    }
+    let tokens = wanted.tokens.unwrap_or(0).max(wanted.calls.min(1));
+    if let Some(limit) = exceeds(budget.tokens, spent.tokens, tokens) {
+        return words(plain(spent.tokens), plain(tokens), format!("{limit} tokens"));
+    }
+    // Where the price is not known, the turn may start as long as something is left.
+    let cost = wanted.cost.unwrap_or(0).max(wanted.calls.min(1));
+    if let Some(limit) = exceeds(budget.cost, spent.cost, cost) {
+        return words(dollars(spent.cost), dollars(cost), dollars(limit));
+    }
+    if budget.time_ms.is_some_and(|limit| spent.time_ms >= limit) && !what.starts_with("the ") {
+        return Some(format!("the time that the budget gives {what} is over"));
+    }
+    None
+}
+
+fn dollars(millionths: u64) -> String {
+    format!("${}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
+}
+
+/// What a turn cost, in millionths of a dollar: as the provider says, else by the price of its tokens.
+fn cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
+    if let Some(cost) = usage.cost {
+        return Some((cost.max(0.0) * 1e6).ceil() as u64);
+    }
+    let price = price?;
+    let cached = usage.cache_read.saturating_add(usage.cache_write);
+    let parts = [
+        (usage.input.saturating_sub(cached), price.input),
+        (usage.cache_read, price.cache_read.unwrap_or(price.input)),
+        (usage.cache_write, price.cache_write.unwrap_or(price.input)),
+        (usage.output, price.output),
+    ];
+    Some(parts.into_iter().map(|(tokens, price)| priced(tokens, price)).fold(0, u64::saturating_add))
+}
+
+/// The price of so many tokens, rounded up.
+pub(crate) fn priced(tokens: u64, price: u64) -> u64 {
+    u64::try_from((u128::from(tokens) * u128::from(price)).div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}

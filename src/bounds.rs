@@ -1,0 +1,188 @@
+//! What a run uses at most, as a table: a line for each pipeline and swarm, and below it why something has no end.
+//!
+//! In: a plan. Out: text. Unknown is never nought: it says because of what. What is estimated is marked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use swarmc_compiler::{O200k, Turn};
+use swarmc_plan::{Body, Bound, Bounds, Pipeline, Plan};
+
+use crate::terminal::{self, Paint};
+use crate::units::{grouped, limit};
+
+/// The columns behind the name.
+const COLUMNS: [&str; 6] = ["launches", "turns", "tokens in", "tokens out", "cost", "time"];
+
+/// The table of a plan, or of what is called `chosen` in it.
+pub(crate) fn table(plan: &Plan, chosen: Option<&str>, paint: Paint) -> String {
+    // A plan may come from elsewhere, or from a build that did not know bounds.
+    let counted = match plan.bounds.is_empty() {
+        true => swarmc_compiler::bounds(plan, &O200k),
+        false => BTreeMap::new(),
+    };
+    let bounds = |name: &str| plan.bounds.get(name).or_else(|| counted.get(name));
+    let pipelines = plan.pipelines.iter().map(|pipeline| (pipeline.name.as_str(), is_estimate(plan, pipeline)));
+    let swarms = plan.swarms.iter().map(|swarm| (swarm.name.as_str(), true));
+    let rows: Vec<(&str, bool, &Bounds)> = pipelines
+        .chain(swarms)
+        .filter(|(name, _)| chosen.is_none_or(|chosen| chosen == *name))
+        .filter_map(|(name, estimate)| Some((name, estimate, bounds(name)?)))
+        .collect();
+    let cells: Vec<[String; 6]> = rows.iter().map(|(_, estimate, bounds)| cells(bounds, *estimate)).collect();
+    let width = |column: usize| {
+        cells.iter().map(|row| row[column].chars().count()).chain([COLUMNS[column].len()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let names = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let mut out = format!("\n{}\n  {:<names$}", paint.bold("one run uses at most"), "");
+    for (column, width) in COLUMNS.iter().zip(&widths) {
+        let _ = write!(out, "  {}", paint.dim(&format!("{column:>width$}")));
+    }
+    out.push('\n');
+    for ((name, ..), row) in rows.iter().zip(&cells) {
+        let _ = write!(out, "  {}", paint.bold(&format!("{name:<names$}")));
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(out, "  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+    for (name, _, bounds) in &rows {
+        reasons(&mut out, name, bounds, rows.len() > 1, paint);
+    }
+    if rows.iter().any(|(_, estimate, bounds)| *estimate && bounds.turns != Bound::Most(0)) {
+        let note = "~ an estimate: the tokenizers of these models are not public. Tokens in are what turns are given; \
+                    what agents read with tools of their own comes on top.";
+        let _ = writeln!(out, "  {}", paint.dim(note));
+    }
+    out
+}
+
+fn cells(bounds: &Bounds, estimate: bool) -> [String; 6] {
+    let cell = |bound: &Bound, show: &dyn Fn(u64) -> String| match bound {
+        Bound::Most(u64::MAX) => "beyond counting".to_owned(),
+        Bound::Most(most) => show(*most),
+        Bound::Unbounded { .. } => "unbounded".to_owned(),
+    };
+    let tilde = |most: u64| if estimate && most > 0 { "~" } else { "" };
+    let tokens = |most: u64| format!("{}{}", tilde(most), grouped(most));
+    [
+        cell(&bounds.launches, &grouped),
+        cell(&bounds.turns, &grouped),
+        cell(&bounds.input_tokens, &tokens),
+        cell(&bounds.output_tokens, &grouped),
+        cell(&bounds.cost, &|most| format!("{}{}", tilde(most), dollars(most))),
+        cell(&bounds.critical_path_ms, &time),
+    ]
+}
+
+/// Why columns have no end; a reason that several share stands once.
+fn reasons(out: &mut String, name: &str, bounds: &Bounds, several: bool, paint: Paint) {
+    let all = [
+        &bounds.launches,
+        &bounds.turns,
+        &bounds.input_tokens,
+        &bounds.output_tokens,
+        &bounds.cost,
+        &bounds.critical_path_ms,
+    ];
+    let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+    for (bound, column) in all.into_iter().zip(COLUMNS) {
+        let Bound::Unbounded { because, origin } = bound else { continue };
+        let reason = format!("{} ({origin})", terminal::printable(because));
+        match told.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, columns)) => columns.push(column),
+            None => told.push((reason, vec![column])),
+        }
+    }
+    for (reason, columns) in told {
+        let of = if several { format!("{name}: ") } else { String::new() };
+        let line = format!("{of}{} unbounded because {reason}", columns.join(", "));
+        let _ = writeln!(out, "  {}", paint.dim(&line));
+    }
+}
+
+/// Whether what a pipeline's turns are given was counted with the tokenizer of another family.
+fn is_estimate(plan: &Plan, pipeline: &Pipeline) -> bool {
+    let inexact = |pipeline: &Pipeline| turns(plan, pipeline).values().any(|turn| !turn.exact);
+    let starts = pipeline.all_steps().any(|step| matches!(step.body, Body::Call(_) | Body::Swarm(_)));
+    match starts {
+        true => !plan.swarms.is_empty() || plan.pipelines.iter().any(inexact),
+        false => inexact(pipeline),
+    }
+}
+
+/// What each turn of a pipeline is given, by step.
+pub(crate) fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline) -> std::collections::HashMap<&'p str, Turn> {
+    swarmc_compiler::turns(plan, pipeline, &O200k)
+}
+
+/// What a turn is given: `at most ~1,200 tokens`, or why that is not known.
+pub(crate) fn turn(turn: &Turn) -> String {
+    match &turn.input {
+        Bound::Most(most) => format!("at most {}{} tokens", if turn.exact { "" } else { "~" }, grouped(*most)),
+        Bound::Unbounded { because, .. } => {
+            format!("any number of tokens, because {}", terminal::printable(because))
+        }
+    }
+}
+
+/// A time as it stands in a spec; a long one by the minute, rounded up.
+fn time(milliseconds: u64) -> String {
+    let minutes = milliseconds.div_ceil(60_000);
+    match minutes {
+        0..10 => limit(milliseconds),
+        10..60 => format!("{minutes}m"),
+        _ => format!("{}h {:02}m", minutes / 60, minutes % 60),
+    }
+}
+
+/// `$1.25`; less than a cent in full.
+fn dollars(micro: u64) -> String {
+    match micro {
+        0 => "$0".to_owned(),
+        1..10_000 => format!("$0.{micro:06}"),
+        _ => format!("${}.{:02}", grouped(micro.div_ceil(10_000) / 100), micro.div_ceil(10_000) % 100),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use swarmc_plan::Origin;
+
+    use super::*;
+
+    const PAINT: Paint = Paint { colour: false };
+
+    #[test]
+    fn what_has_no_end_says_why() {
+        let origin = Origin { file: "flow.kdl".to_owned(), line: 4, column: 7 };
+        let open = |because: &str| Bound::Unbounded { because: because.to_owned(), origin: origin.clone() };
+        let mut plan = Plan { default: "main".to_owned(), ..Plan::default() };
+        plan.pipelines = ["main", "other"].map(|name| Pipeline { name: name.to_owned(), ..Pipeline::default() }).into();
+        let first = Bounds {
+            launches: Bound::Most(12),
+            turns: Bound::Most(9),
+            input_tokens: Bound::Most(41_200),
+            output_tokens: open("agent `coder` declares no `max-output`"),
+            cost: open("agent `coder` declares no `max-output`"),
+            critical_path_ms: Bound::Most(7_200_000),
+        };
+        let second = Bounds { cost: Bound::Most(12_345), output_tokens: Bound::Most(u64::MAX), ..first.clone() };
+        plan.bounds = BTreeMap::from([("main".to_owned(), first), ("other".to_owned(), second)]);
+        insta::assert_snapshot!(table(&plan, None, PAINT).trim_start(), @r"
+        one run uses at most
+                 launches  turns  tokens in       tokens out       cost    time
+          main         12      9     41,200        unbounded  unbounded  2h 00m
+          other        12      9     41,200  beyond counting      $0.02  2h 00m
+          main: tokens out, cost unbounded because agent `coder` declares no `max-output` (flow.kdl:4:7)
+        ");
+        assert!(!table(&plan, Some("other"), PAINT).contains("main"));
+    }
+
+    #[test]
+    fn money_and_time_are_rounded_up() {
+        assert_eq!([time(90_000), time(1_200_000), time(18_015_000)], ["90s", "20m", "5h 01m"]);
+        assert_eq!([dollars(0), dollars(12), dollars(1_250_001)], ["$0", "$0.000012", "$1.26"]);
+    }
+}
