@@ -347,8 +347,8 @@ impl Step<'_> {
     pub(crate) fn keeps_output(&self) -> bool {
         match self.body {
             _ if self.list.is_some() => true,
-            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
-            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Run | Body::Script(_) | Body::Value(_) | Body::Fields(_) => self.ast.output.kind.is_none(),
+            Body::Stop(_) | Body::Missing => true,
             Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
         }
     }
