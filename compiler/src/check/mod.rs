@@ -25,6 +25,7 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod servers;
+mod spawn;
 mod swarm;
 mod tools;
 mod types;
