@@ -10,4 +10,5 @@ mod modules;
 mod properties;
 mod runs;
 mod specs;
+mod swarms;
 mod tidy;
