@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{OnFailure, Pipeline};
+use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan};
 use swarmc_runtime::{Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 /// The rows of one run.
@@ -24,6 +24,8 @@ pub(crate) struct Ledger {
     index: HashMap<StepId, usize>,
     /// For each step how often it is tried, and whether its failure counts as a skip.
     rules: HashMap<String, (u32, bool)>,
+    /// The gates, by name.
+    pub(crate) gates: HashMap<String, Gate>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
@@ -88,8 +90,15 @@ pub(crate) struct Counts {
 
 impl Ledger {
     /// No records yet, of a run of `pipeline` or of one `task` of it.
-    pub(crate) fn new(pipeline: &Pipeline, task: Option<&str>) -> Ledger {
+    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> Ledger {
         let rule = |step: &swarmc_plan::Step| (step.retry.times + 1, step.on_failure == OnFailure::Skip);
+        // Those of the pipeline itself count where a called one has a step of the same name.
+        let others = plan.pipelines.iter().filter(|other| other.name != pipeline.name);
+        let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
+        let gate = |step: &swarmc_plan::Step| match &step.body {
+            Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
+            _ => None,
+        };
         let alone = task.is_some();
         Ledger {
             rows: Vec::new(),
@@ -101,7 +110,8 @@ impl Ledger {
             changed_ms: 0,
             finished: None,
             index: HashMap::new(),
-            rules: pipeline.all_steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            rules: steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            gates: steps().filter_map(gate).collect(),
             current: HashMap::new(),
         }
     }
