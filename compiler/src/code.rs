@@ -93,6 +93,8 @@ codes! {
     MissingFile = "SW104" "missing-file" Error;
     /// Imports in a circle, or a name that hides an imported one.
     ImportCycle = "SW105" "import-cycle" Error;
+    /// A pattern of paths that no file matches.
+    GlobMatchesNothing = "SW106" "glob-matches-nothing" Warning;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -115,6 +117,8 @@ codes! {
     PreviousIteration = "SW210" "previous-iteration" Warning;
     /// Steps that write the same at once.
     ParallelWriters = "SW211" "parallel-writers" Error;
+    /// A typed output that nothing reads.
+    DeadOutput = "SW212" "dead-output" Warning Strict;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
     /// Steps that wait for each other.
@@ -125,10 +129,14 @@ codes! {
     Deadlock = "SW303" "deadlock" Error;
     /// A loop without a limit.
     UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A failure that fails the run although a step is written for it.
+    FailureUnhandled = "SW305" "failure-unhandled" Warning Strict;
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
+    /// A context pack whose own text is longer than its budget.
+    PackOverBudget = "SW402" "pack-over-budget" Warning;
     /// An output in a prompt whose size nobody chose.
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
@@ -141,6 +149,8 @@ codes! {
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// An agent that starts others which can do more.
+    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -168,9 +178,12 @@ impl Code {
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
                 | Code::ParallelWriters
+                | Code::DeadOutput
+                | Code::FailureUnhandled
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::ContextOverflow
+                | Code::PackOverBudget
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::DuplicatedContext
@@ -180,6 +193,7 @@ impl Code {
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
+                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

@@ -3,6 +3,7 @@
 //! Paths are relative to the file that names them and stay inside the workspace. Each file is read once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -117,6 +118,40 @@ impl<'a> Loader<'a> {
         };
         diagnostics.push(diagnostic);
         None
+    }
+
+    /// Whether a file matches a pattern. Folders `aside` are not looked into unless the pattern begins there; after
+    /// `most` entries it is taken for granted.
+    pub(crate) fn any_file(&self, pattern: &str, most: usize, aside: &[&str]) -> bool {
+        if !pattern.contains(['*', '?', '[', '{']) {
+            return self.files.find(pattern).is_ok();
+        }
+        let first = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{']));
+        let mut open = vec![first.collect::<Vec<&str>>().join("/")];
+        let mut looked = 0;
+        while let Some(folder) = open.pop() {
+            for name in self.files.list(&folder) {
+                looked += 1;
+                if looked > most {
+                    return true;
+                }
+                let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+                match path.strip_suffix('/') {
+                    Some(_) if aside.contains(&name.as_str()) => {}
+                    Some(folder) => open.push(folder.to_owned()),
+                    None if fast_glob::glob_match(pattern, &path) => return true,
+                    None => {}
+                }
+            }
+        }
+        false
+    }
+
+    /// The text of a file whose contents are not part of the plan; none where there is none, which others report.
+    pub(crate) fn peek(&self, written: &str, span: Span) -> Option<Arc<str>> {
+        let home = self.sources.name(span.file);
+        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.files.read(&join(folder, written)?).ok()
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.

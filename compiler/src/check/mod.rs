@@ -1,10 +1,13 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
+mod circles;
 mod command;
 mod cycle;
+mod dead_output;
 mod deadlock;
 mod duplicated;
+mod edges;
 mod exhaustive;
 mod gates;
 mod hidden;
@@ -14,14 +17,19 @@ mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+pub(crate) mod packs;
 mod permissions;
 mod privileged;
 mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
+mod servers;
+mod spawn;
+mod swarm;
 mod tools;
 mod types;
+mod unhandled;
 mod unused;
 pub(crate) mod upstream;
 mod writers;
@@ -46,6 +54,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
         gates::check(pipeline, diagnostics);
+        edges::check(pipeline, &model.typing.types, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
@@ -54,9 +63,21 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
+            if diagnostics.shows(Code::FailureUnhandled) {
+                unhandled::check(pipeline, &mut flow, diagnostics);
+            }
+        }
+        if diagnostics.shows(Code::DeadOutput) {
+            dead_output::check(pipeline, diagnostics);
         }
     }
-    if model.pipelines.is_empty() && !diagnostics.has_errors() {
+    let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
+    for swarm in &model.swarms {
+        swarm::check(model, swarm, diagnostics);
+        edges::check_swarm(swarm, &model.typing.types, diagnostics);
+    }
+    servers::check(model, diagnostics);
+    if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
         diagnostics.push(
             Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
@@ -64,7 +85,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
-    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+    if !nothing && model.default.is_none() && !diagnostics.has_errors() {
         let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
         let help = match names.first() {
             Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
@@ -76,6 +97,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
@@ -90,6 +112,7 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
+    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);
