@@ -29,13 +29,27 @@ fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
     (!pipeline.edges.is_empty()).then_some("it has `edges`")
 }
 
+/// Whether this version can reach an agent.
+fn runs(plan: &Plan, agent: &str) -> bool {
+    let provider = plan.agent(agent).and_then(|agent| plan.provider(&agent.provider));
+    matches!(provider.map(|provider| &provider.connection), Some(Connection::Exec { .. } | Connection::Script { .. }))
+}
+
 fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     let agent = match (&step.body, &step.on_failure) {
         (Body::Swarm(call), _) => return Some(format!("it starts swarm `{}`", call.swarm)),
         (Body::Prompt(body), _) if !body.context.is_empty() => {
             return Some(format!("it reads context pack `{}`", body.context[0]));
         }
-        (_, OnFailure::Fix(_)) => return Some("it says `on-failure fix`".to_owned()),
+        (Body::Prompt(_) | Body::Run(_), OnFailure::Fix(_)) if step.for_each.is_some() => {
+            return Some("it says `on-failure fix` for each of its items".to_owned());
+        }
+        (Body::Prompt(_) | Body::Run(_), OnFailure::Fix(fixer)) if !runs(plan, fixer) => {
+            return Some(format!("agent `{fixer}` cannot be reached"));
+        }
+        (Body::Prompt(body), OnFailure::Fix(_)) => Some(body.agent.as_str()),
+        (Body::Run(_), OnFailure::Fix(_)) => None,
+        (_, OnFailure::Fix(_)) => return Some("`on-failure fix` is for prompts and commands".to_owned()),
         (_, OnFailure::Escalate) => return Some("it says `on-failure escalate`".to_owned()),
         (Body::Prompt(body), _) => Some(body.agent.as_str()),
         _ => None,
