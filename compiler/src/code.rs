@@ -93,6 +93,8 @@ codes! {
     MissingFile = "SW104" "missing-file" Error;
     /// Imports in a circle, or a name that hides an imported one.
     ImportCycle = "SW105" "import-cycle" Error;
+    /// A pattern of paths that no file matches.
+    GlobMatchesNothing = "SW106" "glob-matches-nothing" Warning;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -141,6 +143,8 @@ codes! {
     UntrustedToPrivileged = "SW502" "untrusted-to-privileged" Warning Strict;
     /// A directive or template where a process would see it as a command.
     UntrustedToCommand = "SW503" "untrusted-to-command" Error;
+    /// An agent that starts others which can do more.
+    SpawnEscalation = "SW504" "spawn-escalation" Error;
     /// More permission than anything needs.
     OverBroadPermission = "SW505" "over-broad-permission" Warning Strict;
     /// A prompt that asks for a tool that its agent may not use.
@@ -180,6 +184,7 @@ impl Code {
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
                 | Code::UntrustedToCommand
+                | Code::SpawnEscalation
                 | Code::OverBroadPermission
                 | Code::NeedsDeniedTool
                 | Code::HiddenText

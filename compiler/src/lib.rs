@@ -31,9 +31,8 @@ mod template;
 mod tokens;
 mod trust;
 mod types;
-mod unsupported;
 
-pub use bounds::{Turn, bounds, turns};
+pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
@@ -86,9 +85,6 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
-    if !diagnostics.has_errors() {
-        unsupported::report(&spec, &loader.sources, &mut diagnostics);
-    }
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

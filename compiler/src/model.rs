@@ -20,8 +20,8 @@ use crate::types::{Type, Typing};
 #[derive(Debug)]
 pub(crate) struct Model<'a> {
     pub spec: &'a ast::Spec,
-    /// The pipeline that runs when none is named.
-    pub default: Option<usize>,
+    /// What runs when nothing is named.
+    pub default: Option<Start>,
     pub providers: Vec<Provider<'a>>,
     pub agents: Vec<Agent<'a>>,
     pub servers: Vec<Server<'a>>,
@@ -30,6 +30,8 @@ pub(crate) struct Model<'a> {
     pub pipelines: Vec<Pipeline<'a>>,
     /// Which pipelines a run can come to: the others, of imports, are not in the plan.
     pub wanted: Vec<bool>,
+    pub swarms: Vec<Swarm<'a>>,
+    pub packs: Vec<Pack<'a>>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -38,6 +40,13 @@ pub(crate) struct Model<'a> {
     pub renames: BTreeMap<(FileId, Span), (String, usize)>,
     /// Of which type everything is.
     pub typing: Typing,
+}
+
+/// What can be run, by index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    Pipeline(usize),
+    Swarm(usize),
 }
 
 /// What is used, by index.
@@ -95,6 +104,7 @@ pub(crate) struct Agent<'a> {
     /// Who takes its turn when its provider cannot.
     pub fallback: Option<usize>,
     pub system: Option<Prose>,
+    pub files: Option<Files>,
 }
 
 /// A server of tools.
@@ -132,6 +142,8 @@ pub(crate) struct Pipeline<'a> {
     pub env: Vec<Variable>,
     /// What `env` reads.
     pub env_reads: Vec<Read>,
+    /// What its edges carry, in their order.
+    pub carries: Vec<Option<Type>>,
     /// The steps whose output is the value.
     pub result: Vec<usize>,
     pub order: Order,
@@ -189,12 +201,80 @@ pub(crate) struct Step<'a> {
     pub needs: Vec<Need>,
     /// How many of the needs stand in a `depends-on`, its own or that of a step in it; they come first.
     pub written: usize,
+    /// What it waits for besides what it reads.
+    pub awaits: Vec<Await>,
+    pub files: Option<Files>,
     /// The files it reads that are not there before a step makes them.
     pub made: Vec<Made>,
     /// The type that its `output` declares; of a for-each, that of one item.
     pub declared: Option<Type>,
     /// Of which type its value is.
     pub output: Type,
+}
+
+/// A swarm. Its names lead somewhere; members, items and channels are named as the tree has them.
+#[derive(Debug)]
+pub(crate) struct Swarm<'a> {
+    pub ast: &'a ast::Swarm,
+    pub goal: Option<Prose>,
+    /// The agent that leads.
+    pub leader: Option<usize>,
+    /// In the order of the tree.
+    pub members: Vec<Member>,
+    /// The agents of members that are named from a list.
+    pub groups: Vec<Option<usize>>,
+    /// The agent that plays the manager of each worktree, where that is no member.
+    pub managers: Vec<Option<usize>>,
+    /// Who sums up, and on which tier.
+    pub synthesize: (Option<usize>, Option<usize>),
+    /// What its edges carry, in their order.
+    pub carries: Vec<Option<Type>>,
+    /// What its texts and its agents' read.
+    pub reads: Vec<Read>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub agent: Option<usize>,
+    pub task: Option<Prose>,
+}
+
+/// A context pack.
+#[derive(Debug)]
+pub(crate) struct Pack<'a> {
+    pub ast: &'a ast::ContextPack,
+    /// In the order of the tree.
+    pub rules: Vec<PackRule>,
+}
+
+/// What a rule of a pack leads to.
+#[derive(Debug)]
+pub(crate) enum PackRule {
+    /// Its texts.
+    Texts(Vec<Prose>),
+    /// Another pack.
+    Merge(Option<usize>),
+    /// The tree says it all.
+    Plain,
+}
+
+/// The file protocol of a step or an agent.
+#[derive(Debug)]
+pub(crate) struct Files {
+    /// The text of `SKILL.md`.
+    pub skill: Option<FileId>,
+    pub requirements: Vec<Prose>,
+    pub criteria: Vec<Prose>,
+    pub constraints: Vec<Prose>,
+    /// The types of its outputs, in their order.
+    pub kinds: Vec<Option<Type>>,
+}
+
+impl Files {
+    /// Its texts.
+    pub(crate) fn proses(&self) -> impl Iterator<Item = &Prose> {
+        self.requirements.iter().chain(&self.criteria).chain(&self.constraints)
+    }
 }
 
 /// A file that is read and that steps say they write.
@@ -305,6 +385,8 @@ pub(crate) struct Read {
     pub step: Option<usize>,
     /// The parameter read.
     pub param: Option<ParamRef>,
+    /// The context pack read.
+    pub pack: Option<usize>,
     /// The step, port or parameter as written; `_` may stand for `-`.
     pub name: Option<String>,
     /// Fields of the value, outermost first, each with its place.
@@ -333,6 +415,16 @@ impl Read {
             && !self.leans
             && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
     }
+}
+
+/// A step whose files or messages another one is given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Await {
+    pub step: usize,
+    pub when: plan::When,
+    /// Whether it is the round before that is meant where the two wait for each other.
+    pub soft: bool,
+    pub span: Span,
 }
 
 /// One step that another waits for.

@@ -24,9 +24,9 @@ pub use step::{
     OnFailure, Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,
 };
 pub use swarm::{
-    ContextPack, Convergence, Edge, EdgeKind, FileOutput, FileProtocol, Group, History, Lead, Member, Overflow,
-    PackRule, PlanItem, Priority, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, TransientRetry, TurnLimit,
-    WorkspaceView, Worktree,
+    ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
+    Overflow, PackRule, PlanItem, Priority, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, Synthesize,
+    TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 

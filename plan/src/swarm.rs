@@ -1,7 +1,5 @@
 //! Swarms, edges, context packs, and the file protocol: what agents with several turns are given.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,12 +55,29 @@ pub struct Swarm {
     pub edges: Vec<Edge>,
     /// Who merges the results; none: the lead's answer is the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub synthesize: Option<String>,
+    pub synthesize: Option<Synthesize>,
     /// What a run of it may use at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<crate::Budget>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// Who merges the results of a swarm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Synthesize {
+    /// The agent.
+    pub agent: String,
+    /// The tier that stands in for the agent's own provider and model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// The provider of that tier; none: the agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The model of that tier; none: the agent's, or with a tier the provider's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// Who watches over a swarm.
@@ -212,6 +227,9 @@ pub struct Worktree {
     /// Who merges what the others do in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
+    /// The agent that plays a manager who is no member: the swarm starts it besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Its members, by name.
     pub members: Vec<String>,
 }
@@ -249,7 +267,7 @@ pub enum Priority {
 }
 
 /// A permission to send.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edge {
     /// The sender.
@@ -262,9 +280,9 @@ pub struct Edge {
     /// What travels.
     #[serde(default)]
     pub kind: EdgeKind,
-    /// What `payload.structured` must be: the name of a type under `$defs`.
+    /// What `payload.structured` must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carries: Option<String>,
+    pub carries: Option<Schema>,
     /// Whether the receiver must answer.
     #[serde(default)]
     pub response: Response,
@@ -305,24 +323,18 @@ pub enum Response {
 pub struct ContextPack {
     /// Its name.
     pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Its tokens at most; none is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     /// The tokens that it aims for at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_tokens: Option<u64>,
-    /// What is worked towards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal: Option<Template>,
-    /// When it is reached.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub definition_of_done: Vec<String>,
     /// What it holds, in declaration order; rules are cut from the last upwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<PackRule>,
-    /// The packs that it starts from, by name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub merge: Vec<String>,
     /// What happens when it is too large.
     #[serde(default)]
     pub on_overflow: Overflow,
@@ -334,6 +346,10 @@ pub struct ContextPack {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PackRule {
+    /// What is worked towards.
+    Goal(Template),
+    /// When it is reached, a text each.
+    DefinitionOfDone(Vec<Template>),
     /// An excerpt of a document.
     Docs {
         /// Relative to the workspace.
@@ -344,8 +360,8 @@ pub enum PackRule {
     },
     /// Files, as paths or with their summaries.
     Files {
-        /// A pattern of paths relative to the workspace.
-        glob: String,
+        /// Patterns of paths relative to the workspace.
+        globs: Vec<String>,
         /// Whether each comes with a summary.
         summary: bool,
         /// The files at most.
@@ -359,13 +375,13 @@ pub enum PackRule {
         /// Its value.
         value: String,
     },
-    /// The outputs of these steps.
+    /// What these steps or members handed over; those that there are not where the pack is read are left out.
     Inputs(Vec<String>),
-    /// Artifacts of a step.
+    /// Artifacts of a step or member.
     Artifacts {
         /// `diff`, `log`, `prompt`, `transcript`, `contextpack` or `report`.
         kind: String,
-        /// The step.
+        /// The step or member.
         from: String,
     },
     /// Something to hold to.
@@ -375,6 +391,8 @@ pub enum PackRule {
         /// Its value.
         value: serde_json::Value,
     },
+    /// The rules of another pack, by its name, in this place.
+    Merge(String),
 }
 
 /// What happens to a pack that is too large.
@@ -394,12 +412,47 @@ pub enum Overflow {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileProtocol {
-    /// What is copied into `inbox/`, by its name there: a path relative to the workspace.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub inputs: BTreeMap<String, String>,
+    /// The text of `SKILL.md`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// What lies in `inbox/`, in declaration order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<FileInput>,
     /// What is expected in `outbox/`, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<FileOutput>,
+    /// What `inbox/instructions.md` says is required, a text each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<Template>,
+    /// What it says counts as success.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<Template>,
+    /// What it says holds for the work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Template>,
+    /// The steps that must have succeeded first, whether or not their files are copied. They are needs of the step too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wait_for: Vec<String>,
+}
+
+/// A file, or with a final `/` a folder, that lies in `inbox/`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileInput {
+    /// Its path: in the outbox of `from`, or relative to the workspace.
+    pub path: String,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The step in whose outbox it lies; none: the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The folder of the inbox for it; none: the inbox itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_to: Option<String>,
+    /// Whether its path alone is given, and nothing is copied.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub reference: bool,
 }
 
 /// A file, or with a final `/` a folder, that is expected in `outbox/`.
@@ -408,6 +461,9 @@ pub struct FileProtocol {
 pub struct FileOutput {
     /// Its name.
     pub path: String,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Whether its absence is a failure.
     pub required: bool,
     /// What its JSON must satisfy.

@@ -174,7 +174,7 @@ fn start(state: &mut State, commands: &mut Vec<Command>) {
     let mut from = None;
     while let Some(turn) = next(&state.agenda.stops, from.as_ref()) {
         let scope = state.frame(turn.key.frame).scope;
-        let earlier = state.frame(scope).stops.first().is_some_and(|&first| first < turn.key);
+        let earlier = state.frame(scope).stops.first().is_some_and(|first| *first < turn);
         if !earlier && state.held_by(turn.key.frame).is_none_or(|holder| holder == scope) {
             order(state, turn.key, commands);
         }

@@ -230,12 +230,6 @@ impl StepId {
         StepId { name: Arc::from(name), iteration, instance, within: None }
     }
 
-    /// The position, from 0, of the innermost item of a for-each that it belongs to.
-    pub fn item(&self) -> Option<u32> {
-        let (_, item) = self.within.as_deref()?.rsplit_once('[')?;
-        item.split_once(']')?.0.parse().ok()
-    }
-
     /// Its name with what it is inside of: `polish/draft`; an item has the name of its for-each, `triage[3]`.
     pub fn label(&self) -> String {
         let Some(within) = &self.within else { return self.name.to_string() };

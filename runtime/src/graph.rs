@@ -111,12 +111,21 @@ pub(crate) struct Node {
     pub(crate) retry: swarmc_plan::Retry,
     /// The agent of a prompt.
     pub(crate) agent: Option<Arc<str>>,
-    /// The conversation that it continues.
-    pub(crate) session: Option<Arc<str>>,
     /// What it may use over all its attempts.
     pub(crate) budget: Option<Box<Budget>>,
+    /// The conversation that its turns belong to.
+    pub(crate) talk: Option<Box<Talk>>,
     /// Its numbers in [`Graph::lanes`].
     pub(crate) lanes: [Option<u32>; 2],
+}
+
+/// A conversation that several steps of a pipeline go on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Talk {
+    /// The agent that is asked.
+    pub(crate) agent: Arc<str>,
+    /// The session's name.
+    pub(crate) session: Arc<str>,
 }
 
 /// What starting a step means for the scheduler.

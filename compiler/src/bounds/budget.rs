@@ -18,6 +18,9 @@ use crate::source::Sources;
 use crate::tokens::{Bytes, O200k};
 
 pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+    if !may_matter(plan) {
+        return;
+    }
     let quick = Sums::of(plan, Lines::Usual, &Bytes);
     endless(plan, &quick, sources, diagnostics);
     let exact = OnceCell::new();
@@ -31,6 +34,15 @@ pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostic
             diagnostics.extend(beyond(&case, &excess, sources));
         }
     }
+}
+
+/// Whether there is a budget at all, or something that may go on without an end.
+fn may_matter(plan: &Plan) -> bool {
+    let mut steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+    plan.budget.is_some()
+        || plan.pipelines.iter().any(|pipeline| pipeline.budget.is_some())
+        || plan.swarms.iter().any(|swarm| swarm.budget.is_some())
+        || steps.any(|step| step.budget.is_some() || step.for_each.is_some() || matches!(step.body, Body::Call(_)))
 }
 
 /// Something that runs.

@@ -19,7 +19,7 @@ mod window;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Bounds, Plan};
+use swarmc_plan::{Bound, Bounds, Plan};
 
 use crate::diagnostic::Diagnostics;
 use crate::model::Model;
@@ -58,4 +58,39 @@ pub(crate) fn check(plan: &Plan, model: &Model<'_>, sources: &Sources, diagnosti
     window::check(plan, sources, diagnostics);
     input::check(plan, model, sources, diagnostics);
     budget::check(plan, sources, diagnostics);
+}
+
+/// What a run has used; what nobody counted is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// Processes and turns that were started.
+    pub launches: Option<u64>,
+    /// Turns of agents.
+    pub turns: Option<u64>,
+    /// Tokens that turns were given.
+    pub input_tokens: Option<u64>,
+    /// Tokens that were answered.
+    pub output_tokens: Option<u64>,
+    /// Money in millionths of a dollar.
+    pub cost: Option<u64>,
+    /// The time from the first start to the last end in milliseconds, when nothing waited for a slot.
+    pub time_ms: Option<u64>,
+}
+
+/// Where a run went beyond its bounds, in words; nothing where it did not.
+pub fn exceeded(bounds: &Bounds, used: &Used) -> Vec<String> {
+    let all = [
+        ("launches", &bounds.launches, used.launches),
+        ("turns", &bounds.turns, used.turns),
+        ("tokens in", &bounds.input_tokens, used.input_tokens),
+        ("tokens out", &bounds.output_tokens, used.output_tokens),
+        ("millionths of a dollar", &bounds.cost, used.cost),
+        ("milliseconds", &bounds.critical_path_ms, used.time_ms),
+    ];
+    all.into_iter()
+        .filter_map(|(what, bound, used)| match (bound, used) {
+            (Bound::Most(most), Some(used)) if used > *most => Some(format!("{used} {what}, and at most {most}")),
+            _ => None,
+        })
+        .collect()
 }

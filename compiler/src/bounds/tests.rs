@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use swarmc_plan::{Bound, Bounds, Plan};
 
-use super::bounds;
+use super::{Used, bounds, exceeded};
 use crate::tokens::{Bytes, O200k};
 
 /// The bounds of the pipeline `p` of a spec, bytes for tokens.
@@ -178,4 +178,12 @@ fn a_pipeline_that_calls_itself_has_no_end_and_does_not_hang() {
     let again = step("again", json!({ "body": { "call": { "pipeline": "p" } } }));
     let bounds = bounds(&plan(json!([again]), json!({})), &Bytes);
     assert!(why(&bounds["p"].turns).contains("calls its own again"));
+}
+
+#[test]
+fn a_run_beyond_its_bounds_is_told() {
+    let bounds = of("pipeline p { task a { prompt \"x\" }; task b { run b } }");
+    let used = Used { launches: Some(2), turns: Some(2), output_tokens: Some(1_000_000), ..Used::default() };
+    assert_eq!(exceeded(&bounds, &used), ["2 turns, and at most 1"]);
+    assert_eq!(exceeded(&bounds, &Used { turns: Some(1), ..Used::default() }), [""; 0]);
 }

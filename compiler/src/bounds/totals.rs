@@ -350,7 +350,11 @@ impl<'p> Counter<'p, '_> {
         // What a turn is shown is cut at so many characters, four bytes each at most.
         let prompt = swarm.history.prompt_chars.saturating_mul(4);
         let names = swarm.members.iter().map(|member| member.agent.as_str());
-        let others = swarm.lead.iter().map(|lead| lead.agent.as_str()).chain(swarm.synthesize.as_deref());
+        let others = swarm
+            .lead
+            .iter()
+            .map(|lead| lead.agent.as_str())
+            .chain(swarm.synthesize.as_ref().map(|it| it.agent.as_str()));
         let mut turn = Totals::default();
         for agent in names.chain(others).filter_map(|name| self.plan.agent(name)) {
             let own = self.plan.provider(&agent.provider).map_or(Amount::ZERO, |provider| {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Step, Template,
+    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Segment, Step, Template,
 };
 
 use super::amount::{Amount, Cause, Times};
@@ -240,10 +240,7 @@ impl<'p> Scope<'p> {
                         let step = self.step(path.name()?)?;
                         if let (Some(each), []) = (&step.for_each, path.fields()) {
                             // One item for each success. The other list may read this one only in a cycle, which is refused.
-                            return match self.static_length(&each.list.source) {
-                                Some(items) => Some(items),
-                                None => None,
-                            };
+                            return self.static_length(&each.list.source);
                         }
                         step.output.schema.as_ref()?
                     }
@@ -295,12 +292,24 @@ impl<'p> Scope<'p> {
 
     /// What the logic of a text puts there, besides its fixed text and its directives.
     pub(crate) fn logic(&self, text: &'p Template, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+        let blocks = text.segments.iter().filter_map(|segment| match segment {
+            Segment::Logic(expression) => Some(expression.source.as_str()),
+            _ => None,
+        });
+        // Holes alone need no look at the text around them.
+        if blocks.clone().all(|source| source.starts_with("{{") || source.starts_with("{#")) {
+            return blocks.filter(|source| source.starts_with("{{")).fold(Amount::ZERO, |sum, source| {
+                let inner = source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
+                let parsed = template::expression(inner);
+                sum.plus(parsed.tree.map_or(Amount::open(open), |tree| self.expression(&tree, open, types)))
+            });
+        }
         let mut source = String::new();
         for segment in &text.segments {
             match segment {
-                swarmc_plan::Segment::Text(text) => source.push_str(text),
-                swarmc_plan::Segment::Directive(_) => {}
-                swarmc_plan::Segment::Logic(expression) => source.push_str(&expression.source),
+                Segment::Text(text) => source.push_str(text),
+                Segment::Directive(_) => {}
+                Segment::Logic(expression) => source.push_str(&expression.source),
             }
         }
         let scanned = template::scan(&source);

@@ -49,6 +49,9 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
+/// The `if`s around a place, outermost first: the number of each, and on which side of it.
+type Branch = Vec<(usize, bool)>;
+
 /// What is read as a whole: an output by the index of its step, a file by its path.
 #[derive(PartialEq, Eq, Hash)]
 enum Whole {
@@ -61,7 +64,7 @@ fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &Prose, diagnost
     let mut branches = HashMap::new();
     let mut next = 0;
     walk(&prose.template.logic, &mut Vec::new(), &mut next, &mut branches);
-    let mut seen: HashMap<Whole, Vec<(Span, Vec<(usize, bool)>)>> = HashMap::new();
+    let mut seen: HashMap<Whole, Vec<(Span, Branch)>> = HashMap::new();
     for (index, part) in prose.template.parts.iter().enumerate() {
         let Part::Directive(directive) = part else { continue };
         let Some(whole) = whole(pipeline, step, directive) else { continue };
@@ -82,13 +85,8 @@ fn directives(pipeline: &Steps<'_, '_>, step: &Step<'_>, prose: &Prose, diagnost
     }
 }
 
-/// The branches that each directive stands in, outermost first: the number of the `if`, and which side.
-fn walk(
-    list: &[Statement],
-    path: &mut Vec<(usize, bool)>,
-    next: &mut usize,
-    found: &mut HashMap<usize, Vec<(usize, bool)>>,
-) {
+/// The branches that each directive stands in.
+fn walk(list: &[Statement], path: &mut Branch, next: &mut usize, found: &mut HashMap<usize, Branch>) {
     for statement in list {
         match statement {
             Statement::Directive(index) => _ = found.insert(*index, path.clone()),

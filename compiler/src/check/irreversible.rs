@@ -72,8 +72,9 @@ fn called_behind_guards(model: &Model<'_>, guards: &[Vec<bool>]) -> Vec<bool> {
             }
         }
     }
-    let mut behind: Vec<bool> =
-        (0..model.pipelines.len()).map(|index| !calls[index].is_empty() && model.default != Some(index)).collect();
+    let mut behind: Vec<bool> = (0..model.pipelines.len())
+        .map(|index| !calls[index].is_empty() && model.default != Some(crate::model::Start::Pipeline(index)))
+        .collect();
     // One that turns out to be called freely frees those that it calls itself.
     let mut open: Vec<usize> = (0..behind.len()).filter(|&index| !behind[index]).collect();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); behind.len()];

@@ -5,6 +5,7 @@ mod command;
 mod cycle;
 mod deadlock;
 mod duplicated;
+mod edges;
 mod exhaustive;
 mod gates;
 mod hidden;
@@ -20,6 +21,9 @@ mod provider_lacks;
 mod secret_flow;
 mod secret_width;
 mod secrets;
+mod servers;
+mod swarm;
+mod spawn;
 mod tools;
 mod types;
 mod unused;
@@ -46,6 +50,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
         gates::check(pipeline, diagnostics);
+        edges::check(pipeline, &model.typing.types, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
@@ -56,7 +61,13 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             made::check(pipeline, diagnostics);
         }
     }
-    if model.pipelines.is_empty() && !diagnostics.has_errors() {
+    let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
+    for swarm in &model.swarms {
+        swarm::check(model, swarm, diagnostics);
+        edges::check_swarm(swarm, &model.typing.types, diagnostics);
+    }
+    servers::check(model, diagnostics);
+    if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
         diagnostics.push(
             Diagnostic::new(Code::WrongValue, "the spec has no pipeline, so there is nothing to run")
@@ -64,7 +75,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help("write `pipeline NAME { task NAME { … } }`"),
         );
     }
-    if !model.pipelines.is_empty() && model.default.is_none() && !diagnostics.has_errors() {
+    if !nothing && model.default.is_none() && !diagnostics.has_errors() {
         let names: Vec<String> = model.tables.seen(What::Pipeline, FileId::new(0));
         let help = match names.first() {
             Some(name) => format!("say which imported one runs: `workflow NAME {{ default {name} }}`, or write one"),
@@ -90,6 +101,7 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::UntrustedToPrivileged) {
         privileged::check(&graph, diagnostics);
     }
+    spawn::check(model, diagnostics);
     provider_lacks::check(model, diagnostics);
     secret_flow::check(model, sources, diagnostics);
     hidden::check(sources, diagnostics);

@@ -9,7 +9,7 @@ use crate::template::Root;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     // What a broken pipeline would have used cannot be known.
-    if diagnostics.has_errors() || model.pipelines.is_empty() {
+    if diagnostics.has_errors() || (model.pipelines.is_empty() && model.swarms.is_empty()) {
         return;
     }
     // A library need not be used up.

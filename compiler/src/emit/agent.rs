@@ -49,7 +49,7 @@ impl Emitter<'_, '_, '_> {
             can: ast.can.iter().map(|can| can.value).collect(),
             permissions: ast.permissions.as_ref().map(|permissions| permissions.value).unwrap_or_default(),
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
-            files: None,
+            files: self.files(ast.files.as_ref(), agent.files.as_ref(), &|_| false),
             origin: self.origin(ast.name.span),
         }
     }

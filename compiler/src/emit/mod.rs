@@ -3,7 +3,9 @@
 
 mod agent;
 mod command;
+mod pack;
 mod pipeline;
+mod swarm;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,11 +16,11 @@ use swarmc_plan::{EnvValue, Origin, Plan};
 
 use crate::ast::{self, TypeKind};
 use crate::load::Loader;
-use crate::model::{Model, Variable};
+use crate::model::{Model, Start, Variable};
 use crate::source::Span;
 use crate::types::{Lack, Type};
 
-/// Writes the plan down; none where the spec names no pipeline.
+/// Writes the plan down; none where nothing is there to run.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
     let spec = model.spec;
     let emitter = Emitter { model, loader };
@@ -27,16 +29,20 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
     let wanted = |span: Span, used: bool| used || model.tables.modules.is_own(span);
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
-    let providers: Vec<usize> = (0..model.providers.len())
-        .filter(|&index| agents.iter().any(|&agent| model.agents[agent].provider == Some(index)))
-        .collect();
+    let mut providers: Vec<usize> = agents.iter().filter_map(|&agent| model.agents[agent].provider).collect();
+    providers.extend(model.swarms.iter().filter_map(|swarm| emitter.stand_in(swarm)));
+    providers.sort_unstable();
+    providers.dedup();
     let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect();
     let tools: BTreeSet<String> = agents.iter().flat_map(|agent| &agent.tools).flatten().cloned().collect();
     Some(Plan {
         version: plan::VERSION,
         workflow: workflow.map_or_else(|| stem.to_owned(), |workflow| workflow.name.value.clone()),
         description: workflow.and_then(|workflow| workflow.description.clone()),
-        default: model.pipelines.get(model.default?)?.ast.name.value.clone(),
+        default: match model.default? {
+            Start::Pipeline(index) => model.pipelines.get(index)?.ast.name.value.clone(),
+            Start::Swarm(index) => model.swarms.get(index)?.ast.name.value.clone(),
+        },
         params: spec
             .params
             .iter()
@@ -77,6 +83,8 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .filter(|(_, wanted)| **wanted)
             .map(|((pipeline, known), _)| emitter.pipeline(pipeline, &known.own_params))
             .collect(),
+        swarms: model.swarms.iter().map(|swarm| emitter.swarm(swarm)).collect(),
+        packs: model.packs.iter().map(|pack| emitter.pack(pack)).collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()

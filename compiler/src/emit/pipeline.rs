@@ -40,7 +40,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env(&pipeline.env),
             steps: self.steps(pipeline, &lists, 0),
             result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
-            edges: Vec::new(),
+            edges: self.edges(ast.edges.as_ref(), &pipeline.carries),
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             worktree: ast.worktree.is_some(),
             origin: self.origin(ast.name.span),
@@ -114,7 +114,7 @@ impl Emitter<'_, '_, '_> {
             worktree: ast.worktree.as_ref().map(|worktree| {
                 worktree.name.as_ref().map_or_else(|| ast.name.value.clone(), |name| name.value.clone())
             }),
-            files: None,
+            files: self.files(ast.files.as_ref(), step.files.as_ref(), is_back),
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),

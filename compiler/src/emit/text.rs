@@ -96,7 +96,7 @@ impl Emitter<'_, '_, '_> {
         name: &Range<usize>,
         whole: &Range<usize>,
     ) -> Option<&(String, usize)> {
-        if root != Root::Param || self.model.renames.is_empty() {
+        if !matches!(root, Root::Param | Root::Context) || self.model.renames.is_empty() {
             return None;
         }
         self.model.renames.get(&(passage.home(name.start), passage.span(whole.clone())))
@@ -121,7 +121,9 @@ impl Emitter<'_, '_, '_> {
         };
         let place = directive.name.as_ref().map_or(&directive.range, |name| &name.range);
         let (name, in_name) = match self.renamed(&prose.passage, Root::Param, place, &directive.range) {
-            Some((renamed, fields)) if kind == DirectiveKind::Param => (Some(renamed.clone()), *fields),
+            Some((renamed, fields)) if matches!(kind, DirectiveKind::Param | DirectiveKind::Context) => {
+                (Some(renamed.clone()), *fields)
+            }
             _ => (name, 0),
         };
         let filters: Vec<Filter> = directive.filters.iter().map(|filter| filter.value.clone()).collect();

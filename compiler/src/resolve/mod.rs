@@ -1,12 +1,16 @@
 //! Typed tree to model: looks names up, reads the files that texts stand in, scans the texts, and spells needs out.
 
+mod edges;
+mod files;
 mod names;
 mod needs;
 mod order;
+mod pack;
 mod params;
 mod pipeline;
 mod reach;
 mod step;
+mod swarm;
 pub(crate) mod tables;
 pub(crate) mod templates;
 pub(crate) mod text;
@@ -18,15 +22,16 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Model, Pipeline, Provider, Read, Server, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Swarm, Uses, Variable};
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::types::{self, Typing};
 use names::Names;
+pub(crate) use order::circles;
 use params::Params;
 use tables::{Tables, What};
-use text::Scope;
+use text::{Has, Scope};
 
 /// Resolves a spec. `presets` are the providers of the library that it may start from, `templates` says which agents
 /// others start from.
@@ -60,8 +65,11 @@ pub(crate) fn resolve<'a>(
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
     let agents: Vec<Agent<'a>> =
         spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
+    let packs = resolver.packs();
     let wanted = reach::wanted(spec, &resolver.tables);
     let pipelines = resolver.pipelines(&agents, &wanted);
+    let swarms: Vec<Swarm<'a>> = spec.swarms.iter().map(|swarm| resolver.swarm(swarm, &agents)).collect();
+    resolver.packs_given(&packs, &pipelines, &swarms);
     let default = resolver.default();
     let servers = spec.tool_servers.iter().map(|server| resolver.server(server)).collect();
     let hooks = spec.hooks.iter().map(|hook| resolver.hook(hook)).collect();
@@ -70,8 +78,22 @@ pub(crate) fn resolve<'a>(
     resolver.answers_name_steps(&pipelines);
     let Resolver { tables, uses, renames, diagnostics, .. } = resolver;
     let typing = Typing::default();
-    let mut model =
-        Model { spec, default, providers, agents, servers, hooks, pipelines, wanted, uses, tables, renames, typing };
+    let mut model = Model {
+        spec,
+        default,
+        providers,
+        agents,
+        servers,
+        hooks,
+        pipelines,
+        swarms,
+        packs,
+        wanted,
+        uses,
+        tables,
+        renames,
+        typing,
+    };
     let mut used = std::mem::take(&mut model.uses.types);
     let mut find = |name: &Name| {
         let index = model.tables.lookup(What::Type, name, diagnostics)?;
@@ -83,6 +105,18 @@ pub(crate) fn resolve<'a>(
         for (index, step) in pipeline.steps.iter_mut().enumerate() {
             step.declared = known.declared[index].clone();
             step.output = known.steps.output(index).clone();
+            if let Some((written, files)) = step.ast.files.as_ref().zip(step.files.as_mut()) {
+                files.kinds = files::kinds(written, &typing.types, &mut find);
+            }
+        }
+        pipeline.carries = edges::carries(pipeline.ast.edges.as_ref(), &typing.types, &mut find);
+    }
+    for swarm in &mut model.swarms {
+        swarm.carries = edges::carries(swarm.ast.edges.as_ref(), &typing.types, &mut find);
+    }
+    for agent in &mut model.agents {
+        if let Some((written, files)) = agent.ast.files.as_ref().zip(agent.files.as_mut()) {
+            files.kinds = files::kinds(written, &typing.types, &mut find);
         }
     }
     model.typing = typing;
@@ -144,13 +178,25 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
     }
 
-    fn default(&mut self) -> Option<usize> {
+    fn default(&mut self) -> Option<Start> {
         let written = self.spec.workflow.as_ref().and_then(|workflow| workflow.default.as_ref());
-        match written {
-            Some(name) => self.tables.lookup(What::Pipeline, name, self.diagnostics),
+        let Some(name) = written else {
             // The items of the spec itself come first.
-            None => (self.tables.own_len(What::Pipeline) > 0).then_some(0),
+            let pipeline = (self.tables.own_len(What::Pipeline) > 0).then_some(Start::Pipeline(0));
+            return pipeline.or_else(|| (self.tables.own_len(What::Swarm) > 0).then_some(Start::Swarm(0)));
+        };
+        let home = name.span.file;
+        if let Some(pipeline) = self.tables.find(What::Pipeline, &name.value, true, home) {
+            return Some(Start::Pipeline(pipeline));
         }
+        if let Some(swarm) = self.tables.find(What::Swarm, &name.value, true, home) {
+            return Some(Start::Swarm(swarm));
+        }
+        let swarms = self.tables.seen(What::Swarm, home);
+        let swarms: Vec<&str> = swarms.iter().map(String::as_str).collect();
+        let unknown = self.tables.unknown(What::Pipeline, &name.value, name.span, home, &str::to_owned, &swarms);
+        self.diagnostics.push(unknown);
+        None
     }
 
     /// The default of a `file` or a `dir`: as every path of a spec, it is there and relative to it.
@@ -214,7 +260,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let system = system.map(|system| text::prose(system, true, self.diagnostics));
         let tier = agent.tier.as_ref().and_then(|tier| self.tables.find(What::Tier, &tier.value, true, tier.span.file));
         let fallback = agent.fallback.as_ref().and_then(|name| self.tables.lookup(What::Agent, name, self.diagnostics));
-        Agent { ast: agent, provider, tier, fallback, system }
+        let files = agent.files.as_ref().map(|files| self.files(files));
+        Agent { ast: agent, provider, tier, fallback, system, files }
     }
 
     fn server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
@@ -357,11 +404,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let Variable::Set(_, prose) = variable else { continue };
             // The first step to start reads it already.
             self.file_reads(prose, None);
-            let params = Params { tables: &self.tables, inner: params, outer: &self.spec.params, uses: &mut self.uses };
-            let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, place };
-            reads.extend(text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics));
+            reads.extend(self.free_reads(prose, params, place, Has::default()));
         }
         reads
+    }
+
+    /// What a text reads that stands outside of every step.
+    fn free_reads(&mut self, prose: &Prose, inner: Option<(&Names, FileId)>, place: &str, has: Has) -> Vec<Read> {
+        let spec = self.spec;
+        let params =
+            Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
+        let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, place, has };
+        text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics)
     }
 }
 

@@ -9,7 +9,7 @@ use swarmc_plan::{Join, When};
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Need, Read, Step, siblings};
+use crate::model::{Await, Need, Read, Step, siblings};
 use crate::source::Span;
 use crate::template::Root;
 
@@ -116,6 +116,11 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
     for index in 0..steps.len() {
         let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
         let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
+        for position in 0..steps[index].awaits.len() {
+            let Await { step: target, when, span, .. } = steps[index].awaits[position];
+            let Some((holder, needed)) = siblings(steps, index, target) else { continue };
+            lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles: false, span });
+        }
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };

@@ -34,7 +34,8 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
             }
         }
     }
-    if !back.is_empty() {
+    let dropped = drop_soft(steps, &component);
+    if !back.is_empty() || dropped {
         // In the order of their reads, so a search finds them.
         let is_back =
             |step: usize, read: usize| back.binary_search_by_key(&(step, read), |back| (back.step, back.read)).is_ok();
@@ -45,14 +46,57 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
         Ok(sorted) => Order { sorted: nested(steps, sorted), back, cycles: Vec::new() },
         Err(_) => {
             let sccs = kosaraju_scc(&graph);
-            let looped = |scc: &Vec<NodeIndex>| scc.len() > 1 || graph.contains_edge(scc[0], scc[0]);
-            let mut cycles: Vec<Vec<usize>> =
-                sccs.iter().filter(|scc| looped(scc)).map(|scc| shortest(&graph, scc)).collect();
-            cycles.sort();
-            let sorted = sccs.iter().filter(|scc| !looped(scc)).map(|scc| scc[0]).collect();
-            Order { sorted: nested(steps, sorted), back, cycles }
+            let sorted = sccs.iter().filter(|scc| !looped(&graph, scc)).map(|scc| scc[0]).collect();
+            Order { sorted: nested(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
         }
     }
+}
+
+/// One circle, the shortest from its first member, of each component of a graph: `needs` says what each needs.
+pub(crate) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut graph = DiGraph::with_capacity(needs.len(), needs.len());
+    for _ in needs {
+        graph.add_node(());
+    }
+    for (index, needs) in needs.iter().enumerate() {
+        for &need in needs {
+            graph.add_edge(NodeIndex::new(need), NodeIndex::new(index), ());
+        }
+    }
+    circles_in(&graph, &kosaraju_scc(&graph))
+}
+
+fn circles_in(graph: &DiGraph<(), ()>, sccs: &[Vec<NodeIndex>]) -> Vec<Vec<usize>> {
+    let mut circles: Vec<Vec<usize>> =
+        sccs.iter().filter(|scc| looped(graph, scc)).map(|scc| shortest(graph, scc)).collect();
+    circles.sort();
+    circles
+}
+
+fn looped(graph: &DiGraph<(), ()>, scc: &[NodeIndex]) -> bool {
+    scc.len() > 1 || graph.contains_edge(scc[0], scc[0])
+}
+
+/// Takes out what a step would wait for and what waits for it in turn: the round before is meant.
+fn drop_soft(steps: &mut [Step<'_>], component: &[usize]) -> bool {
+    let mut dropped = false;
+    for index in 0..steps.len() {
+        if steps[index].awaits.is_empty() {
+            continue;
+        }
+        let mut awaits = std::mem::take(&mut steps[index].awaits);
+        awaits.retain(|wait| match siblings(steps, index, wait.step) {
+            Some((holder, needed)) => {
+                let circular = component[holder] != usize::MAX && component[holder] == component[needed];
+                let keep = !(wait.soft && circular && needed > holder);
+                dropped |= !keep;
+                keep
+            }
+            None => false,
+        });
+        steps[index].awaits = awaits;
+    }
+    dropped
 }
 
 /// Whether reading this root of a step makes the reader wait for it.

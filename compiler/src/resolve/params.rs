@@ -16,6 +16,8 @@ pub(super) struct Params<'p> {
     pub(super) inner: Option<(&'p Names, FileId)>,
     /// The parameters of the whole spec, as the plan has them.
     pub(super) outer: &'p [ast::Param],
+    /// The context packs of the whole spec.
+    pub(super) packs: &'p [ast::ContextPack],
     pub(super) uses: &'p mut Uses,
 }
 

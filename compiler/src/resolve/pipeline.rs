@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::Names;
 use super::tables::What;
+use super::text::Has;
 use super::{Resolver, needs, order, text};
 use crate::ast;
 use crate::code::Code;
@@ -29,6 +30,8 @@ pub(super) struct Within<'w> {
     pub(super) writes: Vec<&'w str>,
     /// Shared tasks that `use partial=#true` left out.
     pub(super) left_out: BTreeSet<&'w str>,
+    /// The steps that an edge leads to.
+    pub(super) receivers: BTreeSet<&'w str>,
 }
 
 /// A step in its place.
@@ -64,6 +67,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             params: &params,
             writes,
             left_out,
+            receivers: receivers(pipeline),
         };
         let env = self.variables(&pipeline.env);
         let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
@@ -73,6 +77,15 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             resolved.push(self.step(step, &within, agents));
             declared.extend(self.dependencies(index, step, &within));
         }
+        if let Some(edges) = &pipeline.edges {
+            self.edges(edges, &steps, &|name| {
+                text::unknown_step(&name.value, &pipeline.name.value, &steps, name.span, &str::to_owned)
+            });
+        }
+        for index in 0..resolved.len() {
+            let awaits = self.awaits(&resolved, index, &steps, agents);
+            resolved[index].awaits = awaits;
+        }
         needs::declare(&mut resolved, declared, self.diagnostics);
         self.guards_of_fields(&mut resolved);
         let (until, until_reads) = self.untils(&pipeline.until, &within);
@@ -81,7 +94,17 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }
-        Pipeline { ast: pipeline, steps: resolved, until, until_reads, env, env_reads, result, order }
+        Pipeline {
+            ast: pipeline,
+            steps: resolved,
+            until,
+            until_reads,
+            env,
+            env_reads,
+            carries: Vec::new(),
+            result,
+            order,
+        }
     }
 
     /// The pipeline's own parameters; a name that the workflow has too is reported.
@@ -210,7 +233,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut reads = Vec::new();
         for condition in &until {
             let passage = Passage::string(&condition.text);
-            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`"));
+            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`", Has::default()));
         }
         (until, reads)
     }
@@ -237,6 +260,13 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             });
         }
     }
+}
+
+/// The steps that an edge of the pipeline leads to.
+fn receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
+    let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
+    let ends = edges.flat_map(|edge| std::iter::once(&edge.to).chain(edge.both.then_some(&edge.from)));
+    ends.map(|name| name.value.as_str()).collect()
 }
 
 /// The only step that no other needs, of the pipeline or, where that is a loop, of the loop; a `stop` is not one.

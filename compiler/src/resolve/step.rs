@@ -4,14 +4,15 @@ use super::names::Names;
 use super::params::Params;
 use super::pipeline::{Listed, Within};
 use super::tables::What;
-use super::text::Scope;
+use super::text::{Has, Scope};
 use super::{Resolver, needs, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
-use crate::model::{Agent, Body, Made, Prose, Read, Step, Variable};
+use crate::model::{Agent, Body, Files, Made, Prose, Read, Step, Variable};
 use crate::passage::Passage;
+use crate::source::Span;
 use crate::types::Type;
 
 /// The ports of a step: what they are called, and the step behind them where it is known.
@@ -40,6 +41,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         let context = step.context.iter().filter_map(|name| self.pack_named(name)).collect();
         let body = self.body(step, within);
+        let files = step.files.as_ref().map(|files| self.files(files));
         let stdin = step.stdin.as_ref().map(|stdin| text::inline(stdin, self.loader, self.diagnostics));
         let env = self.variables(&step.env);
         let when = step.when.as_ref().map(|when| text::condition(when, self.diagnostics));
@@ -50,14 +52,21 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Variable::Pass(_) | Variable::Secret(_) => None,
         });
         let system = agent.and_then(|agent| agents[agent].system.as_ref());
-        for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this"));
+        let of_agent = agent.and_then(|agent| agents[agent].files.as_ref());
+        let of_files = files.iter().chain(of_agent).flat_map(Files::proses);
+        let has = Has {
+            item: step.for_each.is_some(),
+            inbox: within.receivers.contains(step.name.value.as_str()),
+            team: false,
+        };
+        for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env).chain(of_files) {
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this", has));
             made.extend(self.file_reads(prose, Some(&within.writes)));
         }
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
             let passage = Passage::string(&condition.text);
-            let found = self.reads(&condition.expression.reads, &passage, within, &ports, place);
+            let found = self.reads(&condition.expression.reads, &passage, within, &ports, place, Has::default());
             reads.extend(found.into_iter().map(|read| Read { in_when: place == "a `when`", ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
@@ -77,6 +86,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             reads,
             needs: Vec::new(),
             written: 0,
+            awaits: Vec::new(),
+            files,
             made,
             declared: None,
             output: Type::ANY,
@@ -107,21 +118,32 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         if let Some(name) = &step.agent {
             return self.agent_named(name, agents);
         }
-        let home = step.name.span.file;
+        let message = format!("task `{}` has a prompt and no agent", step.name.value);
+        self.sole_agent(&message, "who takes the prompt?", step.name.span, agents)
+    }
+
+    /// The agent that is meant where none is named, or the report that there is none.
+    pub(super) fn sole_agent(
+        &mut self,
+        message: &str,
+        label: &str,
+        place: Span,
+        agents: &[Agent<'a>],
+    ) -> Option<usize> {
+        let home = place.file;
         let Some(agent) = self.tables.sole(What::Agent, home) else {
             let none = self.tables.seen(What::Agent, home).is_empty();
             let code = if none { Code::UnknownReference } else { Code::WrongValue };
-            let message = format!("task `{}` has a prompt and no agent", step.name.value);
-            let diagnostic = Diagnostic::new(code, message).label(step.name.span, "who takes the prompt?");
+            let diagnostic = Diagnostic::new(code, message).label(place, label);
             self.diagnostics.push(diagnostic.help(self.name_one(What::Agent, home)));
             return None;
         };
-        let name = Name { value: agents[agent].ast.name.value.clone(), span: step.name.span };
+        let name = Name { value: agents[agent].ast.name.value.clone(), span: place };
         Some(self.takes_turns(agent, &name, agents))
     }
 
     /// An agent that is named where one takes a turn.
-    fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
+    pub(super) fn agent_named(&mut self, name: &Name, agents: &[Agent<'a>]) -> Option<usize> {
         let agent = self.tables.lookup(What::Agent, name, self.diagnostics)?;
         Some(self.takes_turns(agent, name, agents))
     }
@@ -224,10 +246,12 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         within: &Within<'_>,
         ports: &Ports,
         place: &str,
+        has: Has,
     ) -> Vec<Read> {
-        let inner = Some((within.params, within.file));
-        let params = Params { tables: &self.tables, inner, outer: &self.spec.params, uses: &mut self.uses };
-        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, place };
+        let (spec, inner) = (self.spec, Some((within.params, within.file)));
+        let params =
+            Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
+        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, place, has };
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 

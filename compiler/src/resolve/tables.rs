@@ -140,11 +140,14 @@ impl Tables {
         let mut tables = Tables { modules, own, used };
         let declared = |module: usize| {
             let kinds = tables.own[module].iter().enumerate();
-            kinds.flat_map(|(what, own)| own.names.iter().map(move |name| (what, name))).collect()
+            // What can be run shares one list of names.
+            let place = |what: usize| if what == What::Swarm as usize { What::Pipeline as usize } else { what };
+            kinds.flat_map(|(what, own)| own.names.iter().map(move |name| (place(what), name))).collect()
         };
         let prefixes = modules::prefixes(&tables.modules, declared);
         tables.modules.list.iter_mut().zip(prefixes).for_each(|(module, prefix)| module.prefix = prefix);
         (0..tables.own.len()).for_each(|module| tables.clashes(module, diagnostics));
+        (0..tables.own.len()).for_each(|module| diagnostics.extend(tables.runnable_twice(module)));
         tables
     }
 
@@ -402,6 +405,19 @@ impl Tables {
                 }
             }
         }
+    }
+
+    /// A pipeline and a swarm with one name: `swarmc run NAME` could mean either.
+    fn runnable_twice(&self, module: usize) -> Option<Diagnostic> {
+        let (pipelines, swarms) = (&self.own(module, What::Pipeline).names, &self.own(module, What::Swarm).names);
+        let (pipeline, swarm) = pipelines.shared(swarms)?;
+        let name = swarms.iter().nth(swarm).unwrap_or_default();
+        Some(
+            Diagnostic::new(Code::DuplicateDefinition, format!("a pipeline and a swarm are called `{name}`"))
+                .label(swarms.span(swarm), "the swarm")
+                .label(pipelines.span(pipeline), "the pipeline")
+                .help(format!("rename one of them: `swarmc run` could mean either by `{name}`")),
+        )
     }
 
     fn shadows(&self, what: What, own: (usize, usize), import: (&Import, usize)) -> Diagnostic {

@@ -12,6 +12,7 @@ use crate::passage::Passage;
 use crate::resolve::names::{self, Names};
 use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
+use crate::resolve::tables::What;
 use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::syntax::Text;
@@ -67,6 +68,24 @@ pub(super) struct Scope<'s> {
     pub(super) renames: &'s mut BTreeMap<(FileId, Span), (String, usize)>,
     /// What the place is, for messages: "an `env` of a provider".
     pub(super) place: &'s str,
+    /// What besides steps and parameters is there.
+    pub(super) has: Has,
+}
+
+/// What is there where a text is rendered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Has {
+    /// The item of a for-each, and its position.
+    pub(super) item: bool,
+    /// Messages.
+    pub(super) inbox: bool,
+    /// Team mates, what they share, and the items of their plan.
+    pub(super) team: bool,
+}
+
+impl Has {
+    /// All that a member of a swarm has.
+    pub(super) const TURNS: Has = Has { item: false, inbox: true, team: true };
 }
 
 /// What a text or condition reads, each name looked up.
@@ -86,7 +105,7 @@ fn resolved(
     diagnostics: &mut Diagnostics,
 ) -> Option<Read> {
     let span = passage.span(read.range.clone());
-    let (mut step, mut param, mut in_name) = (None, None, 0);
+    let (mut step, mut param, mut pack, mut in_name) = (None, None, None, 0);
     // In expressions `_` stands for `-`, and never the other way round.
     let exact = read.via_directive || read.name.as_deref().is_some_and(|name| name.contains('-'));
     // How a name is written in this place.
@@ -96,6 +115,10 @@ fn resolved(
         (_, true) => name.to_owned(),
         (None, false) => names::plain(name),
     };
+    if let Some(lack) = lack(read, scope, span) {
+        diagnostics.push(lack);
+        return None;
+    }
     // A reference without a name (`{{ output }}`) reads nothing in particular, or has been reported.
     let name = read.name.as_deref();
     match (read.root, name) {
@@ -115,6 +138,29 @@ fn resolved(
                 }
                 None => {
                     diagnostics.push(unknown_step(name, within.name, within.steps, span, &spelt));
+                    return None;
+                }
+            }
+        }
+        (Root::Context, Some(name)) => {
+            let home = passage.home(read.range.start);
+            // The pack of an import: its qualifier and its name.
+            let field = read.fields.first().filter(|_| scope.params.tables.is_alias(name, exact, home));
+            let whole = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
+            match scope.params.tables.find(What::Pack, &whole, exact, home) {
+                Some(found) => {
+                    pack = Some(found);
+                    in_name = usize::from(field.is_some());
+                    scope.params.uses.packs[found] = true;
+                    let in_plan = &scope.params.packs[found].name.value;
+                    if field.is_some() || !template::same_name(in_plan, name) {
+                        let place = (home, passage.span(read.whole.clone()));
+                        scope.renames.insert(place, (in_plan.clone(), in_name));
+                    }
+                }
+                None => {
+                    let span = fields(read, passage).first().filter(|_| field.is_some()).map_or(span, |last| last.span);
+                    diagnostics.push(scope.params.tables.unknown(What::Pack, &whole, span, home, &spelt, &[]));
                     return None;
                 }
             }
@@ -158,6 +204,7 @@ fn resolved(
         root: read.root,
         step,
         param,
+        pack,
         name: read.name.clone(),
         fields: fields(read, passage).split_off(in_name),
         span,
@@ -232,10 +279,62 @@ fn left_out_value(name: &str, pipeline: &str, root: Root, span: Span) -> Diagnos
 }
 
 fn no_steps(place: &str, root: Root, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::BadDirective,
-        format!("{place} cannot read `{}`: it is the same for every step", template::Kind::Read(root).word()),
-    )
-    .label(span, "reads a step")
-    .help("write it where it is used, in the `env`, `stdin` or `prompt` of a task")
+    let word = template::Kind::Read(root).word();
+    let (why, help) = match place {
+        PACK => ("it is the same for every step", "hand it over instead: `inputs STEP` gives what a step made"),
+        GOAL | TURN => (
+            "a swarm stands outside of every pipeline",
+            "let a task start the swarm and pass it on: `swarm NAME goal=\"<<output:STEP>>\"`",
+        ),
+        _ => {
+            ("it is the same for every step", "write it where it is used, in the `env`, `stdin` or `prompt` of a task")
+        }
+    };
+    Diagnostic::new(Code::BadDirective, format!("{place} cannot read `{word}`: {why}"))
+        .label(span, "reads a step")
+        .help(help)
+}
+
+/// What a context pack is called in messages.
+pub(super) const PACK: &str = "a context pack";
+/// What the goal of a swarm is called.
+pub(super) const GOAL: &str = "the goal of a swarm";
+/// What a text of a member is called.
+pub(super) const TURN: &str = "a member of a swarm";
+
+/// Something that is read and that is not there in this place.
+fn lack(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnostic> {
+    let word = template::Kind::Read(read.root).word();
+    let report = |message: String, label: &str, help: &str| {
+        Some(Diagnostic::new(Code::BadDirective, message).label(span, label).help(help))
+    };
+    match read.root {
+        Root::Input if scope.steps.is_none() => Some(no_steps(scope.place, read.root, span)),
+        Root::Item | Root::Index if !scope.has.item && scope.steps.is_none() => report(
+            format!("there is no `{word}` here"),
+            "no `for-each`",
+            "it is what a task with a `for-each` works on",
+        ),
+        Root::Item | Root::Index if scope.place == "a `when`" || scope.place == "a `for-each`" => report(
+            format!("{} cannot read `{word}`: it is there for the body alone", scope.place),
+            "decided before the first item",
+            "to leave items out, filter the list: `for-each \"output.find | selectattr('fix')\"`",
+        ),
+        Root::Item | Root::Index if !scope.has.item => report(
+            format!("there is no `{word}` here: the task is not repeated over a list"),
+            "no `for-each`",
+            "write `for-each \"LIST\"` in the task; its prompt, `stdin`, `env` and `value` then see `item` and `index`",
+        ),
+        Root::Inbox if !scope.has.inbox => report(
+            format!("there is no `{word}` here: nobody sends messages to it"),
+            "no messages",
+            "it is there for members of a `swarm`, and for tasks that an edge in `edges` leads to",
+        ),
+        Root::Shared | Root::Team | Root::Plan if !scope.has.team => report(
+            format!("there is no `{word}` here: it is the members of a swarm that have one"),
+            "not in a swarm",
+            "write it in the text of a `member`, or in the `system` of an agent that only members use",
+        ),
+        _ => None,
+    }
 }

@@ -54,11 +54,6 @@ impl<'t> Meter<'t> {
         Meter { tokenizer, known: HashMap::new() }
     }
 
-    /// The tokens of a text for a model of this family.
-    pub(crate) fn text(&self, text: &str, family: Family) -> u64 {
-        family.scale(self.tokenizer.count(text), text.len() as u64)
-    }
-
     /// The tokens of what stands fixed in a template.
     pub(crate) fn fixed(&mut self, template: &Template, family: Family) -> u64 {
         let (tokens, bytes) = match self.known.get(&template.digest) {

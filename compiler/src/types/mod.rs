@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::source::Span;
 
-pub(crate) use declared::Types;
+pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes};
 pub(crate) use infer::{Checker, Use};
 pub(crate) use typing::{PipelineTypes, Typing, typing};

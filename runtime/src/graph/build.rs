@@ -7,7 +7,7 @@ use swarmc_plan::{
     Agent, Body, Budget, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
 };
 
-use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot};
+use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk};
 use crate::event::Content;
 
 pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
@@ -167,7 +167,7 @@ impl<'a> Build<'a> {
                     let region = self.item(place, step, spot, names)?;
                     let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
                     let one = bare(step, kind);
-                    Node { retry: Retry::default(), agent: None, session: None, budget: None, ..one }
+                    Node { retry: Retry::default(), agent: None, budget: None, ..one }
                 }
             };
             let declared = needs.iter().filter(|need| need.declared).count() as u32;
@@ -270,10 +270,15 @@ fn bare(step: &Step, kind: Kind) -> Node {
             Body::Prompt(body) => Some(Arc::from(body.agent.as_str())),
             _ => None,
         },
-        session: step.session.as_deref().map(Arc::from),
         budget: step.budget.clone().map(Box::new),
+        talk: talk(step),
         lanes: [None; 2],
     }
+}
+
+fn talk(step: &Step) -> Option<Box<Talk>> {
+    let (Some(session), Body::Prompt(body)) = (&step.session, &step.body) else { return None };
+    Some(Box::new(Talk { agent: Arc::from(body.agent.as_str()), session: Arc::from(session.as_str()) }))
 }
 
 fn edge(other: u32, need: &Need) -> Edge {

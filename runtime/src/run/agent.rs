@@ -104,29 +104,22 @@ impl Loop<'_> {
             stdin,
             reads,
             install: provider.install.clone(),
-            session: self.session(agent, attempt.step, attempt.id),
+            session: self.session(agent, attempt),
         }))
     }
 
     /// The conversation that a turn of `agent` goes on with.
-    fn session(&self, agent: &Agent, step: &Step, id: &StepId) -> Option<Session> {
-        let name = step.session.as_ref()?;
-        let session = self.last_session(agent, name, id)?;
-        if !may_pass(&session.id) {
+    fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
+        let name = attempt.step.session.as_ref()?;
+        let (id, used) = self.state.session(attempt.view.frame, &agent.name, name)?;
+        if !may_pass(id) {
             self.viewer.notice(format!(
                 "`{}`: session `{name}` starts afresh: its provider named it with characters that are not passed on",
-                step.name
+                attempt.step.name
             ));
             return None;
         }
-        Some(session)
-    }
-
-    /// The last session of `agent` under this name, where one is known.
-    fn last_session(&self, agent: &Agent, name: &str, id: &StepId) -> Option<Session> {
-        let key = self.state.find(id)?;
-        let (id, used) = self.state.session(key.frame, &agent.name, name)?;
-        Some(Session { id: id.clone(), used: *used })
+        Some(Session { id: id.to_owned(), used })
     }
 }
 

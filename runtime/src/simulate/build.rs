@@ -43,6 +43,11 @@ pub(crate) fn graph(pipeline: Pipeline) -> Arc<Graph> {
     Arc::new(Graph::new(&plan(pipeline), "main", None, 4).unwrap())
 }
 
+/// The graph of a plan's first pipeline.
+pub(crate) fn graph_of(plan: &Plan) -> Arc<Graph> {
+    Arc::new(Graph::new(plan, &plan.pipelines[0].name, None, 4).unwrap())
+}
+
 pub(crate) fn plan(pipeline: Pipeline) -> Plan {
     Plan {
         version: swarmc_plan::VERSION,

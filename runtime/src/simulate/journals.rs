@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use super::build::{graph, repeated};
+use super::build::{graph, plan as build_plan, repeated};
 use super::run::Run;
 use super::world::World;
 use crate::event::{Event, LARGEST, Record, RunStatus, Status};
@@ -65,6 +65,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
         };
         assert_eq!(*expected, format!("sha256:{}", digest(text.as_bytes())), "the plan is the one that ran");
         let pipeline = plan.pipeline(pipeline).unwrap();
+        let plan = build_plan(pipeline.clone());
         for length in 0..recovered.records.len() {
             let records = &recovered.records[..length];
             let mut state = State::new(graph(pipeline.clone()));
@@ -74,7 +75,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
             decide(&mut state, u64::MAX);
             if length > 0 {
                 for lazy in [false, true] {
-                    let run = Run::resume(pipeline, World { seed: length as u64, lazy }, records).go();
+                    let run = Run::resume(&plan, World { seed: length as u64, lazy }, records).go();
                     assert!(run.finished().is_some(), "{}: {length} records", path.display());
                 }
             }

@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use swarmc_plan::Pipeline;
+use swarmc_plan::Plan;
 
-use super::build::graph;
+use super::build::graph_of;
 use super::model::{self, Ending};
-use super::random::{pipelines, timeless, worlds};
+use super::random::{plans, timeless, worlds};
 use super::run::{Run, same};
 use crate::{Event, State, decide};
 
@@ -15,60 +15,60 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_run_ends_as_the_rules_say(pipeline in timeless(), world in worlds()) {
-        let run = Run::start(&pipeline, world).go();
-        prop_assert_eq!(ending(&pipeline, &run.state), model::ending(&pipeline, world));
+    fn a_run_ends_as_the_rules_say(plan in timeless(), world in worlds()) {
+        let run = Run::start(&plan, world).go();
+        prop_assert_eq!(ending(&plan, &run.state), model::ending(&plan, world));
     }
 
     #[test]
-    fn a_run_with_stops_and_fail_fast_ends(pipeline in pipelines(), world in worlds()) {
-        prop_assert!(Run::start(&pipeline, world).go().finished().is_some());
+    fn a_run_with_stops_and_fail_fast_ends(plan in plans(), world in worlds()) {
+        prop_assert!(Run::start(&plan, world).go().finished().is_some());
     }
 
     #[test]
-    fn the_same_world_gives_the_same_records(pipeline in pipelines(), world in worlds()) {
-        let once = Run::start(&pipeline, world).go().records;
-        prop_assert_eq!(once, Run::start(&pipeline, world).go().records);
+    fn the_same_world_gives_the_same_records(plan in plans(), world in worlds()) {
+        let once = Run::start(&plan, world).go().records;
+        prop_assert_eq!(once, Run::start(&plan, world).go().records);
     }
 
     #[test]
     fn a_crash_after_any_record_changes_nothing_in_the_end(
-        pipeline in timeless(), world in worlds(), at in any::<Index>(), again in any::<Index>(),
+        plan in timeless(), world in worlds(), at in any::<Index>(), again in any::<Index>(),
     ) {
-        let records = Run::start(&pipeline, world).go().records;
+        let records = Run::start(&plan, world).go().records;
         let records = &records[..=at.index(records.len())];
-        let records = Run::resume(&pipeline, world, records).go().records;
+        let records = Run::resume(&plan, world, records).go().records;
         let records = &records[..=again.index(records.len())];
-        let run = Run::resume(&pipeline, world, records).go();
-        prop_assert_eq!(ending(&pipeline, &run.state), model::ending(&pipeline, world));
+        let run = Run::resume(&plan, world, records).go();
+        prop_assert_eq!(ending(&plan, &run.state), model::ending(&plan, world));
     }
 
     #[test]
     fn a_stop_after_any_record_changes_nothing_in_the_end(
-        pipeline in timeless(), world in worlds(), at in any::<Index>(),
+        plan in timeless(), world in worlds(), at in any::<Index>(),
     ) {
-        let whole = Run::start(&pipeline, world).go().records.len();
-        let stopped = Run::start(&pipeline, world).stop_at(at.index(whole) + 1).go();
-        let run = Run::resume(&pipeline, world, &stopped.records).go();
-        prop_assert_eq!(ending(&pipeline, &run.state), model::ending(&pipeline, world));
+        let whole = Run::start(&plan, world).go().records.len();
+        let stopped = Run::start(&plan, world).stop_at(at.index(whole) + 1).go();
+        let run = Run::resume(&plan, world, &stopped.records).go();
+        prop_assert_eq!(ending(&plan, &run.state), model::ending(&plan, world));
     }
 
     #[test]
     fn interrupted_runs_with_stops_and_fail_fast_end(
-        pipeline in pipelines(), world in worlds(), at in any::<Index>(), again in any::<Index>(),
+        plan in plans(), world in worlds(), at in any::<Index>(), again in any::<Index>(),
     ) {
-        let whole = Run::start(&pipeline, world).go().records.len();
-        let stopped = Run::start(&pipeline, world).stop_at(at.index(whole) + 1).go().records;
+        let whole = Run::start(&plan, world).go().records.len();
+        let stopped = Run::start(&plan, world).stop_at(at.index(whole) + 1).go().records;
         let records = &stopped[..=again.index(stopped.len())];
-        prop_assert!(Run::resume(&pipeline, world, records).go().finished().is_some());
+        prop_assert!(Run::resume(&plan, world, records).go().finished().is_some());
     }
 
     #[test]
-    fn every_prefix_of_the_records_is_a_state_that_decide_accepts(pipeline in pipelines(), world in worlds()) {
-        let records = Run::start(&pipeline, world).go().records;
-        let mut growing = State::new(graph(pipeline.clone()));
+    fn every_prefix_of_the_records_is_a_state_that_decide_accepts(plan in plans(), world in worlds()) {
+        let records = Run::start(&plan, world).go().records;
+        let mut growing = State::new(graph_of(&plan));
         for length in 0..=records.len() {
-            let mut state = State::new(graph(pipeline.clone()));
+            let mut state = State::new(graph_of(&plan));
             records[..length].iter().for_each(|record| state.apply(record));
             prop_assert!(same(&state, &growing));
             decide(&mut state, 0);
@@ -80,9 +80,9 @@ proptest! {
     }
 
     #[test]
-    fn records_of_another_plan_do_no_harm(pipeline in pipelines(), other in pipelines(), world in worlds()) {
+    fn records_of_another_plan_do_no_harm(plan in plans(), other in plans(), world in worlds()) {
         let records = Run::start(&other, world).go().records;
-        let mut state = State::new(graph(pipeline));
+        let mut state = State::new(graph_of(&plan));
         for record in records {
             if !matches!(record.event, Event::RunFinished { .. }) {
                 state.apply(&record);
@@ -92,9 +92,9 @@ proptest! {
     }
 }
 
-fn ending(pipeline: &Pipeline, state: &State) -> Ending {
+fn ending(plan: &Plan, state: &State) -> Ending {
     let mut steps = std::collections::BTreeMap::new();
-    for instance in 1..=pipeline.parallelism {
+    for instance in 1..=plan.pipelines[0].parallelism {
         let iteration = state.iteration(instance);
         for name in state.graph().names() {
             let read = state.read(name, instance, iteration).unwrap();

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
-use swarmc_plan::{Body, Pipeline};
+use swarmc_plan::{Body, Plan};
 
 use super::build;
 use super::model;
 use super::world::World;
-use crate::event::{Event, Failure, Outcome, Record, RunStatus, StepId};
+use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, StepId};
 use crate::state::frame::{Frame, Step};
 use crate::{Command, State, decide};
 
 /// A run.
 pub(crate) struct Run<'a> {
-    pipeline: &'a Pipeline,
+    plan: &'a Plan,
     world: World,
     pub(crate) state: State,
     /// A state that only folds: what `decide` has in hand must not change what happened.
@@ -34,13 +34,13 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(crate) fn start(pipeline: &'a Pipeline, world: World) -> Run<'a> {
-        let mut run = Run::fold(pipeline, world, &[]);
+    pub(crate) fn start(plan: &'a Plan, world: World) -> Run<'a> {
+        let mut run = Run::fold(plan, world, &[]);
         run.record(Event::RunStarted {
             version: crate::VERSION,
             run: "run".to_owned(),
             plan: String::new(),
-            pipeline: pipeline.name.clone(),
+            pipeline: plan.pipelines[0].name.clone(),
             task: None,
             params: BTreeMap::new(),
             stored_params: None,
@@ -50,10 +50,12 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on after a crash that left these records.
-    pub(crate) fn resume(pipeline: &'a Pipeline, world: World, records: &[Record]) -> Run<'a> {
-        let mut run = Run::fold(pipeline, world, records);
+    pub(crate) fn resume(plan: &'a Plan, world: World, records: &[Record]) -> Run<'a> {
+        let mut run = Run::fold(plan, world, records);
         run.open.clear();
         run.record(Event::RunResumed);
+        let asking: Vec<StepId> = run.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        asking.into_iter().for_each(|gate| run.answer(gate));
         run
     }
 
@@ -83,10 +85,10 @@ impl<'a> Run<'a> {
         self.state.finished()
     }
 
-    fn fold(pipeline: &'a Pipeline, world: World, records: &[Record]) -> Run<'a> {
-        let graph = build::graph(pipeline.clone());
+    fn fold(plan: &'a Plan, world: World, records: &[Record]) -> Run<'a> {
+        let graph = build::graph_of(plan);
         let mut run = Run {
-            pipeline,
+            plan,
             world,
             state: State::new(Arc::clone(&graph)),
             shadow: State::new(graph),
@@ -126,7 +128,7 @@ impl<'a> Run<'a> {
                 self.bring(self.world.delay("judge", &step), Event::ConditionJudged { step, holds, error });
             }
             Command::JudgeRound { instance, iteration, within } => {
-                let holds = self.world.until(instance, iteration);
+                let holds = self.world.until(instance, iteration, within.as_deref());
                 self.bring(0, Event::RoundJudged { instance, iteration, holds, within });
             }
             Command::Skip { step, reason } => {
@@ -146,8 +148,34 @@ impl<'a> Run<'a> {
                 self.brought += 1;
                 self.coming.insert((time, self.brought), None);
             }
+            Command::Open { step, attempt } => {
+                let begins = self.world.delay("open", &step);
+                let items = model::find(self.plan, &step.name).for_each.as_ref().map(|_| self.world.items(&step));
+                let is_each = self.state.find(&step).is_some_and(|key| self.state.frame(key.frame).item.is_none());
+                let event = match items.filter(|_| is_each) {
+                    Some(None) => {
+                        let outcome = Outcome { failure: Some(Failure::Exit), ..Outcome::default() };
+                        self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                        Event::AttemptEnded { step, attempt, outcome }
+                    }
+                    items => Event::Opened { step, attempt, items: items.flatten(), list: None, params: None },
+                };
+                self.bring(begins, event);
+            }
+            Command::Conclude { step, attempt, failure } => {
+                let outcome = Outcome { failure, ..Outcome::default() };
+                let delay = self.world.delay("conclude", &step);
+                self.bring(delay, Event::AttemptEnded { step, attempt, outcome });
+            }
+            Command::Ask { step } => {
+                let delay = self.world.delay("ask", &step);
+                self.bring(delay, Event::GateOpened { step, message: Content::Text(String::new()) });
+            }
+            Command::TimeOut { step } => {
+                let choice = Some("yes".to_owned());
+                self.bring(0, Event::GateAnswered { step, choice, output: None, by: AnsweredBy::Timeout });
+            }
             Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
-            Command::Open { .. } | Command::Conclude { .. } | Command::Ask { .. } | Command::TimeOut { .. } => {}
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),
         }
     }
@@ -161,9 +189,22 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// A person answers a gate, or does not.
+    fn answer(&mut self, step: StepId) {
+        if let Some((delay, yes)) = self.world.answer(&step) {
+            let choice = yes.then(|| "yes".to_owned());
+            self.brought += 1;
+            let event = Event::GateAnswered { step, choice, output: None, by: AnsweredBy::Person };
+            self.coming.insert((self.now + delay, self.brought), Some(event));
+        }
+    }
+
     fn record(&mut self, event: Event) {
         self.check(&event);
         self.note(&event);
+        if let Event::GateOpened { step, .. } = &event {
+            self.answer(step.clone());
+        }
         let record = Record { seq: self.records.len() as u64 + 1, at: self.now, event };
         self.state.apply(&record);
         self.shadow.apply(&record);
@@ -193,13 +234,20 @@ impl<'a> Run<'a> {
         let story = || format!("{step} attempt {attempt}\n{}", self.story());
         assert!(!self.ended.contains(&(step.clone(), *attempt)), "an attempt that ended runs again: {}", story());
         assert!(!self.open.contains(step), "a step runs twice at once: {}", story());
-        let status = |name: &str| self.state.read(name, step.instance, step.iteration).and_then(|read| read.status);
-        let declared = model::find(self.pipeline, &step.name);
-        assert!(model::allowed(declared, &status) == Some(true), "needs do not allow: {}", story());
+        let declared = model::find(self.plan, &step.name);
+        let frame = self.state.find(step).unwrap().frame;
+        if self.state.frame(frame).item.is_none() {
+            let status = |name: &str| self.state.look(frame, name).and_then(|read| read.status);
+            assert!(model::allowed(declared, &status) == Some(true), "needs do not allow: {}", story());
+        }
         if self.is_task(step) {
             let tasks = self.open.iter().filter(|other| self.is_task(other)).count() as u32;
-            assert!(self.pipeline.concurrency.is_none_or(|limit| tasks < limit), "too many at once: {}", story());
-            let same = self.open.iter().filter(|other| other.name == step.name).count() as u32;
+            assert!(
+                self.plan.pipelines[0].concurrency.is_none_or(|limit| tasks < limit),
+                "too many at once: {}",
+                story()
+            );
+            let same = self.open.iter().filter(|other| other.name == step.name && self.is_task(other)).count() as u32;
             assert!(declared.concurrency.is_none_or(|limit| same < limit), "too many of a name: {}", story());
         }
     }
@@ -216,7 +264,10 @@ impl<'a> Run<'a> {
     }
 
     fn is_task(&self, step: &StepId) -> bool {
-        matches!(model::find(self.pipeline, &step.name).body, Body::Prompt(_) | Body::Run(_))
+        let declared = model::find(self.plan, &step.name);
+        let is_each = declared.for_each.is_some()
+            && self.state.find(step).is_none_or(|key| self.state.frame(key.frame).item.is_none());
+        matches!(declared.body, Body::Prompt(_) | Body::Run(_)) && !is_each
     }
 
     /// The records, one a line, and where every step stands.
@@ -249,7 +300,8 @@ fn frame_facts(instance: &Frame) -> impl PartialEq + std::fmt::Debug + use<> {
     let step = |step: &Step| {
         (step.phase, step.attempt, step.waiting, step.held, step.started, step.fault, step.detail.clone())
     };
-    let end = (instance.ending.clone(), instance.cut, instance.dropped, instance.judging, instance.end);
+    let place = (instance.path.clone(), instance.parent, instance.item);
+    let end = (place, instance.ending.clone(), instance.cut, instance.dropped, instance.judging, instance.end);
     let round = (instance.iteration, instance.unsettled, instance.stops.clone(), instance.unhandled.clone());
     (round, end, instance.steps.iter().map(step).collect::<Vec<_>>())
 }

@@ -29,8 +29,21 @@ impl World {
     }
 
     /// Whether an `until` holds after a round.
-    pub(crate) fn until(self, instance: u32, iteration: u32) -> bool {
-        self.number("until", &StepId::new("", iteration, instance), 0).is_multiple_of(4)
+    pub(crate) fn until(self, instance: u32, iteration: u32, within: Option<&str>) -> bool {
+        let round = StepId { within: within.map(Into::into), ..StepId::new("", iteration, instance) };
+        self.number("until", &round, 0).is_multiple_of(4)
+    }
+
+    /// How many items a for-each has; none where its list cannot be evaluated.
+    pub(crate) fn items(self, step: &StepId) -> Option<u32> {
+        let number = self.number("items", step, 0);
+        (number % 9 > 0).then_some((number >> 8) as u32 % 4)
+    }
+
+    /// Whether a person says yes at a gate, and after how long; nothing where nobody answers.
+    pub(crate) fn answer(self, step: &StepId) -> Option<(u64, bool)> {
+        let number = self.number("answer", step, 0);
+        (number % 4 > 0).then_some((number >> 8 & 7, number % 4 > 1))
     }
 
     /// How long the driver takes for an order.
@@ -41,7 +54,9 @@ impl World {
     /// A number for an id: FNV-1a, then mixed.
     fn number(self, kind: &str, step: &StepId, attempt: u32) -> u64 {
         let numbers = [step.iteration, step.instance, attempt].map(u32::to_le_bytes);
-        let bytes = kind.bytes().chain(step.name.bytes()).chain(numbers.into_iter().flatten());
+        let within = step.within.iter().flat_map(|within| within.bytes());
+        let name = kind.bytes().chain(step.name.bytes());
+        let bytes = name.chain(within).chain(numbers.into_iter().flatten());
         let hash = bytes.fold(self.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

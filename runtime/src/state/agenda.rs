@@ -164,8 +164,9 @@ impl State {
     /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
     fn hold(&mut self, key: Key, holds: bool) {
         let scope = self.frame(key.frame).scope;
+        let turn = self.turn(key);
         let stops = &mut self.frame_mut(scope).stops;
-        let changed = if holds { stops.insert(key) } else { stops.remove(&key) };
+        let changed = if holds { stops.insert(turn) } else { stops.remove(&turn) };
         if !changed {
             return;
         }

@@ -1,7 +1,5 @@
 //! The fold: what each record changes.
 
-use std::sync::Arc;
-
 use super::State;
 use super::frame::{Detail, Phase, Reason};
 use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
@@ -138,6 +136,9 @@ impl State {
     }
 
     fn step_skipped(&mut self, key: Key, reason: &SkipReason) {
+        if self.step(key).phase == Phase::Inside {
+            return;
+        }
         if *reason == SkipReason::FailFast {
             self.frame_mut(key.frame).dropped = true;
         }
@@ -203,8 +204,8 @@ impl State {
             return self.attempt_cancelled(key);
         }
         self.started(key);
+        self.talked(key, outcome);
         self.open.insert(key, None);
-        self.keep_session(key, outcome);
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),
             exit: outcome.exit,
@@ -264,20 +265,6 @@ impl State {
         running.into_iter().for_each(|key| self.cancel(key));
         let ordered: Vec<Key> = self.agenda.ordered.iter().copied().collect();
         ordered.into_iter().for_each(|key| self.cancel_ordered(key));
-    }
-
-    /// Remembers the conversation of a turn, for the steps that continue it.
-    fn keep_session(&mut self, key: Key, outcome: &Outcome) {
-        let node = self.node(key);
-        let (Some(agent), Some(name), Some(id)) = (&node.agent, &node.session, &outcome.session) else { return };
-        let agent = outcome.fallback.as_deref().map_or_else(|| Arc::clone(agent), Arc::from);
-        let place = (agent, Arc::clone(name));
-        let frame = self.conversations(key.frame);
-        let used = match self.frame(frame).sessions.get(&place) {
-            Some((known, used)) if known == id => crate::stream::sum(*used, outcome.usage.unwrap_or_default()),
-            _ => outcome.usage.unwrap_or_default(),
-        };
-        self.frame_mut(frame).sessions.insert(place, (id.clone(), used));
     }
 
     /// The step ran, so that it handles what it declares to handle.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use swarmc_plan::StopStatus;
 
+use super::agenda::Turn;
 use super::budget::{Account, Spent};
-use crate::event::{Content, Status, Usage};
+use crate::event::{Content, Status};
 use crate::graph::Key;
 
 /// A region in its current round.
@@ -32,8 +33,6 @@ pub(crate) struct Frame {
     pub(crate) opened: u64,
     /// Of a call: what was used in it.
     pub(crate) spent: Spent,
-    /// Of an instance, a call or an item: the last session of each agent and name.
-    pub(crate) sessions: BTreeMap<(Arc<str>, Arc<str>), (String, Usage)>,
     /// The parameters of a call.
     pub(crate) params: Option<Content>,
     /// The round, from 1; 0 before it began. An item has that of the frame around it.
@@ -43,7 +42,7 @@ pub(crate) struct Frame {
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
-    pub(crate) stops: BTreeSet<Key>,
+    pub(crate) stops: BTreeSet<Turn>,
     /// What ended it early.
     pub(crate) ending: Option<Ending>,
     /// The steps of this round whose failure nothing handles, in the order of that becoming certain.
@@ -58,6 +57,8 @@ pub(crate) struct Frame {
     pub(crate) end: Option<End>,
     /// The steps of this round that succeeded, failed and were skipped.
     pub(crate) settled: [u32; 3],
+    /// Of a pipeline or an item: the conversations in it.
+    pub(crate) sessions: Vec<super::session::Known>,
 }
 
 /// What ends a frame early: no step starts in it any more, and running ones are ended.

@@ -10,6 +10,7 @@ mod fold;
 pub(crate) mod frame;
 mod inside;
 mod read;
+mod session;
 mod settle;
 
 use std::collections::{BTreeMap, HashMap};

@@ -3,11 +3,9 @@
 //! A name means the step of that name in the same pipeline. From inside of a loop the steps around it are seen, from
 //! outside those of its last round; of a for-each only the whole, except by the item itself.
 
-use std::sync::Arc;
-
 use super::State;
 use super::frame::{Detail, Each, Inner, Past, Phase, Step};
-use crate::event::{Content, Status, StepId, Usage};
+use crate::event::{Content, Status, StepId};
 use crate::graph::{Key, Node, Spot};
 
 /// What a step of one round left for others to read.
@@ -107,23 +105,6 @@ impl State {
                 _ => return None,
             }
         }
-    }
-
-    /// The id of the last session of an agent under this name, and what its turns have used.
-    pub(crate) fn session(&self, frame: u32, agent: &str, name: &str) -> Option<&(String, Usage)> {
-        let sessions = &self.frame(self.conversations(frame)).sessions;
-        sessions.get(&(Arc::from(agent), Arc::from(name)))
-    }
-
-    /// The instance, call or item that holds the conversations of a frame.
-    pub(super) fn conversations(&self, mut frame: u32) -> u32 {
-        while self.frame(frame).scope != frame
-            && self.frame(frame).item.is_none()
-            && let Some(parent) = self.frame(frame).parent
-        {
-            frame = parent.frame;
-        }
-        frame
     }
 
     /// The steps from a region down to `spot`.

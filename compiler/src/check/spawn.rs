@@ -1,0 +1,118 @@
+//! SW504: an agent that starts others which can do more than itself, or that may not start any.
+//!
+//! Whoever steers the one that spawns has what the spawned can do. Nothing is said where a person or the coordinator
+//! approves each new agent.
+
+use std::collections::BTreeSet;
+
+use swarmc_plan::{Approval, Capability};
+
+use crate::ast::{Agent, LeaderKind, Name, Swarm};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::Model;
+use crate::resolve::tables::What;
+use crate::source::Span;
+use crate::suggest;
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    for swarm in &model.spec.swarms {
+        let members = members(model, swarm);
+        let coordinator = swarm.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
+        let approval = swarm.spawn.approval.as_ref().map(|approval| approval.value);
+        let policy = model.spec.policy.as_ref().and_then(|policy| policy.spawn.as_ref()).map(|approval| approval.value);
+        let approval = approval.or(policy).unwrap_or(Approval::Auto);
+        let mut told = BTreeSet::new();
+        for member in &members {
+            let Some(spawn) = member.can(Capability::Spawn) else { continue };
+            if let Some(leader) = coordinator
+                && leader.name.span != member.place
+            {
+                diagnostics.push(
+                    Diagnostic::new(
+                        Code::SpawnEscalation,
+                        format!("`{}` may not spawn in `{}`: only its coordinator does", member.name, swarm.name.value),
+                    )
+                    .label(spawn, format!("agent `{}` can spawn", member.agent.name.value))
+                    .label(leader.name.span, "the coordinator")
+                    .help("take `spawn` out of its `can`; it can ask the coordinator for help"),
+                );
+            } else if approval == Approval::Auto && swarm.spawn.per_agent > 0 && told.insert(member.agent.name.span) {
+                escalations(swarm, member, spawn, &members, diagnostics);
+            }
+        }
+    }
+}
+
+/// Who takes part, and as which agent.
+struct Member<'a> {
+    name: String,
+    place: Span,
+    agent: &'a Agent,
+}
+
+impl Member<'_> {
+    fn can(&self, wanted: Capability) -> Option<Span> {
+        self.agent.can.iter().find(|can| can.value == wanted).map(|can| can.span)
+    }
+}
+
+fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
+    let member = |name: &str, place: Span, agent: Option<&Name>| {
+        let agent = match agent {
+            Some(agent) => model.tables.find(What::Agent, &agent.value, true, agent.span.file),
+            None => model.tables.sole(What::Agent, place.file),
+        };
+        let agent = model.agents.get(agent?)?.ast;
+        Some(Member { name: name.to_owned(), place, agent })
+    };
+    let leader =
+        swarm.leader.iter().filter_map(|leader| member(&leader.name.value, leader.name.span, leader.agent.as_ref()));
+    let named = swarm.members.iter().filter_map(|own| member(&own.name.value, own.name.span, own.agent.as_ref()));
+    let groups = swarm.groups.iter().filter_map(|group| member("members", group.span, group.agent.as_ref()));
+    leader.chain(named).chain(groups).collect()
+}
+
+/// What those that a member can start are able to do, and itself is not.
+fn escalations(
+    swarm: &Swarm,
+    spawner: &Member<'_>,
+    spawn: Span,
+    members: &[Member<'_>],
+    diagnostics: &mut Diagnostics,
+) {
+    let mut seen = BTreeSet::new();
+    for other in members.iter().filter(|other| seen.insert(other.agent.name.span)) {
+        let more: Vec<&str> = other
+            .agent
+            .can
+            .iter()
+            .filter(|can| can.value != Capability::Spawn && can.value != Capability::UntrustedInput)
+            .filter(|can| spawner.can(can.value).is_none())
+            .map(|can| word(can.value))
+            .collect();
+        let Some(place) = other.agent.can.iter().find(|can| more.contains(&word(can.value))) else { continue };
+        let (own, others) = (&spawner.agent.name.value, &other.agent.name.value);
+        let more = suggest::list(more.into_iter(), "and");
+        diagnostics.push(
+            Diagnostic::new(
+                Code::SpawnEscalation,
+                format!("agent `{own}` can spawn `{others}` in `{}`, which can do more: {more}", swarm.name.value),
+            )
+            .label(spawn, format!("`{own}` can have others started"))
+            .label(place.span, format!("`{own}` cannot do this itself"))
+            .help("let a person approve it, `spawn approval=human`, or give both the same `can`"),
+        );
+    }
+}
+
+fn word(capability: Capability) -> &'static str {
+    match capability {
+        Capability::WriteFiles => "write-files",
+        Capability::RunCommands => "run-commands",
+        Capability::Network => "network",
+        Capability::PrivateData => "private-data",
+        Capability::UntrustedInput => "untrusted-input",
+        Capability::Spawn => "spawn",
+    }
+}

@@ -1,0 +1,227 @@
+//! Context packs: their texts, their files, the packs they take in, and whose work they hand on.
+//!
+//! A pack names steps and members where it is read: those that a place does not have are left out there, and one that no
+//! place has is reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tables::What;
+use super::text::{Has, PACK};
+use super::{Resolver, order, text};
+use crate::ast::{self, Name};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::files::Entry;
+use crate::model::{Pack, PackRule, Pipeline, Read, Step, Swarm};
+use crate::suggest;
+use crate::syntax::Text;
+
+/// The entries that are looked at before a pattern is taken to match something.
+const LOOKED_AT: usize = 20_000;
+/// Folders of what others made, which a pattern has to name to mean them.
+const ASIDE: &[&str] = &[".git/", "node_modules/", "target/"];
+
+impl<'a> Resolver<'_, 'a, '_, '_> {
+    pub(super) fn packs(&mut self) -> Vec<Pack<'a>> {
+        let spec = self.spec;
+        let made = if spec.packs.is_empty() { Vec::new() } else { self.made_by_any() };
+        let packs: Vec<Pack<'a>> = spec.packs.iter().map(|pack| self.pack(pack, &made)).collect();
+        let merged = |pack: &Pack<'_>| pack.rules.iter().filter_map(merged).collect::<Vec<usize>>();
+        let needs: Vec<Vec<usize>> = packs.iter().map(merged).collect();
+        for circle in order::circles(&needs) {
+            self.diagnostics.push(merged_in_circle(&packs, &circle));
+        }
+        packs
+    }
+
+    /// A pack; `made` are the patterns of what tasks write.
+    fn pack(&mut self, pack: &'a ast::ContextPack, made: &[&str]) -> Pack<'a> {
+        let rules = pack.rules.iter().map(|rule| match &rule.value {
+            ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text)),
+            ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts),
+            ast::PackRule::Docs { path, .. } => {
+                let made = |path: &str| made.iter().any(|glob| fast_glob::glob_match(glob, path));
+                let span = path.span(0..path.as_str().len());
+                self.loader.find(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
+                PackRule::Plain
+            }
+            ast::PackRule::Files { globs, .. } => {
+                globs.iter().for_each(|glob| self.matches(glob, made));
+                PackRule::Plain
+            }
+            ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(What::Pack, name, self.diagnostics)),
+            _ => PackRule::Plain,
+        });
+        Pack { ast: pack, rules: rules.collect() }
+    }
+
+    fn pack_texts(&mut self, texts: &[Text]) -> PackRule {
+        let mut proses = Vec::with_capacity(texts.len());
+        for text in texts {
+            let prose = text::inline(text, self.loader, self.diagnostics);
+            self.file_reads(&prose, None);
+            self.free_reads(&prose, None, PACK, Has::default());
+            proses.push(prose);
+        }
+        PackRule::Texts(proses)
+    }
+
+    /// What tasks of any pipeline say they write.
+    fn made_by_any(&self) -> Vec<&'a str> {
+        let spec = self.spec;
+        let mut open: Vec<&'a ast::Step> =
+            spec.pipelines.iter().flat_map(|pipeline| &pipeline.steps).chain(&spec.tasks).collect();
+        let mut globs = Vec::new();
+        while let Some(step) = open.pop() {
+            globs.extend(step.writes.iter().map(Text::as_str));
+            if let Some(ast::Body::Loop(body)) = &step.body {
+                open.extend(&body.steps);
+            }
+        }
+        globs
+    }
+
+    /// Reports a pattern that nothing in the workspace matches (SW106).
+    fn matches(&mut self, glob: &Text, made: &[&str]) {
+        let span = glob.span(0..glob.as_str().len());
+        let Some(pattern) = self.loader.path(glob.as_str(), span, self.diagnostics) else { return };
+        // What a task writes, a pattern may mean before it is there.
+        if !made.is_empty() || self.loader.any_file(&pattern, LOOKED_AT, ASIDE) {
+            return;
+        }
+        self.diagnostics.push(
+            Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
+                .label(span, "matches nothing")
+                .help("patterns are relative to the spec; `**` stands for any folders, as in `src/**/*.rs`"),
+        );
+    }
+
+    /// Whose work the packs of a step hand on.
+    pub(super) fn handed(&self, step: &Step<'a>) -> Vec<&'a Name> {
+        let of_texts = step.reads.iter().filter_map(|read| read.pack);
+        let given: Vec<usize> = step.context.iter().copied().chain(of_texts).collect();
+        if given.is_empty() {
+            return Vec::new();
+        }
+        let mut names = Vec::new();
+        for pack in self.taken_in_by(given) {
+            names.extend(handed_on(&self.spec.packs[pack]));
+        }
+        names
+    }
+
+    /// These packs and all that they take in.
+    fn taken_in_by(&self, packs: Vec<usize>) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut open = packs;
+        while let Some(pack) = open.pop() {
+            if seen.insert(pack) {
+                open.extend(self.spec.packs[pack].rules.iter().filter_map(|rule| match &rule.value {
+                    ast::PackRule::Merge(name) => self.tables.find(What::Pack, &name.value, true, name.span.file),
+                    _ => None,
+                }));
+            }
+        }
+        seen
+    }
+
+    /// What is used of the packs, and whether somebody that they name is where they are read.
+    pub(super) fn packs_given(&mut self, packs: &[Pack<'a>], pipelines: &[Pipeline<'a>], swarms: &[Swarm<'a>]) {
+        let used: Vec<usize> = (0..packs.len()).filter(|&pack| self.uses.packs[pack]).collect();
+        for pack in self.taken_in_by(used) {
+            self.uses.packs[pack] = true;
+        }
+        if packs.iter().all(|pack| handed_on(pack.ast).is_empty()) {
+            return;
+        }
+        // By pack, the places that read it: pipelines first, then swarms.
+        let mut places: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let of_reads = |reads: &[Read]| reads.iter().filter_map(|read| read.pack).collect::<Vec<usize>>();
+        let of_steps = pipelines.iter().map(|pipeline| {
+            let steps = pipeline.steps.iter();
+            steps.flat_map(|step| step.context.iter().copied().chain(of_reads(&step.reads))).collect::<Vec<usize>>()
+        });
+        for (place, given) in of_steps.chain(swarms.iter().map(|swarm| of_reads(&swarm.reads))).enumerate() {
+            for pack in self.taken_in_by(given) {
+                places.entry(pack).or_default().insert(place);
+            }
+        }
+        let everywhere: BTreeSet<usize> = (0..pipelines.len() + swarms.len()).collect();
+        let people: Vec<BTreeSet<&str>> = pipelines
+            .iter()
+            .map(|pipeline| pipeline.steps.iter().map(Step::name).collect())
+            .chain(swarms.iter().map(|swarm| {
+                let leader = swarm.ast.leader.iter().map(|leader| leader.name.value.as_str());
+                leader.chain(swarm.ast.members.iter().map(|member| member.name.value.as_str())).collect()
+            }))
+            .collect();
+        for (index, pack) in packs.iter().enumerate() {
+            let places = places.get(&index).unwrap_or(&everywhere);
+            for name in handed_on(pack.ast) {
+                if !places.iter().any(|&place| people[place].contains(name.value.as_str())) {
+                    let known: BTreeSet<&str> =
+                        places.iter().flat_map(|&place| people[place].iter().copied()).collect();
+                    self.diagnostics.push(nobody(pack, name, &known));
+                }
+            }
+        }
+    }
+}
+
+fn merged(rule: &PackRule) -> Option<usize> {
+    match rule {
+        PackRule::Merge(pack) => *pack,
+        PackRule::Texts(_) | PackRule::Plain => None,
+    }
+}
+
+/// The steps and members that a pack names.
+fn handed_on(pack: &ast::ContextPack) -> Vec<&Name> {
+    let mut names = Vec::new();
+    for rule in &pack.rules {
+        match &rule.value {
+            ast::PackRule::Inputs(inputs) => names.extend(inputs),
+            ast::PackRule::Artifacts { from, .. } => names.push(from),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn nobody(pack: &Pack<'_>, name: &Name, known: &BTreeSet<&str>) -> Diagnostic {
+    let known: Vec<&str> = known.iter().copied().collect();
+    let (close, help) = suggest::did_you_mean(&name.value, &known, "where it is read there are ");
+    let message = format!("no step or member `{}` is there where pack `{}` is read", name.value, pack.ast.name.value);
+    let diagnostic =
+        Diagnostic::new(Code::UnknownReference, message).label(name.span, "hands nothing over").help_maybe(help);
+    match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        None => diagnostic,
+    }
+}
+
+/// Packs that take each other in, drawn.
+fn merged_in_circle(packs: &[Pack<'_>], circle: &[usize]) -> Diagnostic {
+    const DRAWN: usize = 6;
+    let name = |pack: usize| packs[pack].ast.name.value.as_str();
+    let message = match circle {
+        [only] => format!("context pack `{}` takes itself in", name(*only)),
+        _ => {
+            let way: Vec<String> =
+                circle.iter().chain(&circle[..1]).take(DRAWN + 1).map(|&pack| format!("`{}`", name(pack))).collect();
+            format!("these context packs take each other in: {}", way.join(" → "))
+        }
+    };
+    let steps = circle.iter().zip(circle.iter().cycle().skip(1)).take(DRAWN);
+    steps
+        .fold(Diagnostic::new(Code::Cycle, message), |diagnostic, (&pack, &next)| {
+            let rules = packs[pack].rules.iter().zip(&packs[pack].ast.rules);
+            match rules.into_iter().find(|(rule, _)| merged(rule) == Some(next)) {
+                Some((_, written)) => {
+                    diagnostic.label(written.span, format!("`{}` takes in `{}`", name(pack), name(next)))
+                }
+                None => diagnostic,
+            }
+        })
+        .help("take one of these `merge` out")
+}

@@ -1,0 +1,256 @@
+//! Swarms: who plays whom, what they are told, and the names that they call each other.
+//!
+//! In goes a swarm as written, out comes one whose agents are indices and whose texts are scanned. What stands in it by
+//! name (members, items, channels) is looked up and reported here, and stays a name.
+
+use super::names::Names;
+use super::tables::What;
+use super::text::{GOAL, Has, TURN};
+use super::{Resolver, order, text};
+use crate::ast::{self, Name};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::model::{Agent, Files, Member, Prose, Swarm};
+use crate::source::Span;
+use crate::suggest;
+
+impl<'a> Resolver<'_, 'a, '_, '_> {
+    pub(super) fn swarm(&mut self, swarm: &'a ast::Swarm, agents: &[Agent<'a>]) -> Swarm<'a> {
+        let leader = swarm.leader.as_ref();
+        let names =
+            leader.map(|leader| &leader.name).into_iter().chain(swarm.members.iter().map(|member| &member.name));
+        let everyone = Names::new("member", names, self.diagnostics);
+        let mut reads = Vec::new();
+        let goal = swarm.goal.as_ref().map(|goal| text::inline(goal, self.loader, self.diagnostics));
+        if let Some(goal) = &goal {
+            self.file_reads(goal, None);
+            reads.extend(self.free_reads(goal, None, GOAL, Has::default()));
+        }
+        let name = &swarm.name.value;
+        let leader_agent = leader.and_then(|leader| {
+            let who = format!("`{}`, who leads swarm `{name}`, has no agent", leader.name.value);
+            self.player(leader.agent.as_ref(), &who, leader.name.span, agents)
+        });
+        let members: Vec<Member> = swarm.members.iter().map(|member| self.member(swarm, member, agents)).collect();
+        let group = |resolver: &mut Self, group: &ast::Group| {
+            let who = format!("the {} members of swarm `{name}` have no agent", group.count.value);
+            resolver.player(group.agent.as_ref(), &who, group.count.span, agents)
+        };
+        let groups: Vec<Option<usize>> = swarm.groups.iter().map(|it| group(self, it)).collect();
+        let managers: Vec<Option<usize>> =
+            swarm.worktrees.iter().map(|tree| self.manager(swarm, tree, &everyone, agents)).collect();
+        let synthesize = self.synthesize(swarm, leader_agent, agents);
+        self.parts(swarm, &everyone);
+        let tasks: Vec<&Prose> = members.iter().filter_map(|member| member.task.as_ref()).collect();
+        for (index, task) in tasks.iter().enumerate() {
+            self.diagnostics.about(swarm.members.get(index).map(|member| member.name.span));
+            self.file_reads(task, None);
+            reads.extend(self.free_reads(task, None, TURN, Has::TURNS));
+        }
+        self.diagnostics.about(Some(swarm.name.span));
+        let mut playing: Vec<usize> = std::iter::once(leader_agent)
+            .chain(members.iter().map(|member| member.agent))
+            .chain(groups.iter().copied())
+            .chain(managers.iter().copied())
+            .chain([synthesize.0])
+            .flatten()
+            .collect();
+        playing.sort_unstable();
+        playing.dedup();
+        for agent in playing {
+            let of_files = agents[agent].files.iter().flat_map(Files::proses);
+            for prose in agents[agent].system.iter().chain(of_files) {
+                reads.extend(self.free_reads(prose, None, TURN, Has::TURNS));
+            }
+        }
+        self.diagnostics.about(None);
+        Swarm {
+            ast: swarm,
+            goal,
+            leader: leader_agent,
+            members,
+            groups,
+            managers,
+            synthesize,
+            carries: Vec::new(),
+            reads,
+        }
+    }
+
+    fn member(&mut self, swarm: &ast::Swarm, member: &ast::Member, agents: &[Agent<'a>]) -> Member {
+        let who = format!("member `{}` of swarm `{}` has no agent", member.name.value, swarm.name.value);
+        let agent = self.player(member.agent.as_ref(), &who, member.name.span, agents);
+        self.diagnostics.about(Some(member.name.span));
+        let task = member.task.as_ref().and_then(|task| self.passage(task));
+        let task = task.map(|task| text::prose(task, true, self.diagnostics));
+        self.diagnostics.about(None);
+        Member { agent, task }
+    }
+
+    /// The agent that is named, or the only one.
+    fn player(&mut self, named: Option<&Name>, without: &str, place: Span, agents: &[Agent<'a>]) -> Option<usize> {
+        match named {
+            Some(name) => self.agent_named(name, agents),
+            None => self.sole_agent(without, "who plays it?", place, agents),
+        }
+    }
+
+    /// The agent of a manager who is no member.
+    fn manager(
+        &mut self,
+        swarm: &ast::Swarm,
+        tree: &ast::Managed,
+        everyone: &Names,
+        agents: &[Agent<'a>],
+    ) -> Option<usize> {
+        let name = tree.manager.as_ref().filter(|name| everyone.exact(&name.value).is_none())?;
+        if let Some(agent) = self.tables.find(What::Agent, &name.value, true, name.span.file) {
+            return Some(self.takes_turns(agent, name, agents));
+        }
+        let known = self.tables.seen(What::Agent, name.span.file);
+        let unknown = unknown_member(swarm, name, everyone, &known);
+        self.diagnostics.push(unknown);
+        None
+    }
+
+    /// Who sums up, and the tier that stands in for its own.
+    fn synthesize(
+        &mut self,
+        swarm: &ast::Swarm,
+        leader: Option<usize>,
+        agents: &[Agent<'a>],
+    ) -> (Option<usize>, Option<usize>) {
+        let Some(synthesize) = &swarm.synthesize else { return (None, None) };
+        let agent = match (&synthesize.agent, leader) {
+            (Some(name), _) => self.agent_named(name, agents),
+            (None, Some(leader)) => Some(leader),
+            (None, None) => {
+                let who = format!("nobody sums up what swarm `{}` finds", swarm.name.value);
+                self.player(None, &who, synthesize.span, agents)
+            }
+        };
+        let tier = synthesize.tier.as_ref().and_then(|tier| self.tables.lookup(What::Tier, tier, self.diagnostics));
+        if let Some(tier) = tier {
+            self.uses.tiers[tier] = true;
+            if let Some(provider) =
+                self.tables.lookup(What::Provider, &self.spec.tiers[tier].provider, self.diagnostics)
+            {
+                self.uses.providers[provider] = true;
+            }
+        }
+        (agent, tier)
+    }
+
+    /// Channels, items, worktrees and edges name who and what there is.
+    fn parts(&mut self, swarm: &'a ast::Swarm, everyone: &Names) {
+        Names::new("channel", swarm.channels.iter().map(|channel| &channel.name), self.diagnostics);
+        Names::new("worktree", swarm.worktrees.iter().map(|tree| &tree.name), self.diagnostics);
+        let lists = swarm.channels.iter().map(|channel| &channel.members);
+        for list in lists.chain(swarm.worktrees.iter().map(|tree| &tree.members)) {
+            self.members_named(swarm, list, everyone);
+        }
+        let items = Names::new("item", swarm.items.iter().map(|item| &item.name), self.diagnostics);
+        let mut needs = Vec::with_capacity(swarm.items.len());
+        for item in &swarm.items {
+            if let Some(owner) = item.owner.as_ref().filter(|owner| everyone.exact(&owner.value).is_none()) {
+                self.diagnostics.push(unknown_member(swarm, owner, everyone, &[]));
+            }
+            let mut found = Vec::new();
+            for need in &item.needs {
+                match items.exact(&need.value) {
+                    Some(index) => found.push(index),
+                    None => self.diagnostics.push(unknown_item(swarm, need, &items)),
+                }
+            }
+            needs.push(found);
+        }
+        for circle in order::circles(&needs) {
+            self.diagnostics.push(items_in_circle(swarm, &circle));
+        }
+        if let Some(edges) = &swarm.edges {
+            self.edges(edges, everyone, &|name| unknown_member(swarm, name, everyone, &[]));
+        }
+    }
+
+    fn members_named(&mut self, swarm: &ast::Swarm, list: &[Name], everyone: &Names) {
+        let mut seen = std::collections::BTreeMap::new();
+        for name in list {
+            if everyone.exact(&name.value).is_none() {
+                self.diagnostics.push(unknown_member(swarm, name, everyone, &[]));
+            } else if let Some(first) = seen.insert(name.value.as_str(), name.span) {
+                self.diagnostics.push(
+                    Diagnostic::new(Code::Duplicate, format!("`{}` stands here twice", name.value))
+                        .label(name.span, "again here")
+                        .label(first, "first here")
+                        .help("remove one of them"),
+                );
+            }
+        }
+    }
+}
+
+/// A member that the swarm does not have; `also` are agents that could be meant.
+fn unknown_member(swarm: &ast::Swarm, name: &Name, everyone: &Names, also: &[String]) -> Diagnostic {
+    let known: Vec<&str> = everyone.iter().chain(also.iter().map(String::as_str)).collect();
+    let (close, help) = suggest::did_you_mean(&name.value, &known, "its members are ");
+    let help = match swarm.groups.first().filter(|_| close.is_none()) {
+        Some(group) => Some(format!(
+            "those of `members {}` get their names when the swarm starts; to name one, write `member {} …`",
+            group.count.value, name.value
+        )),
+        None => help,
+    };
+    let diagnostic = Diagnostic::new(
+        Code::UnknownReference,
+        format!("there is no member `{}` in swarm `{}`", name.value, swarm.name.value),
+    )
+    .label(name.span, "not a member of this swarm")
+    .help_maybe(help);
+    match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        None => diagnostic,
+    }
+}
+
+fn unknown_item(swarm: &ast::Swarm, name: &Name, items: &Names) -> Diagnostic {
+    let known: Vec<&str> = items.iter().collect();
+    let (close, help) = suggest::did_you_mean(&name.value, &known, "its items are ");
+    let diagnostic = Diagnostic::new(
+        Code::UnknownReference,
+        format!("there is no item `{}` in swarm `{}`", name.value, swarm.name.value),
+    )
+    .label(name.span, "not an item of this swarm")
+    .help_maybe(help);
+    match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        None => diagnostic,
+    }
+}
+
+/// Items that wait for each other, drawn.
+fn items_in_circle(swarm: &ast::Swarm, circle: &[usize]) -> Diagnostic {
+    const DRAWN: usize = 6;
+    let name = |item: usize| swarm.items[item].name.value.as_str();
+    let message = match circle {
+        [only] => format!("item `{}` waits for itself", name(*only)),
+        _ => {
+            let mut way: Vec<String> = circle.iter().take(DRAWN).map(|&item| format!("`{}`", name(item))).collect();
+            if circle.len() > DRAWN {
+                way.push(format!("{} more", circle.len() - DRAWN));
+            }
+            way.push(format!("`{}`", name(circle[0])));
+            format!("these items wait for each other: {}", way.join(" → "))
+        }
+    };
+    let diagnostic = Diagnostic::new(Code::Cycle, message);
+    let steps = circle.iter().zip(circle.iter().cycle().skip(1)).take(DRAWN);
+    steps
+        .fold(diagnostic, |diagnostic, (&item, &next)| {
+            let need = swarm.items[item].needs.iter().find(|need| need.value == name(next));
+            match need {
+                Some(need) => diagnostic.label(need.span, format!("`{}` depends on `{}`", name(item), name(next))),
+                None => diagnostic,
+            }
+        })
+        .help("take one of these `depends-on` out")
+}
