@@ -7,6 +7,7 @@ mod hostile;
 mod judge;
 mod kill;
 mod modules;
+mod mutants;
 mod properties;
 mod runs;
 mod specs;
