@@ -1,7 +1,6 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
-mod circles;
 mod command;
 mod cycle;
 mod dead_output;
@@ -24,8 +23,8 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod servers;
-mod swarm;
 mod spawn;
+mod swarm;
 mod tools;
 mod types;
 mod unhandled;
@@ -96,7 +95,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
-    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
