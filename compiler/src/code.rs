@@ -135,6 +135,8 @@ codes! {
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
+    /// A context pack whose own text is longer than its budget.
+    PackOverBudget = "SW402" "pack-over-budget" Warning;
     /// An output in a prompt whose size nobody chose.
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
@@ -173,6 +175,7 @@ impl Code {
         matches!(
             self,
             Code::UnusedDefinition
+                | Code::GlobMatchesNothing
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
                 | Code::ParallelWriters
@@ -181,6 +184,7 @@ impl Code {
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::ContextOverflow
+                | Code::PackOverBudget
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::DuplicatedContext

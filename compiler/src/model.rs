@@ -28,10 +28,10 @@ pub(crate) struct Model<'a> {
     /// The script files of the hooks, where they have one.
     pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
-    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
-    pub wanted: Vec<bool>,
     pub swarms: Vec<Swarm<'a>>,
     pub packs: Vec<Pack<'a>>,
+    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
+    pub wanted: Vec<bool>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -216,6 +216,8 @@ pub(crate) struct Step<'a> {
 #[derive(Debug)]
 pub(crate) struct Swarm<'a> {
     pub ast: &'a ast::Swarm,
+    /// Whether a run can come to it: the others, of imports, are not in the plan.
+    pub wanted: bool,
     pub goal: Option<Prose>,
     /// The agent that leads.
     pub leader: Option<usize>,

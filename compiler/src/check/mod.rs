@@ -16,6 +16,7 @@ mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+pub(crate) mod packs;
 mod permissions;
 mod privileged;
 mod provider_lacks;
