@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
 use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
-use crate::template::{Fact, Kind, Root, Status, same_name};
+use crate::template::{Fact, Kind, Root, Status};
 
 pub(super) fn check<'a>(
     model: &Model<'a>,
