@@ -1,7 +1,6 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
-mod circles;
 mod command;
 mod cycle;
 mod dead_output;
@@ -97,7 +96,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
-    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
