@@ -216,3 +216,64 @@ fn examples_are_silent_and_run() {
         }
     }
 }
+
+/// The fixtures of what must stay silent, by name.
+fn traps() -> Vec<Spec> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of fixtures can be read") {
+            let path = entry.expect("an entry can be read").path();
+            let name = path.file_name().expect("an entry has a name").to_string_lossy().into_owned();
+            match path.is_dir() {
+                true => open.push(path),
+                false if name.starts_with("trap") && name.ends_with(".kdl") => found.push(path),
+                false => {}
+            }
+        }
+    }
+    found.sort();
+    let trap = |path: &std::path::PathBuf| {
+        let text = fs::read_to_string(path).expect("a fixture is text");
+        let path =
+            path.strip_prefix(env!("CARGO_MANIFEST_DIR")).expect("it lies in the root").to_string_lossy().into_owned();
+        let mut files: BTreeMap<String, String> = BTreeMap::new();
+        let mut name = path.clone();
+        for line in text.lines() {
+            match line.strip_prefix("//- ") {
+                Some(other) => name = other.trim().to_owned(),
+                None => *files.entry(name.clone()).or_default() += &format!("{line}\n"),
+            }
+        }
+        // The files of a fixture lie beside its spec, which is called so there.
+        let spec = files.remove(&path).unwrap_or_default();
+        files.insert("spec.kdl".to_owned(), spec);
+        (path, Spec { path: "spec.kdl".to_owned(), files })
+    };
+    found.iter().map(trap).map(|(path, spec)| Spec { path, ..spec }).collect()
+}
+
+#[test]
+fn traps_are_silent_and_run() {
+    let mut wrong = String::new();
+    let traps = traps();
+    assert!(traps.len() > 20, "{} traps", traps.len());
+    for Spec { path, files } in traps {
+        let found = compile("spec.kdl", &files);
+        if !found.diagnostics.is_empty() {
+            let _ = writeln!(wrong, "{path}: {:?}", found.diagnostics[0].message);
+        }
+        let Some(plan) = found.plan else { continue };
+        let folder = tempfile::TempDir::new().expect("a temporary folder can be made");
+        for (name, text) in &files {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().expect("it lies in a folder")).expect("a folder can be made");
+            fs::write(file, text).expect("a file can be written");
+        }
+        if let Some(failure) = trial(&plan, &[], folder.path(), 12).failure {
+            let _ = writeln!(wrong, "{path}: {failure}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -40,7 +40,12 @@ pub(super) struct Script<'a> {
 
 impl Script<'_> {
     pub(super) fn answer(&self, turn: &Turn<'_>) -> Answer {
-        let mut random = Random::about(self.seed, &format!("{} {} {}", turn.step, turn.attempt, turn.repair));
+        // Some say the same in every round, so that what only holds after many of them comes about too.
+        let said = match self.seed % 3 {
+            0 => turn.step.name.to_string(),
+            _ => format!("{} {} {}", turn.step, turn.attempt, turn.repair),
+        };
+        let mut random = Random::about(self.seed, &said);
         if let Asks::Person { options, ask, .. } = &turn.asks {
             if random.percent(self.mood.nobody) {
                 return Answer::Nobody;
@@ -135,7 +140,11 @@ impl Script<'_> {
         }
         let more = &schema["additionalProperties"];
         if more.is_object() && depth < 5 {
-            for _ in 0..random.below(3) {
+            let least = usize::try_from(schema["minProperties"].as_u64().unwrap_or(0)).unwrap_or(0).min(100);
+            while record.len() < least {
+                record.insert(random.next().to_string(), self.of(more, depth + 1, random));
+            }
+            for _ in 0..random.below(3).min(if schema["maxProperties"].is_null() { 3 } else { 0 }) {
                 record.insert(self.text(random), self.of(more, depth + 1, random));
             }
         }

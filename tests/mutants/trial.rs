@@ -9,7 +9,7 @@ use swarmc_runtime::{Event, Failure, Options, Rehearsal, rehearse};
 use super::answers::{MOODS, Mood, Script};
 
 /// The rehearsals after which a step that never ran is taken for one that cannot.
-const PATIENCE: u64 = 90;
+const PATIENCE: u64 = 72;
 
 /// What became of the rehearsals of a plan.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod command;
+mod cut_off;
 mod cycle;
 mod deadlock;
 mod duplicated;
@@ -22,8 +23,8 @@ mod secret_flow;
 mod secret_width;
 mod secrets;
 mod servers;
-mod swarm;
 mod spawn;
+mod swarm;
 mod tools;
 mod types;
 mod unused;
