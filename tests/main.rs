@@ -11,4 +11,5 @@ mod mutants;
 mod properties;
 mod runs;
 mod specs;
+mod swarms;
 mod tidy;
