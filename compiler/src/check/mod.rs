@@ -1,7 +1,6 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
-mod circles;
 mod command;
 mod cut_off;
 mod cycle;
@@ -98,7 +97,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
-    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{Kind, Lack, Type, Types};
-use crate::ast::{self, Name};
+use crate::ast::Name;
 use crate::source::Span;
 use crate::template::{Path, Root, Status};
 
