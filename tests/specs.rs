@@ -199,6 +199,32 @@ fn the_quickstart_measures_describes_and_reports() {
     assert!(report.contains(project.output("portrait").trim_end()), "an answer reaches the report unwrapped");
 }
 
+/// What the plan of a spec has as its bound, as far as there is one.
+fn most(bound: &swarmc_plan::Bound) -> usize {
+    match bound {
+        swarmc_plan::Bound::Most(most) => usize::try_from(*most).unwrap_or(usize::MAX),
+        swarmc_plan::Bound::Unbounded { .. } => usize::MAX,
+    }
+}
+
+#[test]
+fn runs_keep_to_the_bounds_of_their_plans() {
+    let files = texts(&Project::new().root());
+    for spec in specs(&Project::new()) {
+        let project = Project::new();
+        let plan = compile(&spec, &files).plan.expect("an example is right");
+        let bounds = &plan.bounds[&plan.default];
+        project.done(&["run", &spec, "--headless"]);
+        let journal = only(&project.home().join("runs")).join("journal.jsonl");
+        let journal = fs::read(journal).expect("a run has a journal");
+        let started = String::from_utf8_lossy(&journal).matches("process_started").count();
+        let turns = project.prompts().len();
+        assert!(started + turns > 0, "{spec}: something ran");
+        assert!(turns <= most(&bounds.turns), "{spec}: {turns} turns, and a bound of {:?}", bounds.turns);
+        assert!(started <= most(&bounds.launches), "{spec}: {started} processes, and a bound of {:?}", bounds.launches);
+    }
+}
+
 #[test]
 fn a_plan_runs_like_its_spec() {
     let project = Project::new();
