@@ -249,6 +249,7 @@ impl Screen {
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
+            RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
                 let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())

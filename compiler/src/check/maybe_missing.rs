@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
 use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
-use crate::template::{Fact, Kind, Root, Status, same_name};
+use crate::template::{Fact, Kind, Root, Status};
 
 pub(super) fn check<'a>(
     model: &Model<'a>,
@@ -78,9 +78,10 @@ pub(super) fn check<'a>(
     }
 }
 
-/// What stands in the `env` of a provider.
+/// What stands in the `env` of a provider or of a tool server.
 pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
-    for read in model.providers.iter().flat_map(|provider| &provider.env_reads) {
+    let providers = model.providers.iter().flat_map(|provider| &provider.env_reads);
+    for read in providers.chain(model.servers.iter().flat_map(|server| &server.env_reads)) {
         diagnostics.extend(not_given(model, None, read));
     }
 }

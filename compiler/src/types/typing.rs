@@ -11,6 +11,7 @@ use crate::ast;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Body, Model, Pipeline, Prose, Step};
 use crate::passage::Passage;
+use crate::resolve::tables::What;
 use crate::source::Span;
 
 /// How deep computed types nest; what goes deeper is any.
@@ -100,8 +101,16 @@ fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
 fn pipeline(model: &Model<'_>, pipeline: &Pipeline<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> PipelineTypes {
     let types = &typing.types;
     let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
-    let outer = model.spec.params.iter().zip(typing.params.iter().cloned());
-    let params = ParamTypes::new(outer.chain(pipeline.ast.params.iter().zip(own_params.iter().cloned())));
+    // What its module sees without a qualifier.
+    let home = pipeline.ast.name.span.file;
+    let seen = model.tables.seen(What::Param, home);
+    let outer = seen.iter().filter_map(|name| {
+        let index = model.tables.find(What::Param, name, true, home).filter(|_| !name.contains('.'))?;
+        Some((name.as_str(), model.spec.params[index].name.span, typing.params[index].clone()))
+    });
+    let own = pipeline.ast.params.iter().zip(&own_params);
+    let own = own.map(|(param, kind)| (param.name.value.as_str(), param.name.span, kind.clone()));
+    let params = ParamTypes::new(outer.chain(own));
     let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
