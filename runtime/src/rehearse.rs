@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use swarmc_plan::{Ask, Body, Command as Line, EnvValue, Plan, Schema, Step};
 
-use crate::answer::{Shapes, instructed};
+use crate::answer::instructed;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
@@ -166,7 +166,6 @@ pub fn rehearse(
         scene,
         state: State::new(graph),
         memory,
-        shapes: Shapes::default(),
         answer,
         clock: 0,
         seq: 0,
@@ -222,7 +221,6 @@ struct Stage<'a, 'b> {
     scene: Scene<'a>,
     state: State,
     memory: Memory,
-    shapes: Shapes,
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
     clock: u64,
     seq: u64,
@@ -446,7 +444,7 @@ impl Stage<'_, '_> {
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
         let key = self.state.find(id).ok_or_else(|| scene::unknown(id))?;
         let item = self.scene.item(&self.state, key.frame).map_err(scene::render)?;
-        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = step.output.schema.as_ref().map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
         let renderer = &self.scene.renderer;

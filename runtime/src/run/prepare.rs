@@ -32,7 +32,7 @@ impl Loop<'_> {
         let renderer = &self.scene.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = step.output.schema.as_ref().map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
