@@ -5,7 +5,7 @@ use std::path::Path;
 
 use miette::miette;
 use serde_json::Value;
-use swarmc_plan::{Param, ParamType};
+use swarmc_plan::{Param, ParamType, Schema};
 
 use crate::load::did_you_mean;
 
@@ -26,12 +26,12 @@ pub(crate) fn given(flags: &[(String, String)], file: Option<&Path>) -> miette::
 }
 
 /// The value of every parameter in its textual form, defaults included; optional ones without a value are left out.
-/// Relative paths count from `current`, those of defaults from the workspace.
+/// Relative paths count from `current`, those of defaults from the workspace; `types` are those of the plan.
 pub(crate) fn resolve<'a>(
     declared: impl Iterator<Item = &'a Param>,
     given: &BTreeMap<String, String>,
-    current: &Path,
-    workspace: &Path,
+    types: &BTreeMap<String, Schema>,
+    (current, workspace): (&Path, &Path),
 ) -> miette::Result<BTreeMap<String, String>> {
     // A pipeline's own parameter stands before the workflow's of the same name.
     let declared: BTreeMap<&str, &Param> = declared.map(|param| (param.name.as_str(), param)).collect();
@@ -44,7 +44,7 @@ pub(crate) fn resolve<'a>(
     for (name, param) in &declared {
         let default = param.default.as_ref().map(|text| (text, workspace));
         match given.get(*name).map(|text| (text, current)).or(default) {
-            Some((text, folder)) => match value(param, text, folder) {
+            Some((text, folder)) => match value(param, types, text, folder) {
                 Ok(value) => _ = values.insert((*name).to_owned(), value),
                 Err(problem) => problems.push(problem),
             },
@@ -75,7 +75,7 @@ fn example(kind: &ParamType) -> &'static str {
     }
 }
 
-fn value(param: &Param, text: &str, current: &Path) -> Result<String, String> {
+fn value(param: &Param, types: &BTreeMap<String, Schema>, text: &str, current: &Path) -> Result<String, String> {
     let name = &param.name;
     let wrong = |wanted: &str| Err(format!("parameter `{name}` takes {wanted}, and `{text}` is not one"));
     match &param.kind {
@@ -94,10 +94,8 @@ fn value(param: &Param, text: &str, current: &Path) -> Result<String, String> {
         },
         ParamType::File => path(name, text, current, "file", Path::is_file),
         ParamType::Dir => path(name, text, current, "folder", Path::is_dir),
-        ParamType::Json(_) => match serde_json::from_str::<Value>(text) {
-            Ok(value) => Ok(value.to_string()),
-            Err(_) => wrong("JSON"),
-        },
+        ParamType::Json(schema) => swarmc_runtime::typed(schema, types, text)
+            .map_err(|wrong| format!("parameter `{name}` is not of its type: {}", wrong.join("; "))),
     }
 }
 
@@ -113,7 +111,7 @@ fn path(name: &str, text: &str, current: &Path, what: &str, fits: fn(&Path) -> b
     }
 }
 
-/// One object; its scalars in their textual form.
+/// One object; its values in their textual form.
 fn read(file: &Path) -> miette::Result<BTreeMap<String, String>> {
     let shown = file.display();
     let metadata = std::fs::metadata(file).map_err(|error| miette!("cannot read `{shown}`: {error}"))?;
@@ -130,10 +128,7 @@ fn read(file: &Path) -> miette::Result<BTreeMap<String, String>> {
         match value {
             Value::Null => {}
             Value::String(text) => _ = given.insert(name, text),
-            Value::Bool(_) | Value::Number(_) => _ = given.insert(name, value.to_string()),
-            Value::Array(_) | Value::Object(_) => {
-                return Err(miette!("`{name}` in `{shown}` is neither a text, a number nor true or false"));
-            }
+            other => _ = given.insert(name, other.to_string()),
         }
     }
     Ok(given)
@@ -162,7 +157,7 @@ mod tests {
         std::fs::write(work.join("b.txt"), "").unwrap();
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let root = folder.path().display().to_string();
-        match resolve(params.iter(), &given, folder.path(), &work) {
+        match resolve(params.iter(), &given, &BTreeMap::new(), (folder.path(), &work)) {
             Ok(values) => Ok(values.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>()),
             Err(error) => Err(error.to_string()),
         }
@@ -188,6 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn values_of_other_types_are_held_against_them() {
+        let schema = |schema| ParamType::Json(Schema(schema));
+        let words = || schema(serde_json::json!({ "enum": ["low", "high"] }));
+        let list = || schema(serde_json::json!({ "type": "array", "items": { "type": "integer" } }));
+        let given = |kind, text: &str| check(&[param("p", kind, None)], &[("p", text)]);
+        assert_eq!(given(words(), "low"), Ok("p=\"low\"".to_owned()));
+        assert_eq!(given(words(), "\"low\""), Ok("p=\"low\"".to_owned()));
+        assert_eq!(given(list(), "[1, 2]"), Ok("p=[1,2]".to_owned()));
+        for (kind, text) in [(words(), "middle"), (list(), "[\"a\"]"), (list(), "1,2")] {
+            let told = given(kind, text).unwrap_err();
+            assert!(told.contains("parameter `p` is not of its type: "), "{told}");
+        }
+    }
+
+    #[test]
     fn paths_of_defaults_count_from_the_workspace() {
         let default = |kind, text| check(&[param("p", kind, Some(text))], &[]);
         assert_eq!(default(ParamType::File, "b.txt"), Ok("p=ROOT/work/b.txt".to_owned()));
@@ -209,11 +219,11 @@ mod tests {
     fn a_file_gives_values_and_the_command_line_wins() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("params.json");
-        std::fs::write(&file, r#"{ "a": "text", "b": 3, "c": true, "d": null }"#).unwrap();
+        std::fs::write(&file, r#"{ "a": "text", "b": 3, "c": true, "d": null, "e": [1] }"#).unwrap();
         let given = given(&[("a".to_owned(), "flag".to_owned())], Some(&file)).unwrap();
         let shown: Vec<String> = given.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(shown, ["a=flag", "b=3", "c=true"]);
-        for wrong in ["[]", "{", r#"{ "a": [1] }"#] {
+        assert_eq!(shown, ["a=flag", "b=3", "c=true", "e=[1]"]);
+        for wrong in ["[]", "{"] {
             std::fs::write(&file, wrong).unwrap();
             assert!(super::given(&[], Some(&file)).is_err());
         }

@@ -31,7 +31,8 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let current = std::env::current_dir().into_diagnostic()?;
     let given = params::given(&args.param, args.params.as_deref())?;
     let workspace = workspace(args, loaded.workspace)?;
-    let params = params::resolve(plan.params.iter().chain(&pipeline.params), &given, &current, &workspace)?;
+    let params =
+        params::resolve(plan.params.iter().chain(&pipeline.params), &given, &plan.types, (&current, &workspace))?;
     let scope = scope(pipeline, args.task.as_deref());
     secrets(plan, &scope)?;
     let options = Options {

@@ -179,3 +179,52 @@ fn an_agent_reads_the_data_of_its_task_behind_the_prompt() {
     );
     place.swarmc(&["run", "flow.kdl"]).expect(0, &["t │ judge this:\nt │ \nt │ the data\n"], &[]);
 }
+
+#[test]
+fn computed_values_and_arguments_keep_their_types() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+type Verdict { ok bool }
+pipeline inner {
+    param count type=int
+    param verdict type=Verdict
+    param notes type="list<int>"
+    param kind type="enum bug feature" default=bug
+    task twice { value "{{ param.count * 2 }}" }
+    task all { for-each "param.notes"; value "{{ item + param.count }}" }
+    task told { run cat; stdin "{% if param.verdict.ok %}<<param:kind>>{% endif %}{{ output.all }}"; output max="1KB" }
+    task both { value { twice "<<output:twice>>"; told "<<output:told>>" } }
+    result both
+}
+pipeline main {
+    task four { value "{{ 2 * 2 }}" }
+    task more { value "{{ [output.four + 1, 7] }}" }
+    task text { run echo 4 }
+    task same { value "<<output:text>>" }
+    task written { call inner count="5" verdict="{\"ok\": true}" notes="[1, 2]" kind=feature }
+    task computed { call inner count="<<output:four>>" verdict="{{ {'ok': true} }}" notes="<<output:more>>" }
+    task both {
+        value "{{ output.written.twice + 1 }} {{ output.written.told }} {{ output.computed.twice + 1 }} {{ output.computed.told }} {{ output.same == '4' }}"
+    }
+    result both
+}
+"#,
+    );
+    place.swarmc(&["run", "flow.kdl", "-q"]).expect(0, &["11 feature[6,7] 9 bug[9,11] true\n"], &[]);
+}
+
+#[test]
+fn an_argument_that_is_not_of_its_type_fails_the_call_that_gives_it() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+type Verdict { ok bool }
+pipeline inner { param verdict type=Verdict; task show { run cat; stdin "<<param:verdict.ok>>" }; result show }
+pipeline main { task say { run echo fine }; task ask { call inner verdict="<<output:say>>" } }
+"#,
+    );
+    let told = "parameter `verdict` of `inner` is not of its type: ";
+    let ended = place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["ask: failed", told]);
+    assert!(!ended.err.contains("show: started"), "{ended:#?}");
+}

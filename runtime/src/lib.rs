@@ -23,6 +23,7 @@ mod socket;
 mod state;
 mod stream;
 
+pub use answer::typed;
 pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
 pub use error::{JournalError, RunError};

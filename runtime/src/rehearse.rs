@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use swarmc_plan::{Body, EnvValue, Plan, Step};
 
-use crate::answer::{Shapes, instructed};
+use crate::answer::instructed;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
@@ -54,7 +54,6 @@ pub fn rehearse(
         scene,
         state: State::new(graph),
         memory,
-        shapes: Shapes::default(),
         answer,
         clock: 0,
         seq: 0,
@@ -110,7 +109,6 @@ struct Stage<'a, 'b> {
     scene: Scene<'a>,
     state: State,
     memory: Memory,
-    shapes: Shapes,
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
     clock: u64,
     seq: u64,
@@ -339,7 +337,7 @@ impl Stage<'_, '_> {
         let item = self.scene.item(&self.state, key.frame).map_err(scene::render)?;
         let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
-        let shape = schema.map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
         let renderer = &self.scene.renderer;

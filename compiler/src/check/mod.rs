@@ -11,6 +11,7 @@ mod duplicated;
 mod edges;
 mod exhaustive;
 mod gates;
+mod given;
 mod hidden;
 mod injection;
 mod irreversible;
@@ -50,6 +51,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     unused::check(model, diagnostics);
     let sure = flow::sure(model);
     types::check(model, diagnostics);
+    given::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);

@@ -6,7 +6,7 @@ use super::{Emitter, command, text};
 use crate::ast;
 use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
 use crate::template::Root;
-use crate::types::{Field, Kind, Lack, Type};
+use crate::types::{Field, Kind, Type};
 
 /// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
 type Lists = Vec<Vec<usize>>;
@@ -100,7 +100,7 @@ impl Emitter<'_, '_, '_> {
                     Some(kind) => self.model.typing.types.literal(kind, &default.value),
                     None => default.value.clone(),
                 }),
-                schema: step.declared.as_ref().map(|kind| plan::Schema(self.model.typing.types.schema(kind))),
+                schema: self.shape(step),
                 repair: ast.output.repair,
             },
             retry: ast.retry.clone(),
@@ -122,6 +122,22 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
+    /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.
+    fn shape(&self, step: &Step<'_>) -> Option<plan::Schema> {
+        let types = &self.model.typing.types;
+        if let Some(kind) = &step.declared {
+            return Some(plan::Schema(types.schema(kind)));
+        }
+        let one = match &step.output.kind {
+            Kind::List(item) if step.list.is_some() => &item.kind,
+            kind => kind,
+        };
+        let kind = types.kind(one);
+        let computed =
+            matches!(step.body, Body::Value(_)) && !kind.is_text() && !matches!(kind, Kind::Any | Kind::None);
+        computed.then(|| plan::Schema(serde_json::json!({})))
+    }
+
     /// What a gate asks for besides the choice, which its output begins with.
     fn asks(&self, step: &Step<'_>, gate: &ast::Gate) -> Vec<plan::Ask> {
         let one = match &step.output.kind {
@@ -130,13 +146,13 @@ impl Emitter<'_, '_, '_> {
         };
         let Kind::Record(record) = one else { return Vec::new() };
         let fields = record.fields.iter().skip(record.fields.len().saturating_sub(gate.asks.len()));
-        let ask = |field: &Field| plan::Ask {
+        let ask = |(field, written): (&Field, &ast::Field)| plan::Ask {
             name: field.name.clone(),
             schema: plan::Schema(self.model.typing.types.field_schema(field)),
-            optional: field.kind.lack != Lack::Never,
+            optional: written.kind.optional,
             description: field.description.clone(),
         };
-        fields.map(ask).collect()
+        fields.zip(&gate.asks).map(ask).collect()
     }
 
     /// The conditions that end the rounds of a list, and the steps of it whose failures they handle.

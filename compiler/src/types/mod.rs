@@ -1,10 +1,11 @@
 //! Types of values: what they are, what declared names mean, how they are written, and what an expression has.
 //!
-//! `declared` resolves what a spec says, `schema` writes it as JSON Schema, `typing` knows what each step puts out, and
+//! `declared` resolves what a spec says, `fit` holds what is given against it, `schema` writes it as JSON Schema, `typing` knows what each step puts out, and
 //! `infer` walks expressions and texts. A type that nobody knows is [`Kind::Any`], about which nothing is ever said.
 
 mod declared;
 mod env;
+mod fit;
 mod infer;
 mod schema;
 #[cfg(test)]

@@ -136,8 +136,19 @@ fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>
     let choice = Type::words(gate.options.iter().map(|option| option.value.as_str()), place);
     let choice =
         Field { name: "choice".to_owned(), kind: choice, span: place, limits: Limits::default(), description: None };
-    let fields = std::iter::once(choice).chain(types.fields(&gate.asks, lookup)).collect();
+    let mut asked = types.fields(&gate.asks, lookup);
+    if answers_itself(gate) {
+        // Nobody fills them in then.
+        asked.iter_mut().for_each(|field| field.kind.lack = Lack::Absent);
+    }
+    let fields = std::iter::once(choice).chain(asked).collect();
     Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
+}
+
+/// Whether a gate can take an option with nobody there.
+fn answers_itself(gate: &ast::Gate) -> bool {
+    let choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
+    choices.into_iter().any(|choice| choice.value != "fail")
 }
 
 /// What a step puts out, given what it does for one item.

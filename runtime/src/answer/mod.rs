@@ -136,6 +136,15 @@ impl Shape {
     }
 }
 
+/// The value of the type `schema` that `text` says, as compact JSON; references lead into `types`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn typed(schema: &Schema, types: &BTreeMap<String, Schema>, text: &str) -> Result<String, Vec<String>> {
+    let shape = Shape::new(schema, types).map_err(|problem| vec![problem])?;
+    shape.computed(Value::String(text.to_owned()))
+}
+
 /// What to say of a text without a value in it.
 fn nothing(text: &str, fault: Option<String>) -> String {
     match fault {

@@ -123,7 +123,7 @@ impl Loop<'_> {
             let Some(ask) = gate.ask.iter().find(|ask| ask.name == *name) else {
                 return Err(format!("gate `{}` does not ask for `{name}`", step.name));
             };
-            let shape = self.shapes.of(&ask.schema, self.scene.plan)?;
+            let shape = self.scene.shapes.of(&ask.schema, self.scene.plan)?;
             let value = shape.computed(Value::from(text.as_str())).map_err(|violations| {
                 format!("`{name}` is not what gate `{}` asks for: {}", step.name, violations.join("; "))
             })?;

@@ -25,7 +25,6 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
-use crate::answer::Shapes;
 use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
@@ -322,7 +321,6 @@ impl Begin<'_> {
         let mut run_loop = Loop {
             scene: Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone())),
             surroundings,
-            shapes: Shapes::default(),
             state,
             journal: Some(journal),
             inputs: receiver,

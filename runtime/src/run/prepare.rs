@@ -34,7 +34,7 @@ impl Loop<'_> {
         let stdin = || step.stdin.as_ref().map(text).transpose();
         let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
-        let shape = schema.map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
             _ if fixing.is_some() => {

@@ -15,7 +15,6 @@ use super::hooks::Hooks;
 use super::prepare::Prepared;
 use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
-use crate::answer::Shapes;
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::error::RunError;
@@ -30,7 +29,6 @@ use crate::state::budget::Refusal;
 pub(super) struct Loop<'a> {
     pub scene: Scene<'a>,
     pub surroundings: Surroundings,
-    pub shapes: Shapes,
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
     pub inputs: Receiver<Input>,

@@ -14,6 +14,7 @@ use swarmc_plan::{
 };
 
 use super::values::View;
+use crate::answer::Shapes;
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::graph::{Graph, Key, Kind, Spot};
 use crate::render::{RenderError, Renderer};
@@ -53,6 +54,8 @@ pub(crate) struct Scene<'a> {
     pub store: Box<dyn Store>,
     /// Values that were read and not there, since somebody last took them.
     pub missing: RefCell<Vec<String>>,
+    /// The types of the plan, ready to hold values against.
+    pub shapes: Shapes,
     lists: RefCell<Vec<(Content, Rc<Vec<Value>>)>>,
     given: RefCell<Vec<(Content, Rc<Texts>)>>,
 }
@@ -86,6 +89,7 @@ impl<'a> Scene<'a> {
             workspace,
             store,
             missing: RefCell::default(),
+            shapes: Shapes::default(),
             lists: RefCell::default(),
             given: RefCell::default(),
         }
@@ -218,7 +222,7 @@ impl<'a> Scene<'a> {
                 None => None,
             };
             let text = match (given, &param.default) {
-                (Some(value), _) if !value.is_null() => Some(textual(param, value, call)?),
+                (Some(value), _) if !value.is_null() => Some(self.textual(param, value, call)?),
                 (_, Some(default)) => Some(default.clone()),
                 (_, None) if param.optional => None,
                 (_, None) => {
@@ -260,6 +264,42 @@ impl<'a> Scene<'a> {
             PromptBody { agent: agent.to_string(), prompt, context: Vec::new() }
         });
         Some(body)
+    }
+
+    /// The textual form of a value for a parameter of a called pipeline: a text is read as the type asks for.
+    fn textual(&self, param: &Param, value: Value, call: &Call) -> Result<String, Failure> {
+        let plain = |value: Value| match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        let wrong = |what: String| {
+            render(format!("{}: parameter `{}` of `{}` {what}", param.origin, param.name, call.pipeline))
+        };
+        let (fits, kind, text) = match &param.kind {
+            ParamType::String | ParamType::File | ParamType::Dir => return Ok(plain(value)),
+            ParamType::Json(schema) => {
+                let shape = self.shapes.of(schema, self.plan).map_err(render)?;
+                return shape
+                    .computed(value)
+                    .map_err(|violations| wrong(format!("is not of its type: {}", violations.join("; "))));
+            }
+            ParamType::Int => {
+                let text = plain(value);
+                (text.trim().parse::<i64>().is_ok(), "a whole number", text)
+            }
+            ParamType::Float => {
+                let text = plain(value);
+                (text.trim().parse::<f64>().is_ok_and(f64::is_finite), "a number", text)
+            }
+            ParamType::Bool => {
+                let text = plain(value);
+                (text.trim().parse::<bool>().is_ok(), "`true` or `false`", text)
+            }
+        };
+        match fits {
+            true => Ok(text.trim().to_owned()),
+            false => Err(wrong(format!("must be {kind}, and is `{text}`"))),
+        }
     }
 
     /// What the person behind a gate reads.
@@ -384,37 +424,6 @@ fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
         definitions.push(steps);
     }
     definitions
-}
-
-/// The textual form of a value for a parameter of a called pipeline.
-fn textual(param: &Param, value: Value, call: &Call) -> Result<String, Failure> {
-    let plain = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    let (fits, kind, text) = match &param.kind {
-        ParamType::String | ParamType::File | ParamType::Dir => return Ok(plain(value)),
-        ParamType::Json(_) => return Ok(value.to_string()),
-        ParamType::Int => {
-            let text = plain(value);
-            (text.trim().parse::<i64>().is_ok(), "a whole number", text)
-        }
-        ParamType::Float => {
-            let text = plain(value);
-            (text.trim().parse::<f64>().is_ok_and(f64::is_finite), "a number", text)
-        }
-        ParamType::Bool => {
-            let text = plain(value);
-            (text.trim().parse::<bool>().is_ok(), "`true` or `false`", text)
-        }
-    };
-    match fits {
-        true => Ok(text.trim().to_owned()),
-        false => Err(render(format!(
-            "{}: parameter `{}` of `{}` must be {kind}, and is `{text}`",
-            param.origin, param.name, call.pipeline
-        ))),
-    }
 }
 
 /// What a gate puts out: the choice, and the fields that were asked.

@@ -1,0 +1,139 @@
+//! Whether what a spec gives fits where a type is declared: a written value, or another type.
+//!
+//! In: the declared type and what is given. Out: what is wrong in words, or nothing where it fits or nobody can know.
+
+use serde_json::{Number, Value};
+
+use super::{Field, Kind, Lack, Limits, Type, Types};
+use crate::suggest;
+
+/// How deep two types are compared; what differs deeper is left to the run.
+const DEEPEST: usize = 16;
+
+impl Types {
+    /// What is wrong with a text that is written for a value of this type: `it is not a whole number`.
+    pub(crate) fn misfit(&self, kind: &Type, written: &str) -> Option<String> {
+        let resolved = self.kind(&kind.kind);
+        let value = match resolved {
+            Kind::Any | Kind::None | Kind::Text | Kind::String | Kind::File | Kind::Dir => return None,
+            Kind::Enum(words) if words.words.iter().any(|word| word == written.trim()) => return None,
+            _ => serde_json::from_str(written.trim()),
+        };
+        match (value, kind.lack) {
+            (Ok(Value::Null), Lack::Null | Lack::Absent) => None,
+            (Ok(value), _) => self.wrong(kind, &Limits::default(), &value, "it"),
+            (Err(_), _) => Some(format!("it is not {}", noun(resolved))),
+        }
+    }
+
+    /// What is wrong with `value`, which messages call `place`. Goes as deep as the value, which JSON bounds.
+    fn wrong(&self, kind: &Type, limits: &Limits, value: &Value, place: &str) -> Option<String> {
+        if kind.lack != Lack::Never && value.is_null() {
+            return None;
+        }
+        let resolved = self.kind(&kind.kind);
+        let inside = |name: &str| match place {
+            "it" => format!("`{name}`"),
+            place if name.starts_with('[') => format!("`{}{name}`", place.trim_matches('`')),
+            place => format!("`{}.{name}`", place.trim_matches('`')),
+        };
+        match (resolved, value) {
+            (Kind::Any, _) | (Kind::None, Value::Null) | (Kind::Bool, Value::Bool(_)) => None,
+            (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => {
+                let characters = text.chars().count();
+                beyond(limits, &Number::from(characters), &format!("{place} has {characters} characters"))
+            }
+            (Kind::Enum(words), Value::String(word)) if words.words.contains(word) => None,
+            (Kind::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                beyond(limits, number, &format!("{place} is {number}"))
+            }
+            (Kind::Float, Value::Number(number)) => beyond(limits, number, &format!("{place} is {number}")),
+            (Kind::List(item), Value::Array(items)) => {
+                beyond(limits, &Number::from(items.len()), &format!("{place} has {} items", items.len())).or_else(
+                    || {
+                        let none = Limits::default();
+                        let wrong = |(index, value)| self.wrong(item, &none, value, &inside(&format!("[{index}]")));
+                        items.iter().enumerate().find_map(wrong)
+                    },
+                )
+            }
+            (Kind::Map(item), Value::Object(entries)) => {
+                let none = Limits::default();
+                entries.iter().find_map(|(key, value)| self.wrong(item, &none, value, &inside(key)))
+            }
+            (Kind::Record(record), Value::Object(entries)) => {
+                let unknown = entries.keys().find(|key| record.fields.iter().all(|field| field.name != **key));
+                if let Some(unknown) = unknown {
+                    return Some(format!("it has a field {}, which the type has not", inside(unknown)));
+                }
+                record.fields.iter().find_map(|field| match entries.get(&field.name) {
+                    Some(value) => self.wrong(&field.kind, &field.limits, value, &inside(&field.name)),
+                    None if field.kind.lack == Lack::Never => Some(format!("{} is missing", inside(&field.name))),
+                    None => None,
+                })
+            }
+            _ => Some(format!("{place} is not {}", noun(resolved))),
+        }
+    }
+
+    /// Whether a value of the type `given` can stand where `wanted` is declared, as far as is known. Text without a type
+    /// can hold anything, and is looked at when it is there.
+    pub(crate) fn accepts(&self, wanted: &Type, given: &Type) -> bool {
+        self.fits(wanted, given, DEEPEST)
+    }
+
+    fn fits(&self, wanted: &Type, given: &Type, depth: usize) -> bool {
+        let (wanted, given) = (self.kind(&wanted.kind), self.kind(&given.kind));
+        if depth == 0 {
+            return true;
+        }
+        match (wanted, given) {
+            (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
+            (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
+            (wanted, given) if wanted.is_text() && given.is_text() => true,
+            (Kind::Text | Kind::String, _) | (Kind::Float, Kind::Int) => true,
+            (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
+                self.fits(wanted, given, depth - 1)
+            }
+            (Kind::Record(wanted), Kind::Record(given)) => {
+                let find = |name: &str| given.fields.iter().find(|field| field.name == name);
+                // A record has no other fields than its own.
+                let known = |field: &Field| wanted.fields.iter().any(|wanted| wanted.name == field.name);
+                given.fields.iter().all(known)
+                    && wanted.fields.iter().all(|field: &Field| match find(&field.name) {
+                        Some(given) => self.fits(&field.kind, &given.kind, depth - 1),
+                        None => field.kind.lack != Lack::Never,
+                    })
+            }
+            // The keys of a map are known at run time.
+            (Kind::Record(_), Kind::Map(_)) | (Kind::Map(_), Kind::Record(_)) => true,
+            (wanted, given) => std::mem::discriminant(wanted) == std::mem::discriminant(given),
+        }
+    }
+}
+
+fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<String> {
+    let value = number.as_f64()?;
+    let above = limits.max.as_ref().filter(|max| max.as_f64().is_some_and(|max| value > max));
+    let below = limits.min.as_ref().filter(|min| min.as_f64().is_some_and(|min| value < min));
+    match (above, below) {
+        (Some(max), _) => Some(format!("{said}, more than {max}")),
+        (None, Some(min)) => Some(format!("{said}, less than {min}")),
+        (None, None) => None,
+    }
+}
+
+/// What a value of a kind is called.
+fn noun(kind: &Kind) -> String {
+    match kind {
+        Kind::Any | Kind::None => "a value".to_owned(),
+        Kind::Text | Kind::String | Kind::File | Kind::Dir => "a text".to_owned(),
+        Kind::Int => "a whole number".to_owned(),
+        Kind::Float => "a number".to_owned(),
+        Kind::Bool => "`true` or `false`".to_owned(),
+        Kind::Enum(words) => suggest::list(words.words.iter().map(String::as_str), "or"),
+        Kind::List(_) => "a JSON array".to_owned(),
+        Kind::Map(_) | Kind::Record(_) => "a JSON object".to_owned(),
+        Kind::Named(_, name) => format!("a `{name}`"),
+    }
+}
