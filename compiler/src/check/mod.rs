@@ -2,6 +2,7 @@
 
 mod answers;
 mod command;
+mod cut_off;
 mod cycle;
 mod dead_output;
 mod deadlock;

@@ -5,17 +5,17 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Condition, Model, Pipeline, Prose, Step, Variable};
 use crate::passage::Passage;
 use crate::template::{Expr, Part, Template};
-use crate::types::{Checker, Env, PipelineTypes, Use};
+use crate::types::{Checker, Env, PipelineTypes, Use, Workflow};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
-    let types = &model.typing.types;
     for (pipeline, known) in model.pipelines.iter().zip(&model.typing.pipelines) {
+        let whole = Workflow::new(model, &model.typing, pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.about(Some(step.ast.name.span));
-            check_step(model, &known.env(types, index, step), step, diagnostics);
+            check_step(model, &known.env(&whole, index, step), step, diagnostics);
         }
         diagnostics.about(None);
-        let env = known.outer(types);
+        let env = known.outer(&whole);
         pipeline.until.iter().for_each(|until| condition(&env, until, diagnostics));
         results(pipeline, known, diagnostics);
     }
@@ -39,9 +39,16 @@ fn check_step(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &m
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
-    let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
-    for prose in step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(of_env) {
+    for prose in step.body.proses().into_iter().chain(&step.stdin).chain(of_env) {
         text(env, prose, when, diagnostics);
+    }
+    if let Some(agent) = step.agent.map(|agent| &model.agents[agent])
+        && let Some(system) = &agent.system
+    {
+        // What an imported agent says is read in its own module.
+        let whole = Workflow::new(model, &model.typing, agent.ast.name.span.file);
+        let env = Env { whole, steps: env.steps, params: env.params, inputs: env.inputs, item: env.item.clone() };
+        text(&env, system, when, diagnostics);
     }
 }
 

@@ -2,14 +2,26 @@
 
 use std::collections::HashMap;
 
-use super::{Kind, Lack, Type, Types};
-use crate::ast::Name;
-use crate::source::Span;
+use super::{Kind, Lack, Type, Types, Typing};
+use crate::ast::{self, Name};
+use crate::model::Model;
+use crate::resolve::tables::{Tables, What};
+use crate::source::{FileId, Span};
 use crate::template::{Path, Root, Status};
+
+/// What every text of a file can read.
+#[derive(Clone, Copy)]
+pub(crate) struct Workflow<'e> {
+    pub(crate) types: &'e Types,
+    tables: &'e Tables,
+    params: &'e [ast::Param],
+    kinds: &'e [Type],
+    file: FileId,
+}
 
 /// What the texts and conditions of a step can read.
 pub(crate) struct Env<'e> {
-    pub(crate) types: &'e Types,
+    pub(crate) whole: Workflow<'e>,
     pub(crate) steps: &'e StepTypes,
     pub(crate) params: &'e ParamTypes,
     /// The ports of the step, each with the step behind it.
@@ -42,7 +54,7 @@ struct StepType {
     each: bool,
 }
 
-/// The types of parameters, by name.
+/// The types of a pipeline's own parameters, by name.
 #[derive(Debug, Default)]
 pub(crate) struct ParamTypes {
     by_plain: HashMap<String, (Type, Span)>,
@@ -71,14 +83,45 @@ impl StepTypes {
 
 impl ParamTypes {
     /// Takes the types of parameters; a later one hides an earlier one of its name.
-    pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a str, Span, Type)>) -> ParamTypes {
+    pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
+        let params = params.into_iter();
         // Whether one is given is for another check.
-        let known = params.into_iter().map(|(name, span, kind)| (plain(name), (kind.lacking(Lack::Never), span)));
+        let known =
+            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::Never), param.name.span)));
         ParamTypes { by_plain: known.collect() }
     }
 }
 
+impl<'e> Workflow<'e> {
+    /// What the texts of a file can read: what names mean depends on it.
+    pub(crate) fn new(model: &'e Model<'_>, typing: &'e Typing, file: FileId) -> Workflow<'e> {
+        let (tables, params) = (&model.tables, &model.spec.params);
+        Workflow { types: &typing.types, tables, params, kinds: &typing.params, file }
+    }
+
+    fn param(&self, name: &str) -> Option<(Type, Span)> {
+        let index = self.tables.find(What::Param, name, false, self.file)?;
+        // Whether one is given is for another check.
+        Some((self.kinds.get(index)?.clone().lacking(Lack::Never), self.params.get(index)?.name.span))
+    }
+}
+
 impl Env<'_> {
+    /// The whole name of a parameter whose first part is what its module is imported as: `lib.goal`, and its field of
+    /// that name is not one.
+    pub(crate) fn qualified(&self, root: Root, name: Option<&str>, field: Option<&str>) -> Option<String> {
+        let (name, field) = (name?, field?);
+        let is_alias = root == Root::Param
+            && self.param(Some(name)).is_none()
+            && self.whole.tables.is_alias(name, false, self.whole.file);
+        is_alias.then(|| format!("{name}.{field}"))
+    }
+
+    fn param(&self, name: Option<&str>) -> Option<(Type, Span)> {
+        let name = name?;
+        self.params.by_plain.get(&plain(name)).cloned().or_else(|| self.whole.param(name))
+    }
+
     /// The type of what a root and a name give.
     pub(crate) fn root(&self, root: Root, name: Option<&str>) -> Type {
         let step = || self.step(root, name);
@@ -97,10 +140,7 @@ impl Env<'_> {
                     Type::list(Type::record(fields, step.span))
                 }
             }),
-            Root::Param => {
-                let known = name.and_then(|name| self.params.by_plain.get(&plain(name)));
-                known.map_or(Type::ANY, |(kind, _)| kind.clone())
-            }
+            Root::Param => self.param(name).map_or(Type::ANY, |(kind, _)| kind),
             Root::Iteration | Root::Index => Type::INT,
             Root::Run | Root::Task if name.is_some() => Type::STRING,
             Root::Stdin => Type::TEXT,
@@ -111,9 +151,14 @@ impl Env<'_> {
 
     /// The type of a path, as its declarations say: whether it lacks a value is that of its last part.
     pub(crate) fn path(&self, path: &Path) -> Type {
-        let mut kind = self.root(path.root, path.name());
-        for segment in path.fields() {
-            let next = match self.types.kind(&kind.kind) {
+        let mut fields = path.fields();
+        let qualified = self.qualified(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
+        if qualified.is_some() {
+            fields = &fields[1..];
+        }
+        let mut kind = self.root(path.root, qualified.as_deref().or(path.name()));
+        for segment in fields {
+            let next = match self.whole.types.kind(&kind.kind) {
                 Kind::Record(record) => {
                     let field = record.fields.iter().find(|field| field.name == segment.text);
                     field.map_or(Type::ANY, |field| field.kind.clone())
@@ -143,8 +188,7 @@ impl Env<'_> {
             Root::Error => bare("an error"),
             Root::Param => {
                 let noun = format!("parameter `{}`", name.unwrap_or_default());
-                let known = name.and_then(|name| self.params.by_plain.get(&plain(name)));
-                Origin { noun, label: known.map(|(_, span)| (*span, "declared here")) }
+                Origin { noun, label: self.param(name).map(|(_, span)| (span, "declared here")) }
             }
             Root::Item => bare("the item"),
             Root::Index | Root::Iteration => bare("a number"),

@@ -7,6 +7,8 @@ mod declared;
 mod env;
 mod infer;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod typing;
 
 use std::fmt;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 use crate::source::Span;
 
 pub(crate) use declared::{Lookup, Types};
-pub(crate) use env::{Env, ParamTypes, StepTypes};
+pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
 pub(crate) use infer::{Checker, Use};
 pub(crate) use typing::{PipelineTypes, Typing, typing};
 

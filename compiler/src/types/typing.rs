@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::declared::Lookup;
+use super::env::Workflow;
 use super::{Checker, Env, Field, Kind, Lack, Limits, ParamTypes, Record, StepTypes, Type, Types, Use};
 use crate::ast;
 use crate::diagnostic::Diagnostics;
 use crate::model::{Body, Model, Pipeline, Prose, Step};
 use crate::passage::Passage;
-use crate::resolve::tables::What;
 use crate::source::Span;
 
 /// How deep computed types nest; what goes deeper is any.
@@ -32,7 +32,7 @@ pub(crate) struct Typing {
 pub(crate) struct PipelineTypes {
     /// Of its own parameters, by index.
     pub(crate) own_params: Vec<Type>,
-    /// Of all parameters that it can read.
+    /// The same, by name.
     pub(crate) params: ParamTypes,
     pub(crate) steps: StepTypes,
     /// By step: what its `output` declares, of a for-each for one item.
@@ -44,15 +44,15 @@ pub(crate) struct PipelineTypes {
 }
 
 impl PipelineTypes {
-    /// What the texts of a step can read.
-    pub(crate) fn env<'e>(&'e self, types: &'e Types, index: usize, step: &'e Step<'_>) -> Env<'e> {
+    /// What the texts of a step can read. `whole` is what the workflow's parameters are.
+    pub(crate) fn env<'e>(&'e self, whole: &Workflow<'e>, index: usize, step: &'e Step<'_>) -> Env<'e> {
         let item = self.items.get(index).cloned().unwrap_or(Type::ANY);
-        Env { types, steps: &self.steps, params: &self.params, inputs: &step.inputs, item }
+        Env { inputs: &step.inputs, item, ..self.outer(whole) }
     }
 
     /// What an `until` can read.
-    pub(crate) fn outer<'e>(&'e self, types: &'e Types) -> Env<'e> {
-        Env { types, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY }
+    pub(crate) fn outer<'e>(&'e self, whole: &Workflow<'e>) -> Env<'e> {
+        Env { whole: *whole, steps: &self.steps, params: &self.params, inputs: &[], item: Type::ANY }
     }
 }
 
@@ -101,16 +101,7 @@ fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
 fn pipeline(model: &Model<'_>, pipeline: &Pipeline<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> PipelineTypes {
     let types = &typing.types;
     let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
-    // What its module sees without a qualifier.
-    let home = pipeline.ast.name.span.file;
-    let seen = model.tables.seen(What::Param, home);
-    let outer = seen.iter().filter_map(|name| {
-        let index = model.tables.find(What::Param, name, true, home).filter(|_| !name.contains('.'))?;
-        Some((name.as_str(), model.spec.params[index].name.span, typing.params[index].clone()))
-    });
-    let own = pipeline.ast.params.iter().zip(&own_params);
-    let own = own.map(|(param, kind)| (param.name.value.as_str(), param.name.span, kind.clone()));
-    let params = ParamTypes::new(outer.chain(own));
+    let params = ParamTypes::new(pipeline.ast.params.iter().zip(own_params.iter().cloned()));
     let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));
@@ -119,8 +110,9 @@ fn pipeline(model: &Model<'_>, pipeline: &Pipeline<'_>, typing: &Typing, lookup:
         known.declared.push(declared);
         known.items.push(Type::ANY);
     }
+    let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
     for &index in &pipeline.order.sorted {
-        compute(&mut known, types, index, &pipeline.steps[index]);
+        compute(&mut known, &whole, index, &pipeline.steps[index]);
     }
     known.result = pipeline.result.iter().map(|&step| known.steps.output(step).clone()).reduce(Type::or);
     known
@@ -154,21 +146,21 @@ fn whole(step: &Step<'_>, one: Type) -> Type {
 }
 
 /// Works out the item of a for-each, and what a computed value is.
-fn compute(known: &mut PipelineTypes, types: &Types, index: usize, step: &Step<'_>) {
+fn compute(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, step: &Step<'_>) {
     // What is wrong is reported by the check, which sees every type.
     let mut ignored = Diagnostics::default();
     if let Some(list) = &step.list
         && let Some(tree) = &list.expression.tree
     {
         let passage = Passage::string(&list.text);
-        let env = known.env(types, index, step);
+        let env = known.env(workflow, index, step);
         let item = Checker::new(&env, &passage, Use::Condition, &mut ignored).items(tree);
         known.items[index] = shallow(item);
     }
     if known.declared[index].is_some() {
         return;
     }
-    let env = known.env(types, index, step);
+    let env = known.env(workflow, index, step);
     let mut value = |prose: &Prose| {
         let mut checker = Checker::new(&env, &prose.passage, Use::Text, &mut ignored);
         let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());

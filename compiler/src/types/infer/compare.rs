@@ -46,7 +46,7 @@ impl Checker<'_> {
             }
             _ => {
                 let kind = self.type_of(expr);
-                let kind = self.env.types.kind(&kind.kind).clone();
+                let kind = self.env.whole.types.kind(&kind.kind).clone();
                 if !matches!(kind, Kind::Any | Kind::None | Kind::Bool) {
                     self.not_a_condition(expr, &kind);
                 }
@@ -55,7 +55,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn compare(&mut self, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) {
-        let types = self.env.types;
+        let types = self.env.whole.types;
         let of_left = self.operand(left, Need::Present);
         let of_right = self.operand(right, Need::Present);
         let (of_left, of_right) = (types.kind(&of_left.kind), types.kind(&of_right.kind));
@@ -97,7 +97,7 @@ impl Checker<'_> {
     }
 
     fn contained(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind)) {
-        let types = self.env.types;
+        let types = self.env.whole.types;
         match right.1 {
             Kind::List(item) => match right.0.items() {
                 // Each item that is written out is compared by itself, so that the wrong one is pointed at.
@@ -140,7 +140,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
-        let types = self.env.types;
+        let types = self.env.whole.types;
         let (one, other) = (self.type_of(left), self.type_of(right));
         let (one, other) = (types.kind(&one.kind), types.kind(&other.kind));
         let (Some(of_one), Some(of_other)) = (class(one), class(other)) else { return Type::ANY };

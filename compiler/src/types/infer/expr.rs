@@ -114,7 +114,7 @@ impl Checker<'_> {
                     }
                     _ => {
                         self.type_of(index);
-                        return match self.env.types.kind(&walk.kind.kind) {
+                        return match self.env.whole.types.kind(&walk.kind.kind) {
                             Kind::List(item) | Kind::Map(item) => (**item).clone(),
                             _ => Type::ANY,
                         };
@@ -127,7 +127,7 @@ impl Checker<'_> {
                 for bound in bounds.iter().flatten() {
                     self.type_of(bound);
                 }
-                match self.env.types.kind(&kind.kind) {
+                match self.env.whole.types.kind(&kind.kind) {
                     Kind::List(_) => kind,
                     kind if kind.is_text() => Type::STRING,
                     _ => Type::ANY,
@@ -235,10 +235,15 @@ impl Checker<'_> {
         }
         let bare = expr.range.start..expr.range.start + path.root.word().len();
         let place = path.segments[..named].last().map_or(bare, |segment| segment.range.clone());
-        let mut walk = Walk::root(self.env, path.root, path.name(), place);
+        let mut fields = path.fields();
+        let qualified = self.env.qualified(path.root, path.name(), fields.first().map(|field| field.text.as_str()));
+        if qualified.is_some() {
+            fields = &fields[1..];
+        }
+        let mut walk = Walk::root(self.env, path.root, qualified.as_deref().or(path.name()), place);
         walk.start = expr.range.start;
         walk.notation = Notation::Expression;
-        for field in path.fields() {
+        for field in fields {
             self.there(&mut walk, Need::Value);
             self.field(&mut walk, &field.text, field.index, &field.range);
         }
@@ -278,7 +283,7 @@ impl Checker<'_> {
 
     /// Goes on to a field or an item.
     pub(super) fn field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
-        let types = self.env.types;
+        let types = self.env.whole.types;
         let at = walk.key.as_deref();
         let filled = walk.least.max(u64::from(at.is_some_and(|key| self.presence.is_filled(key))));
         let (kind, declared, least) = match types.kind(&walk.kind.kind) {
@@ -342,7 +347,7 @@ impl Checker<'_> {
     /// The item of what a `for` goes through.
     pub(super) fn iterated(&mut self, list: &Expr) -> Type {
         let kind = self.type_of(list);
-        match self.env.types.kind(&kind.kind) {
+        match self.env.whole.types.kind(&kind.kind) {
             Kind::List(item) => (**item).clone(),
             Kind::Map(_) | Kind::Record(_) => Type::STRING,
             Kind::Any | Kind::None | Kind::Named(..) => Type::ANY,

@@ -19,7 +19,7 @@ impl Checker<'_> {
         // The filter of a block takes text.
         let kind = of.map_or(Type::STRING, |of| self.operand(of, needed));
         let given: Vec<Type> = arguments.iter().map(|argument| self.operand(&argument.value, Need::Present)).collect();
-        let inner = self.env.types.kind(&kind.kind).clone();
+        let inner = self.env.whole.types.kind(&kind.kind).clone();
         self.check_operand(of, &inner, filter, arguments);
         let item = match &inner {
             Kind::List(item) => (**item).clone(),
@@ -110,7 +110,7 @@ impl Checker<'_> {
         let mut kind = self.env.root(path.root, path.name());
         let mut least = 0;
         for segment in path.fields() {
-            let next = match self.env.types.kind(&kind.kind) {
+            let next = match self.env.whole.types.kind(&kind.kind) {
                 Kind::Record(record) => record.fields.iter().find(|field| field.name == segment.text),
                 _ => None,
             };
@@ -164,7 +164,9 @@ impl Checker<'_> {
     fn tested(&mut self, kind: Option<Type>, arguments: &[Argument]) {
         let (Some(kind), [field, test, word, ..]) = (kind, arguments) else { return };
         let test = test.value.text();
-        let (Kind::Enum(words), Some(text)) = (self.env.types.kind(&kind.kind), word.value.text()) else { return };
+        let (Kind::Enum(words), Some(text)) = (self.env.whole.types.kind(&kind.kind), word.value.text()) else {
+            return;
+        };
         let words = words.clone();
         let differs = matches!(test, Some("ne" | "!="));
         if (differs || matches!(test, Some("eq" | "equalto" | "==" | "sameas")))

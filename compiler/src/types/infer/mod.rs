@@ -112,7 +112,7 @@ impl<'c> Checker<'c> {
     /// Types the list of a for-each and gives the type of an item.
     pub(crate) fn items(&mut self, list: &Expr) -> Type {
         let kind = self.type_of(list);
-        match self.env.types.kind(&kind.kind) {
+        match self.env.whole.types.kind(&kind.kind) {
             Kind::List(item) => (**item).clone(),
             Kind::Any | Kind::None => Type::ANY,
             other => {
@@ -226,7 +226,7 @@ impl<'c> Checker<'c> {
         match target {
             Target::Name(name) => self.bind_name(&name.value, kind),
             Target::Items(targets) => {
-                let item = match self.env.types.kind(&kind.kind) {
+                let item = match self.env.whole.types.kind(&kind.kind) {
                     Kind::List(item) => (**item).clone(),
                     _ => Type::ANY,
                 };
@@ -258,9 +258,14 @@ impl<'c> Checker<'c> {
         }
         let word = directive.range.start + 2..directive.range.start + 2 + root.word().len();
         let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
-        let mut walk = expr::Walk::root(self.env, root, name, place);
+        let mut fields = directive.fields.as_slice();
+        let qualified = self.env.qualified(root, name, fields.first().map(|field| field.value.as_str()));
+        if qualified.is_some() {
+            fields = &fields[1..];
+        }
+        let mut walk = expr::Walk::root(self.env, root, qualified.as_deref().or(name), place);
         walk.start = directive.range.start + 2;
-        for field in &directive.fields {
+        for field in fields {
             // With a default it is given wherever something is missing on the way.
             self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
             walk.kind.lack = Lack::Never;

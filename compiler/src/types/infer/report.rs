@@ -44,7 +44,7 @@ impl Checker<'_> {
             diagnostic = diagnostic.label(declared, "declared optional here");
         }
         let test = if walk.kind.lack == Lack::Null { "is not none" } else { "is defined" };
-        let default = match self.env.types.kind(&walk.kind.kind) {
+        let default = match self.env.whole.types.kind(&walk.kind.kind) {
             Kind::List(_) => "[]",
             Kind::Map(_) => "{}",
             Kind::Int | Kind::Float => "0",
@@ -79,7 +79,10 @@ impl Checker<'_> {
         let (noun, _) = self.called(walk);
         let diagnostic = Diagnostic::new(Code::UnknownField, format!("{noun} has no field `{}`", clip(name)))
             .label(self.span(range), format!("no `{}` there", clip(name)))
-            .label(self.env.types.declaration(&walk.kind.kind).unwrap_or(record.span), "its fields are declared here")
+            .label(
+                self.env.whole.types.declaration(&walk.kind.kind).unwrap_or(record.span),
+                "its fields are declared here",
+            )
             .help_maybe(help);
         let Some(close) = close else { return self.push(diagnostic) };
         let plain = close.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
@@ -151,7 +154,7 @@ impl Checker<'_> {
             None => suggest::did_you_mean(text, &known, "its words are "),
         };
         let outcome = if differs { "always holds" } else { "never holds" };
-        let holds = matches!(self.env.types.kind(&self.silent(side).kind), Kind::List(_));
+        let holds = matches!(self.env.whole.types.kind(&self.silent(side).kind), Kind::List(_));
         let says = if holds { "never holds" } else { "is never" };
         let shown = self.shown(side);
         let message = format!("`{}` {says} `{}`: this {outcome}", shown.trim_matches(['"', '\'']), clip(text));
