@@ -1,6 +1,7 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
+mod circles;
 mod command;
 mod cut_off;
 mod cycle;
@@ -76,6 +77,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         swarm::check(model, swarm, diagnostics);
         edges::check_swarm(swarm, &model.typing.types, diagnostics);
     }
+    circles::check(model, diagnostics);
     servers::check(model, diagnostics);
     if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
