@@ -130,7 +130,7 @@ fn resolved(
             let left_out = |task: &&str| if exact { *task == name } else { template::same_name(task, name) };
             match within.steps.find(name, exact) {
                 Some(index) => step = Some(index),
-                None if within.left_out.iter().any(|task| left_out(task)) => {
+                None if within.left_out.iter().any(left_out) => {
                     let renders = read.via_directive && read.fields.is_empty();
                     if !read.guarded && !renders {
                         diagnostics.push(left_out_value(name, within.name, read.root, span));
