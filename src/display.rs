@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use swarmc_plan::{Body, Gate, Pipeline};
+use swarmc_plan::Pipeline;
 use swarmc_runtime::{Content, Event, Observer, Record, Status, StepId};
 
 use crate::args::Show;
@@ -53,8 +53,6 @@ struct Screen {
     label_width: usize,
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
-    /// The gates, by name.
-    gates: HashMap<String, Gate>,
     asked: Arc<AtomicU8>,
 }
 
@@ -167,11 +165,6 @@ impl Screen {
         let suffix = if ledger.instances > 1 { ledger.instances.to_string().len() + 1 } else { 0 };
         let widest = pipeline.steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
         let order = pipeline.steps.iter().enumerate().map(|(index, step)| (step.name.clone(), index)).collect();
-        let gate = |step: &swarmc_plan::Step| match &step.body {
-            Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
-            _ => None,
-        };
-        let gates = pipeline.all_steps().filter_map(gate).collect();
         Screen {
             show,
             ledger,
@@ -181,7 +174,6 @@ impl Screen {
             label_width: (widest + suffix).min(MAX_LABEL),
             pending: HashMap::new(),
             live,
-            gates,
             asked: Arc::default(),
         }
     }
@@ -235,7 +227,7 @@ impl Screen {
         if let Content::Text(message) = message {
             message.lines().for_each(|line| text.push_str(&format!("\n    {}", printable(line))));
         }
-        let gate = self.gates.get(&*step.name);
+        let gate = self.ledger.gates.get(&*step.name);
         let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
         let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
         let fields: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" {}=…", ask.name)).collect();
@@ -257,6 +249,7 @@ impl Screen {
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
+            RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
                 let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())

@@ -79,7 +79,7 @@ impl Past {
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::new(self.pipeline(), self.task.as_deref());
+        let mut ledger = Ledger::new(&self.plan, self.pipeline(), self.task.as_deref());
         for record in &self.records {
             ledger.apply(record);
         }

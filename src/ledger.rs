@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{OnFailure, Pipeline};
+use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan};
 use swarmc_runtime::{Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 /// The rows of one run.
@@ -24,6 +24,10 @@ pub(crate) struct Ledger {
     index: HashMap<StepId, usize>,
     /// For each step how often it is tried, and whether its failure counts as a skip.
     rules: HashMap<String, (u32, bool)>,
+    /// The attempts in which an agent mends what failed, by step.
+    mended: HashMap<String, u32>,
+    /// The gates, by name.
+    pub(crate) gates: HashMap<String, Gate>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
@@ -88,8 +92,22 @@ pub(crate) struct Counts {
 
 impl Ledger {
     /// No records yet, of a run of `pipeline` or of one `task` of it.
-    pub(crate) fn new(pipeline: &Pipeline, task: Option<&str>) -> Ledger {
-        let rule = |step: &swarmc_plan::Step| (step.retry.times + 1, step.on_failure == OnFailure::Skip);
+    pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> Ledger {
+        let rule = |step: &swarmc_plan::Step| {
+            // The turn that mends, and the attempt after it.
+            let more = if matches!(step.on_failure, OnFailure::Fix(_)) { 2 } else { 0 };
+            (step.retry.times + 1 + more, step.on_failure == OnFailure::Skip)
+        };
+        let mended = |step: &swarmc_plan::Step| {
+            matches!(step.on_failure, OnFailure::Fix(_)).then(|| (step.name.clone(), step.retry.times + 2))
+        };
+        // Those of the pipeline itself count where a called one has a step of the same name.
+        let others = plan.pipelines.iter().filter(|other| other.name != pipeline.name);
+        let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
+        let gate = |step: &swarmc_plan::Step| match &step.body {
+            Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
+            _ => None,
+        };
         let alone = task.is_some();
         Ledger {
             rows: Vec::new(),
@@ -101,7 +119,9 @@ impl Ledger {
             changed_ms: 0,
             finished: None,
             index: HashMap::new(),
-            rules: pipeline.all_steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            rules: steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            gates: steps().filter_map(gate).collect(),
+            mended: steps().filter_map(mended).collect(),
             current: HashMap::new(),
         }
     }
@@ -209,6 +229,7 @@ impl Ledger {
 
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
+        let mended = self.mended.get(&*self.rows[index].step.name) == Some(&attempt);
         let row = &mut self.rows[index];
         row.ended_ms = at;
         row.attempt = attempt;
@@ -220,8 +241,10 @@ impl Ledger {
         row.usage = sum(row.usage, outcome.usage);
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
+            None if mended => RowState::Waiting,
             None => RowState::Ended(Status::Succeeded),
             Some(Failure::Cancelled) => RowState::Cancelled,
+            Some(_) if mended => RowState::Ended(Status::Failed),
             Some(_) if attempt < attempts => RowState::Waiting,
             Some(_) if lenient => RowState::Ended(Status::Skipped),
             Some(_) => RowState::Ended(Status::Failed),

@@ -27,6 +27,7 @@ mod runs;
 mod shell;
 mod signals;
 mod summary;
+mod swarm;
 mod terminal;
 mod units;
 

@@ -11,13 +11,17 @@ use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment,
 use crate::bounds;
 use crate::exit::Exit;
 use crate::load::{load_with, pipeline};
+use crate::swarm;
 use crate::terminal::{self, Paint, Stream};
 use crate::units::{count, limit, size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     let settings = Settings { count_tokens: true, ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let chosen = args.pipeline.as_deref().map(|name| pipeline(&loaded.plan, Some(name))).transpose()?;
+    // A swarm may be named as well as a pipeline.
+    let swarm = args.pipeline.as_deref().and_then(|name| loaded.plan.swarm(name));
+    let named = args.pipeline.as_deref().filter(|_| swarm.is_none());
+    let chosen = named.map(|name| pipeline(&loaded.plan, Some(name))).transpose()?;
     match &args.output {
         Some(file) if file == Path::new("-") => terminal::print(swarmc_plan::write(&loaded.plan))?,
         Some(file) => {
@@ -28,13 +32,20 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
             let mut out = String::new();
             let paint = Stream::Out.paint();
             head(&mut out, &loaded.plan, paint);
-            match chosen {
-                Some(pipeline) => summary(&mut out, &loaded.plan, pipeline, paint),
-                None => loaded.plan.pipelines.iter().for_each(|pipeline| {
-                    summary(&mut out, &loaded.plan, pipeline, paint);
-                }),
+            match (chosen, swarm) {
+                (Some(pipeline), _) => summary(&mut out, &loaded.plan, pipeline, paint),
+                (None, Some(swarm)) => swarm::summary(&mut out, &loaded.plan, swarm, paint),
+                (None, None) => {
+                    for pipeline in &loaded.plan.pipelines {
+                        summary(&mut out, &loaded.plan, pipeline, paint);
+                    }
+                    for swarm in &loaded.plan.swarms {
+                        swarm::summary(&mut out, &loaded.plan, swarm, paint);
+                    }
+                }
             }
-            out.push_str(&bounds::table(&loaded.plan, chosen.map(|pipeline| pipeline.name.as_str()), paint));
+            let name = chosen.map(|pipeline| pipeline.name.as_str()).or(swarm.map(|swarm| swarm.name.as_str()));
+            out.push_str(&bounds::table(&loaded.plan, name, paint));
             terminal::print(out)?;
         }
     }
@@ -220,7 +231,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// The size of a text: its fixed part, and how many values come into it.
-fn text(template: &Template) -> String {
+pub(crate) fn text(template: &Template) -> String {
     let fixed = |segment: &Segment| match segment {
         Segment::Text(text) => text.len() as u64,
         Segment::Directive(_) | Segment::Logic(_) => 0,

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{DirectiveKind, EnvValue, Pipeline, Plan, Segment};
+use swarmc_plan::{Body, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
 use crate::args::{Resume, Run, Show};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
         environment: environment(),
     };
     let home = home()?;
-    let ledger = Ledger::new(pipeline, args.task.as_deref());
+    let ledger = Ledger::new(plan, pipeline, args.task.as_deref());
     let display = Display::new(pipeline, ledger, args.show);
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())
@@ -84,13 +84,13 @@ fn watched(
 }
 
 fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()> {
-    if pipeline.steps.iter().any(|step| step.name == task) {
+    if pipeline.all_steps().any(|step| step.name == task) {
         return Ok(());
     }
-    let elsewhere = plan.pipelines.iter().find(|other| other.steps.iter().any(|step| step.name == task));
+    let elsewhere = plan.pipelines.iter().find(|other| other.all_steps().any(|step| step.name == task));
     let help = match elsewhere {
         Some(other) => format!("it is in another one: add `--pipeline {}`", other.name),
-        None => did_you_mean(task, pipeline.steps.iter().map(|step| step.name.as_str())),
+        None => did_you_mean(task, pipeline.all_steps().map(|step| step.name.as_str())),
     };
     Err(miette!(help = help, "pipeline `{}` has no task `{task}`", pipeline.name))
 }
@@ -99,7 +99,7 @@ fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()
 fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
     let mut scope = pipeline.clone();
     if let Some(task) = task {
-        scope.steps.retain(|step| step.name == task);
+        scope.steps = pipeline.all_steps().filter(|step| step.name == task).cloned().collect();
         scope.iteration.until.clear();
     }
     scope
@@ -107,8 +107,9 @@ fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
 
 /// Refuses a run whose processes would miss a secret.
 fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
-    let wanted: BTreeSet<&str> = environments(plan, pipeline)
+    let wanted: BTreeSet<&str> = reached(plan, pipeline)
         .into_iter()
+        .flat_map(|pipeline| environments(plan, pipeline))
         .filter_map(|value| match value {
             EnvValue::Secret(variable) => Some(variable.as_str()),
             EnvValue::Pass(_) | EnvValue::Set { .. } => None,
@@ -146,8 +147,35 @@ fn stdin(plan: &Plan, pipeline: &Pipeline) -> miette::Result<Option<Vec<u8>>> {
     }
 }
 
+/// The pipeline, and those that it calls, directly or through others.
+fn reached<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> Vec<&'a Pipeline> {
+    let mut reached = vec![pipeline];
+    let mut known = BTreeSet::from([pipeline.name.as_str()]);
+    let mut next = 0;
+    while let Some(&pipeline) = reached.get(next) {
+        let calls = pipeline.all_steps().filter_map(|step| match &step.body {
+            Body::Call(call) => plan.pipeline(&call.pipeline),
+            _ => None,
+        });
+        reached.extend(calls.filter(|called| known.insert(&called.name)));
+        next += 1;
+    }
+    reached
+}
+
 fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
-    let conditions = pipeline.steps.iter().filter_map(|step| step.when.as_ref()).chain(&pipeline.iteration.until);
+    reached(plan, pipeline).into_iter().any(|pipeline| says_stdin(plan, pipeline))
+}
+
+fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
+    let conditions = pipeline.all_steps().flat_map(|step| {
+        let untils = match &step.body {
+            Body::Loop(body) => body.iteration.until.as_slice(),
+            _ => &[],
+        };
+        step.when.iter().chain(untils).chain(step.for_each.iter().map(|each| &each.list))
+    });
+    let conditions = conditions.chain(&pipeline.iteration.until);
     conditions.into_iter().any(|condition| condition.source.contains("stdin"))
         || templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
             Segment::Text(_) => false,

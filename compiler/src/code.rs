@@ -117,6 +117,8 @@ codes! {
     PreviousIteration = "SW210" "previous-iteration" Warning;
     /// Steps that write the same at once.
     ParallelWriters = "SW211" "parallel-writers" Error;
+    /// A typed output that nothing reads.
+    DeadOutput = "SW212" "dead-output" Warning Strict;
     /// The older notation.
     LegacyDirective = "SW213" "legacy-directive" Warning;
     /// Steps that wait for each other.
@@ -127,10 +129,14 @@ codes! {
     Deadlock = "SW303" "deadlock" Error;
     /// A loop without a limit.
     UnboundedLoop = "SW304" "unbounded-loop" Error;
+    /// A failure that fails the run although a step is written for it.
+    FailureUnhandled = "SW305" "failure-unhandled" Warning Strict;
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
+    /// A context pack whose own text is longer than its budget.
+    PackOverBudget = "SW402" "pack-over-budget" Warning;
     /// An output in a prompt whose size nobody chose.
     UnboundedInput = "SW403" "unbounded-input" Warning Strict;
     /// A budget that the worst case goes beyond, or none where there is no end.
@@ -169,12 +175,16 @@ impl Code {
         matches!(
             self,
             Code::UnusedDefinition
+                | Code::GlobMatchesNothing
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
                 | Code::ParallelWriters
+                | Code::DeadOutput
+                | Code::FailureUnhandled
                 | Code::LegacyDirective
                 | Code::NeverRuns
                 | Code::ContextOverflow
+                | Code::PackOverBudget
                 | Code::UnboundedInput
                 | Code::BudgetExceeded
                 | Code::DuplicatedContext

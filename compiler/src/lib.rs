@@ -85,6 +85,7 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
+    check::packs::check(&spec, &loader, &mut diagnostics);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

@@ -3,6 +3,7 @@
 //! Paths are relative to the file that names them and stay inside the workspace. Each file is read once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -144,6 +145,13 @@ impl<'a> Loader<'a> {
             }
         }
         false
+    }
+
+    /// The text of a file whose contents are not part of the plan; none where there is none, which others report.
+    pub(crate) fn peek(&self, written: &str, span: Span) -> Option<Arc<str>> {
+        let home = self.sources.name(span.file);
+        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
+        self.files.read(&join(folder, written)?).ok()
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.

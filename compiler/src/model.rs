@@ -28,10 +28,10 @@ pub(crate) struct Model<'a> {
     /// The script files of the hooks, where they have one.
     pub hooks: Vec<Option<FileId>>,
     pub pipelines: Vec<Pipeline<'a>>,
-    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
-    pub wanted: Vec<bool>,
     pub swarms: Vec<Swarm<'a>>,
     pub packs: Vec<Pack<'a>>,
+    /// Which pipelines a run can come to: the others, of imports, are not in the plan.
+    pub wanted: Vec<bool>,
     pub uses: Uses,
     /// The names of the top level, by module.
     pub tables: Tables,
@@ -216,6 +216,8 @@ pub(crate) struct Step<'a> {
 #[derive(Debug)]
 pub(crate) struct Swarm<'a> {
     pub ast: &'a ast::Swarm,
+    /// Whether a run can come to it: the others, of imports, are not in the plan.
+    pub wanted: bool,
     pub goal: Option<Prose>,
     /// The agent that leads.
     pub leader: Option<usize>,
@@ -345,8 +347,8 @@ impl Step<'_> {
     pub(crate) fn keeps_output(&self) -> bool {
         match self.body {
             _ if self.list.is_some() => true,
-            Body::Run | Body::Script(_) => self.ast.output.kind.is_none(),
-            Body::Value(_) | Body::Fields(_) | Body::Stop(_) | Body::Missing => true,
+            Body::Run | Body::Script(_) | Body::Value(_) | Body::Fields(_) => self.ast.output.kind.is_none(),
+            Body::Stop(_) | Body::Missing => true,
             Body::Prompt(_) | Body::Call { .. } | Body::Swarm { .. } | Body::Gate(_) | Body::Loop { .. } => false,
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::Schema;
 use serde::Deserialize;
 
-use crate::{Body, GateDefault, OnFailure, Pipeline, Plan, Step};
+use crate::{Body, GateDefault, OnFailure, PackRule, Pipeline, Plan, Step, Swarm};
 
 /// The version of the format that this build writes, and the newest it reads.
 pub const VERSION: u32 = 2;
@@ -82,7 +82,10 @@ impl std::error::Error for ReadError {
 fn validate(plan: &Plan) -> Result<(), ReadError> {
     unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
     short("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
-    unique("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
+    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.name);
+    unique("pipeline or swarm", pipelines.chain(plan.swarms.iter().map(|swarm| &swarm.name)))?;
+    short("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
+    unique("context pack", plan.packs.iter().map(|pack| &pack.name))?;
     unique("agent", plan.agents.iter().map(|agent| &agent.name))?;
     unique("provider", plan.providers.iter().map(|provider| &provider.name))?;
     if plan.pipeline(&plan.default).is_none() && plan.swarm(&plan.default).is_none() {
@@ -103,7 +106,71 @@ fn validate(plan: &Plan) -> Result<(), ReadError> {
         }
     }
     plan.pipelines.iter().try_for_each(|pipeline| validate_pipeline(plan, pipeline))?;
-    calls_end(plan)
+    plan.swarms.iter().try_for_each(|swarm| validate_swarm(plan, swarm))?;
+    calls_end(plan)?;
+    merges_end(plan)
+}
+
+/// Whoever a swarm names is there.
+fn validate_swarm(plan: &Plan, swarm: &Swarm) -> Result<(), ReadError> {
+    let lead = swarm.lead.iter().map(|lead| &lead.agent);
+    let members = swarm.members.iter().map(|member| &member.agent);
+    let managers = swarm.worktrees.iter().filter_map(|tree| tree.agent.as_ref());
+    let last = swarm.synthesize.iter().map(|synthesize| &synthesize.agent);
+    if let Some(name) = lead.chain(members).chain(managers).chain(last).find(|name| plan.agent(name).is_none()) {
+        return inconsistent(format!("swarm `{}` uses agent `{name}`, which is not in it", swarm.name));
+    }
+    let provider = swarm.synthesize.iter().filter_map(|synthesize| synthesize.provider.as_ref());
+    if let Some(name) = provider.into_iter().find(|name| plan.provider(name).is_none()) {
+        return inconsistent(format!("swarm `{}` uses provider `{name}`, which is not in it", swarm.name));
+    }
+    let named = swarm.members.iter().filter_map(|member| member.name.as_ref());
+    let everyone: BTreeSet<&String> = named.chain(swarm.lead.iter().map(|lead| &lead.name)).collect();
+    let of_edges = swarm.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
+    let of_groups = swarm.channels.iter().flat_map(|channel| &channel.members);
+    let of_trees = swarm.worktrees.iter().flat_map(|tree| &tree.members);
+    let owners = swarm.items.iter().filter_map(|item| item.owner.as_ref());
+    if let Some(name) = of_edges.chain(of_groups).chain(of_trees).chain(owners).find(|name| !everyone.contains(name)) {
+        return inconsistent(format!("swarm `{}` names member `{name}`, which is not in it", swarm.name));
+    }
+    let index: BTreeMap<&str, usize> =
+        (0..).zip(&swarm.items).map(|(index, item)| (item.name.as_str(), index)).collect();
+    let mut needs = Vec::with_capacity(swarm.items.len());
+    for item in &swarm.items {
+        let found: Option<Vec<usize>> = item.depends_on.iter().map(|name| index.get(name.as_str()).copied()).collect();
+        match found {
+            Some(found) => needs.push(found),
+            None => return inconsistent(format!("item `{}` depends on one that is not in the plan", item.name)),
+        }
+    }
+    match settles(&needs) {
+        true => Ok(()),
+        false => inconsistent(format!("items of swarm `{}` wait for each other", swarm.name)),
+    }
+}
+
+/// Packs that take each other in could never be built.
+fn merges_end(plan: &Plan) -> Result<(), ReadError> {
+    let index: BTreeMap<&str, usize> =
+        (0..).zip(&plan.packs).map(|(index, pack)| (pack.name.as_str(), index)).collect();
+    let mut needs = Vec::with_capacity(plan.packs.len());
+    for pack in &plan.packs {
+        let mut merged = Vec::new();
+        for rule in &pack.rules {
+            let PackRule::Merge(name) = rule else { continue };
+            match index.get(name.as_str()) {
+                Some(&found) => merged.push(found),
+                None => {
+                    return inconsistent(format!("pack `{}` takes in pack `{name}`, which is not in it", pack.name));
+                }
+            }
+        }
+        needs.push(merged);
+    }
+    match settles(&needs) {
+        true => Ok(()),
+        false => inconsistent("context packs take each other in".to_owned()),
+    }
 }
 
 fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> {

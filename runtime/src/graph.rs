@@ -109,6 +109,8 @@ pub(crate) struct Node {
     pub(crate) is_finally: bool,
     pub(crate) default: Option<Content>,
     pub(crate) retry: swarmc_plan::Retry,
+    /// The agent that gets a turn to mend what failed, before the step runs once more.
+    pub(crate) fix: Option<Arc<str>>,
     /// The agent of a prompt.
     pub(crate) agent: Option<Arc<str>>,
     /// What it may use over all its attempts.
@@ -126,6 +128,13 @@ pub(crate) struct Talk {
     pub(crate) agent: Arc<str>,
     /// The session's name.
     pub(crate) session: Arc<str>,
+}
+
+impl Node {
+    /// The number of the attempt in which an agent mends what failed; the one after it is the step's last.
+    pub(crate) fn fixing(&self) -> Option<u32> {
+        self.fix.as_ref().map(|_| self.retry.times.saturating_add(2))
+    }
 }
 
 /// What starting a step means for the scheduler.

@@ -4,13 +4,15 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod told;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use swarmc_plan::{Ask, Body, Command as Line, EnvValue, Plan, Schema, Step};
+use swarmc_plan::{Body, EnvValue, Plan, Step};
 
 use crate::answer::{Shapes, instructed};
 use crate::decide::{Command, decide};
@@ -20,130 +22,16 @@ use crate::graph::{Graph, Key};
 use crate::render::RenderError;
 use crate::run::scene::{self, Scene, Store};
 use crate::run::{self, Options};
+use crate::state::State;
 use crate::state::budget::Refusal;
-use crate::state::{End, State};
+
+pub use told::{Answer, Asks, Fault, Prompted, Rehearsal, Turn};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
 const LONGEST: u64 = 2_000_000;
 
-/// What somebody is asked for.
-#[derive(Debug)]
-pub struct Turn<'a> {
-    /// The step.
-    pub step: &'a StepId,
-    /// The attempt, from 1; of a gate always 1.
-    pub attempt: u32,
-    /// How often the answer to this attempt was refused already, because it is not of the declared type.
-    pub repair: u32,
-    /// The JSON Schema that the answer must satisfy; its references lead to the `$defs` of the plan.
-    pub schema: Option<&'a Schema>,
-    /// The item of the for-each that this is for, and its position.
-    pub item: Option<&'a (Value, u32)>,
-    /// Of whom, and what.
-    pub asks: Asks<'a>,
-}
-
-/// Who is asked.
-#[derive(Debug)]
-pub enum Asks<'a> {
-    /// An agent.
-    Agent {
-        /// Its name.
-        agent: &'a str,
-        /// The system text.
-        system: Option<&'a str>,
-        /// The prompt as the agent gets it.
-        prompt: &'a str,
-    },
-    /// A command.
-    Command {
-        /// What is started.
-        command: &'a Line,
-        /// What it reads.
-        stdin: Option<&'a str>,
-    },
-    /// A person, by a gate.
-    Person {
-        /// What the person reads.
-        message: &'a str,
-        /// The choices.
-        options: &'a [String],
-        /// What is asked besides.
-        ask: &'a [Ask],
-    },
-}
-
-/// What somebody answers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// A text: what an agent says, or a command prints.
-    Text(String),
-    /// The same as JSON.
-    Json(Value),
-    /// A failure, with the exit code and the text on standard error.
-    Failure {
-        /// The exit code.
-        exit: i32,
-        /// The text on standard error.
-        stderr: String,
-    },
-    /// The choice at a gate, with the fields that were asked.
-    Choice {
-        /// One of the options.
-        choice: String,
-        /// The fields.
-        fields: Map<String, Value>,
-    },
-    /// Nobody answers the gate: what it says about that happens, and where it says nothing it fails.
-    Nobody,
-}
-
-/// How a rehearsal went.
-#[derive(Debug)]
-pub struct Rehearsal {
-    /// How the run ended.
-    pub status: RunStatus,
-    /// How each instance of the pipeline ended, in order.
-    pub ends: Vec<End>,
-    /// The value of each instance that has one, in order.
-    pub values: Vec<String>,
-    /// How every step ended, each round and item, in the order of that.
-    pub steps: Vec<(StepId, Status)>,
-    /// Agents and commands that were started, repairs included.
-    pub launches: u64,
-    /// Of these the turns of agents.
-    pub turns: u64,
-    /// What agents were asked, in order.
-    pub prompts: Vec<Prompted>,
-    /// What could not be rendered or evaluated, and what is of the wrong type: reasons that stand in the plan.
-    pub faults: Vec<Fault>,
-    /// Values that were read and not there, so that a placeholder stood in.
-    pub missing: Vec<Fault>,
-    /// All that was recorded.
-    pub records: Vec<Record>,
-}
-
-/// What an agent was asked.
-#[derive(Clone, Debug)]
-pub struct Prompted {
-    /// The step.
-    pub step: StepId,
-    /// The attempt, from 1.
-    pub attempt: u32,
-    /// The agent.
-    pub agent: String,
-    /// The prompt.
-    pub prompt: String,
-}
-
-/// What went wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The step; none for the `until` of a pipeline.
-    pub step: Option<StepId>,
-    /// What, in words.
-    pub message: String,
-}
+/// What a turn that mends a failure is taken to read, in bytes.
+const LONGEST_FIX: usize = 4096;
 
 /// Rehearses a run of `plan`: `answer` says what everybody answers.
 ///
@@ -400,7 +288,9 @@ impl Stage<'_, '_> {
         let Some(key) = self.state.find(&step) else { return };
         let definition = self.scene.step(&self.state, key);
         let mut reserved = None;
-        if let Body::Prompt(body) = &definition.body {
+        if let Some(Ok(body)) = self.scene.fixing(&self.state, key, attempt) {
+            reserved = self.scene.reserved(&self.state, definition, &body.agent, LONGEST_FIX);
+        } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
             reserved = self.scene.reserved(&self.state, definition, &body.agent, bytes);
         }
@@ -446,7 +336,9 @@ impl Stage<'_, '_> {
     fn perform(&mut self, id: &StepId, attempt: u32, step: &Step) -> Result<Outcome, Failure> {
         let key = self.state.find(id).ok_or_else(|| scene::unknown(id))?;
         let item = self.scene.item(&self.state, key.frame).map_err(scene::render)?;
-        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
+        let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
+        let shape = schema.map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
         let renderer = &self.scene.renderer;
@@ -466,6 +358,10 @@ impl Stage<'_, '_> {
             }),
         };
         let done = |text: String| Outcome { output: Some(Content::Text(text)), exit: Some(0), ..Outcome::default() };
+        let asked = match (&fixing, &step.body) {
+            (Some(body), _) | (None, Body::Prompt(body)) => Some(body),
+            (None, _) => None,
+        };
         let (agent, system, prompt) = match &step.body {
             Body::Value(template) => {
                 let value = match shape.is_some() {
@@ -484,7 +380,7 @@ impl Stage<'_, '_> {
                 return Ok(done(text));
             }
             Body::Stop { message, .. } => return Ok(done(renderer.text(message, &view).map_err(failed)?)),
-            Body::Prompt(body) => {
+            _ if let Some(body) = asked => {
                 let agent = self.scene.plan.agent(&body.agent);
                 let agent = agent.ok_or_else(|| scene::render(format!("the plan has no agent `{}`", body.agent)))?;
                 let mut prompt = renderer.text(&body.prompt, &view).map_err(failed)?;
@@ -498,7 +394,7 @@ impl Stage<'_, '_> {
                 }
                 (Some(agent), system, prompt)
             }
-            Body::Run(_) => (None, None, String::new()),
+            Body::Prompt(_) | Body::Run(_) => (None, None, String::new()),
             Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
                 return Err(scene::render(format!("`{}` cannot be rehearsed", step.name)));
             }
@@ -516,7 +412,6 @@ impl Stage<'_, '_> {
                 (None, Body::Run(command)) => Asks::Command { command, stdin: stdin.as_deref() },
                 (None, _) => return Err(scene::unknown(id)),
             };
-            let schema = step.output.schema.as_ref();
             let turn = Turn { step: id, attempt, repair, schema, item: item.as_ref(), asks };
             let (text, exit, stderr) = match (self.answer)(&turn) {
                 Answer::Text(text) => (text, 0, String::new()),

@@ -63,7 +63,7 @@ fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
         broken: false,
     };
     let plan = plan();
-    let ledger = Ledger::new(&plan.pipelines[0], None);
+    let ledger = Ledger::new(&plan, &plan.pipelines[0], None);
     let live = terminal.then(Live::new);
     let show = Show { json, quiet: false };
     (Screen::new(&plan.pipelines[0], ledger, show, [sink(&out), sink(&err)], live), out, err)

@@ -1,8 +1,10 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
+mod circles;
 mod command;
 mod cycle;
+mod dead_output;
 mod deadlock;
 mod duplicated;
 mod edges;
@@ -15,6 +17,7 @@ mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+pub(crate) mod packs;
 mod permissions;
 mod privileged;
 mod provider_lacks;
@@ -26,6 +29,7 @@ mod spawn;
 mod swarm;
 mod tools;
 mod types;
+mod unhandled;
 mod unused;
 pub(crate) mod upstream;
 mod writers;
@@ -59,6 +63,12 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, sources, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
+            if diagnostics.shows(Code::FailureUnhandled) {
+                unhandled::check(pipeline, &mut flow, diagnostics);
+            }
+        }
+        if diagnostics.shows(Code::DeadOutput) {
+            dead_output::check(pipeline, diagnostics);
         }
     }
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
@@ -87,6 +97,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
+    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);

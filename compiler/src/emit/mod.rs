@@ -30,7 +30,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
     let used_agents = |index: &usize| model.uses.agents[*index];
     let agents: Vec<usize> = (0..model.agents.len()).filter(used_agents).collect();
     let mut providers: Vec<usize> = agents.iter().filter_map(|&agent| model.agents[agent].provider).collect();
-    providers.extend(model.swarms.iter().filter_map(|swarm| emitter.stand_in(swarm)));
+    providers.extend(model.swarms.iter().filter(|swarm| swarm.wanted).filter_map(|swarm| emitter.stand_in(swarm)));
     providers.sort_unstable();
     providers.dedup();
     let agents: Vec<plan::Agent> = agents.into_iter().map(|agent| emitter.agent(&model.agents[agent])).collect();
@@ -83,8 +83,14 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .filter(|(_, wanted)| **wanted)
             .map(|((pipeline, known), _)| emitter.pipeline(pipeline, &known.own_params))
             .collect(),
-        swarms: model.swarms.iter().map(|swarm| emitter.swarm(swarm)).collect(),
-        packs: model.packs.iter().map(|pack| emitter.pack(pack)).collect(),
+        swarms: model.swarms.iter().filter(|swarm| swarm.wanted).map(|swarm| emitter.swarm(swarm)).collect(),
+        packs: model
+            .packs
+            .iter()
+            .zip(&model.uses.packs)
+            .filter(|(pack, used)| wanted(pack.ast.name.span, **used))
+            .map(|(pack, _)| emitter.pack(pack))
+            .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
         sources: manifest(loader),
         ..Plan::default()

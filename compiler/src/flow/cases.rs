@@ -45,7 +45,7 @@ impl Flow<'_, '_> {
         if self.repeats_by(key, tested)? || self.is_told_apart_in_text(key, tested)? {
             return Ok(None);
         }
-        let present = self.present(key)?;
+        let present = self.present(None, key)?;
         let (mut sets, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for step in self.candidates(testers, key) {
             let holds = self.when_holds(step)?;

@@ -52,7 +52,7 @@ impl Flow<'_, '_> {
             ExprKind::Compare { left, op, right } => self.comparison(reader, expr, left, *op, right),
             ExprKind::Test { of, name, .. } if matches!(name.value.as_str(), "defined" | "undefined") => {
                 let Some(key) = self.key(reader, of) else { return self.opaque(reader, expr) };
-                let present = self.present(&key)?;
+                let present = self.present(reader, &key)?;
                 if name.value == "defined" { Ok(present) } else { self.diagram.not(present) }
             }
             ExprKind::Path(_) => {
@@ -62,7 +62,7 @@ impl Flow<'_, '_> {
             }
             ExprKind::Filter { .. } => match self.or_default(reader, expr) {
                 Some((key, default)) => {
-                    let present = self.present(&key)?;
+                    let present = self.present(reader, &key)?;
                     let value = self.value(key);
                     let own = self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]))?;
                     self.either(present, own, if default.is_true() { ALWAYS } else { NEVER })
@@ -146,11 +146,11 @@ impl Flow<'_, '_> {
         if let Some(path) = path_of(of, Root::Status)
             && let Some(step) = path.name().and_then(|name| self.step(name))
         {
-            return self.status_compared(step, op, with);
+            return self.status_compared(reader, step, op, with);
         }
         if let Some((key, default)) = self.or_default(reader, of) {
-            let present = self.present(&key)?;
-            let own = self.value_compared(key, op, with)?;
+            let present = self.present(reader, &key)?;
+            let own = self.value_compared(reader, key, op, with)?;
             let other = match values::compares(&class(&default), op, with) {
                 Some(true) => ALWAYS,
                 _ => NEVER,
@@ -158,7 +158,7 @@ impl Flow<'_, '_> {
             return self.either(present, own, other);
         }
         match self.key(reader, of) {
-            Some(key) => self.value_compared(key, op, with),
+            Some(key) => self.value_compared(reader, key, op, with),
             None => {
                 let of = self.spelt(reader, of);
                 let (name, opposite) = plain(op);
@@ -168,9 +168,9 @@ impl Flow<'_, '_> {
         }
     }
 
-    fn status_compared(&mut self, step: usize, op: Comparison, with: &Const) -> Sized {
+    fn status_compared(&mut self, reader: Option<usize>, step: usize, op: Comparison, with: &Const) -> Sized {
         let Const::Text(word) = with else { return Ok(if op == Comparison::Ne { ALWAYS } else { NEVER }) };
-        let ends = self.ends(step)?;
+        let ends = self.seen(reader, step)?;
         let is = match Status::ALL.into_iter().find(|status| status.word() == word) {
             Some(Status::Succeeded) => ends.succeeded,
             Some(Status::Failed) => ends.failed,
@@ -187,13 +187,13 @@ impl Flow<'_, '_> {
         }
     }
 
-    fn value_compared(&mut self, key: Key, op: Comparison, with: &Const) -> Sized {
+    fn value_compared(&mut self, reader: Option<usize>, key: Key, op: Comparison, with: &Const) -> Sized {
         // Only a step that succeeded is sure to have the code 0.
         if key.root == Root::Exit
             && let Of::Step(step) = key.of
             && let (Comparison::Eq | Comparison::Ne, Const::Int(0)) = (op, with)
         {
-            let succeeded = self.ends(step)?.succeeded;
+            let succeeded = self.seen(reader, step)?.succeeded;
             let other = self.atom(format!("exit {step} 0"))?;
             let zero = self.diagram.or(succeeded, other)?;
             return if op == Comparison::Eq { Ok(zero) } else { self.diagram.not(zero) };

@@ -235,7 +235,7 @@ impl Flow<'_, '_> {
             for read in condition.expression.reads.iter().filter(|read| !read.guarded) {
                 let fields = read.fields.clone();
                 if let Some(key) = self.key_of(None, read.root, read.name.as_deref(), fields) {
-                    let present = self.present(&key)?;
+                    let present = self.present(None, &key)?;
                     there = self.diagram.and(there, present)?;
                 }
             }
@@ -265,10 +265,10 @@ impl Flow<'_, '_> {
         variable
     }
 
-    /// Holds where the value is there.
-    pub(super) fn present(&mut self, key: &Key) -> Sized {
+    /// Holds where the value is there, as the reader sees it.
+    pub(super) fn present(&mut self, reader: Option<usize>, key: &Key) -> Sized {
         let whole = match (key.root, &key.of) {
-            (Root::Output | Root::Exit | Root::Error, Of::Step(step)) => self.leaves(*step, key.root)?,
+            (Root::Output | Root::Exit | Root::Error, Of::Step(step)) => self.leaves(reader, *step, key.root)?,
             (Root::Param, Of::Name(name)) => match self.param(name) {
                 Some(param) if param.kind.optional && param.default.is_none() => self.atom(format!("given {name}"))?,
                 _ => ALWAYS,
@@ -285,10 +285,35 @@ impl Flow<'_, '_> {
         Ok(all)
     }
 
-    /// Holds where the step leaves such a value behind.
-    pub(super) fn leaves(&mut self, step: usize, root: Root) -> Sized {
-        let resolved = &self.pipeline.steps[step];
+    /// How the step ends, as the reader sees it; without a reader, as the end of its round does.
+    pub(super) fn seen(&mut self, reader: Option<usize>, step: usize) -> Result<Ends, TooLarge> {
         let ends = self.ends(step)?;
+        let Some(reader) = reader else { return Ok(ends) };
+        let reached = self.reached_in_rounds(self.pipeline.steps[reader].within, step)?;
+        let succeeded = self.diagram.and(ends.succeeded, reached)?;
+        Ok(Ends { succeeded, failed: self.diagram.and(ends.failed, reached)? })
+    }
+
+    /// Holds where the last round of the loops around the step came as far as the step: a loop that fails ends its
+    /// round at once. `holder` is the loop in which the question is asked.
+    fn reached_in_rounds(&mut self, holder: Option<usize>, step: usize) -> Sized {
+        let pipeline = self.pipeline;
+        let around = |step: Option<usize>| std::iter::successors(step, |&step: &usize| pipeline.steps[step].within);
+        let shared: Vec<usize> = around(holder).collect();
+        let mut all = ALWAYS;
+        for outer in around(pipeline.steps[step].within).take_while(|outer| !shared.contains(outer)) {
+            let succeeded = self.ends(outer)?.succeeded;
+            let came = self.atom(format!("round of {outer} came to {step}"))?;
+            let reached = self.diagram.or(succeeded, came)?;
+            all = self.diagram.and(all, reached)?;
+        }
+        Ok(all)
+    }
+
+    /// Holds where the step leaves such a value behind, as the reader sees it.
+    pub(super) fn leaves(&mut self, reader: Option<usize>, step: usize, root: Root) -> Sized {
+        let resolved = &self.pipeline.steps[step];
+        let ends = self.seen(reader, step)?;
         match root {
             Root::Output | Root::Input if resolved.ast.output.default.is_some() => Ok(ALWAYS),
             Root::Output | Root::Input => match &resolved.body {
@@ -320,8 +345,10 @@ impl Flow<'_, '_> {
         let without = self.calm(None).and_then(|calm| {
             pipeline.result.iter().try_fold(calm, |without, &step| {
                 let succeeded = self.ends(step)?.succeeded;
-                let there = self.leaves(step, Root::Output)?;
+                let there = self.leaves(None, step, Root::Output)?;
+                let reached = self.reached_in_rounds(None, step)?;
                 let value = self.diagram.and(succeeded, there)?;
+                let value = self.diagram.and(value, reached)?;
                 self.diagram.without(without, value)
             })
         });
@@ -329,12 +356,15 @@ impl Flow<'_, '_> {
     }
 }
 
-/// Whether the step can end badly once it runs: a computed text can only fail its `check`, a gate only by a time-out.
+/// Whether the step can end badly once it runs: a computed text can only fail its `check` or its type, a gate only by a
+/// time-out.
 pub(crate) fn can_fail(step: &Step<'_>) -> bool {
     let lenient = step.ast.for_each.as_ref().is_some_and(|each| each.join == ForEachJoin::Settled);
     match &step.ast.body {
         _ if lenient => false,
-        Some(ast::Body::Value(_) | ast::Body::Fields(_) | ast::Body::Stop { .. }) => !step.ast.checks.is_empty(),
+        Some(ast::Body::Value(_) | ast::Body::Fields(_) | ast::Body::Stop { .. }) => {
+            !step.ast.checks.is_empty() || step.ast.output.kind.is_some()
+        }
         Some(ast::Body::Gate(gate)) => {
             let choices = gate.on_timeout.iter().map(|timeout| &timeout.choice).chain(&gate.headless);
             choices.into_iter().any(|choice| choice.value == "fail")

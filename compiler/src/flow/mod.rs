@@ -25,6 +25,7 @@ use ends::Ends;
 use values::{Key, Vocabulary};
 
 pub(crate) use cases::Uncovered;
+pub(crate) use ends::can_fail;
 pub(crate) use proof::{Proofs, assumed, ends as ends_of, leaves, names};
 pub(crate) use route::Missing;
 

@@ -26,12 +26,12 @@ impl Flow<'_, '_> {
             let holds = match fact {
                 Fact::Defined { root, name, fields, .. } => {
                     match self.key_of(Some(step), *root, name.as_deref(), fields.clone()) {
-                        Some(key) => self.present(&key)?,
+                        Some(key) => self.present(Some(step), &key)?,
                         None => continue,
                     }
                 }
                 Fact::Ended { step: name, any_of } => match self.step(name) {
-                    Some(target) => self.ended(target, any_of)?,
+                    Some(target) => self.ended(Some(step), target, any_of)?,
                     None => continue,
                 },
             };
@@ -40,9 +40,9 @@ impl Flow<'_, '_> {
         Ok(all)
     }
 
-    /// Holds where the step ended in one of these ways.
-    pub(super) fn ended(&mut self, step: usize, any_of: &[Status]) -> Sized {
-        let ends = self.ends(step)?;
+    /// Holds where the step ended in one of these ways, as the reader sees it.
+    pub(super) fn ended(&mut self, reader: Option<usize>, step: usize, any_of: &[Status]) -> Sized {
+        let ends = self.seen(reader, step)?;
         let mut any = NEVER;
         for status in any_of {
             let is = match status {

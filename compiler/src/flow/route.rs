@@ -4,6 +4,7 @@ use swarmc_plan::{Join, When};
 
 use super::Flow;
 use super::diagram::{Assignment, Formula, NEVER, Sized, TooLarge};
+use crate::ast::OnFailure;
 use crate::model::Read;
 use crate::source::Span;
 use crate::template::{Root, Status};
@@ -42,12 +43,12 @@ impl Flow<'_, '_> {
         let place = self.place(step, read)?;
         let reached = self.diagram.and(starts, place)?;
         let root = if read.root == Root::Input { Root::Output } else { read.root };
-        let present = self.leaves(target, root)?;
+        let present = self.leaves(Some(step), target, root)?;
         let missing = self.diagram.without(reached, present)?;
         let mut ends = Vec::new();
         let mut hops = Vec::new();
         for status in [Status::Succeeded, Status::Failed, Status::Skipped] {
-            let ended = self.ended(target, &[status])?;
+            let ended = self.ended(Some(step), target, &[status])?;
             let route = self.diagram.and(missing, ended)?;
             if let Some(example) = self.diagram.example(route) {
                 ends.push(status);
@@ -75,9 +76,16 @@ impl Flow<'_, '_> {
             let Some(need) = broken else {
                 let runs = self.runs(at);
                 if self.is_so(runs, route) {
-                    hops.push(Hop {
-                        span: resolved.ast.name.span,
-                        text: format!("`{name}` counts as skipped when it fails"),
+                    hops.push(match resolved.within.filter(|_| resolved.ast.on_failure != OnFailure::Skip) {
+                        Some(holder) => {
+                            let holder = &pipeline.steps[holder].ast.name;
+                            let text = format!("`{}` can fail in a round before `{name}` starts", holder.value);
+                            Hop { span: holder.span, text }
+                        }
+                        None => Hop {
+                            span: resolved.ast.name.span,
+                            text: format!("`{name}` counts as skipped when it fails"),
+                        },
                     });
                 } else if let Some(when) = &resolved.when {
                     let span = when.text.span(0..when.text.as_str().len());
@@ -124,6 +132,13 @@ impl Flow<'_, '_> {
     pub(crate) fn may_run(&mut self, step: usize) -> bool {
         self.diagram.ask();
         self.runs(step) != Ok(NEVER)
+    }
+
+    /// Whether the step is skipped on some route; where that is too large a question, it may be.
+    pub(crate) fn may_be_skipped(&mut self, step: usize) -> bool {
+        self.diagram.ask();
+        let skipped = self.ended(None, step, &[Status::Skipped]);
+        skipped != Ok(NEVER)
     }
 
     /// Whether what the step waits for allows it to start on some route.

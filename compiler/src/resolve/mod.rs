@@ -22,7 +22,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::Entry;
 use crate::load::Loader;
-use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Swarm, Uses, Variable};
+use crate::model::{Agent, Answer, Model, Pipeline, Prose, Provider, Read, Server, Start, Uses, Variable};
 use crate::passage::Passage;
 use crate::source::{FileId, Span};
 use crate::suggest;
@@ -68,9 +68,9 @@ pub(crate) fn resolve<'a>(
     let packs = resolver.packs();
     let wanted = reach::wanted(spec, &resolver.tables);
     let pipelines = resolver.pipelines(&agents, &wanted);
-    let swarms: Vec<Swarm<'a>> = spec.swarms.iter().map(|swarm| resolver.swarm(swarm, &agents)).collect();
-    resolver.packs_given(&packs, &pipelines, &swarms);
     let default = resolver.default();
+    let swarms = resolver.swarms(&agents, default);
+    resolver.packs_given(&packs, &pipelines, &swarms);
     let servers = spec.tool_servers.iter().map(|server| resolver.server(server)).collect();
     let hooks = spec.hooks.iter().map(|hook| resolver.hook(hook)).collect();
     resolver.fallbacks(&agents);
@@ -86,9 +86,9 @@ pub(crate) fn resolve<'a>(
         servers,
         hooks,
         pipelines,
+        wanted,
         swarms,
         packs,
-        wanted,
         uses,
         tables,
         renames,

@@ -114,13 +114,13 @@ pub(super) fn imply(steps: &mut [Step<'_>], back: &dyn Fn(usize, usize) -> bool)
         step.needs.truncate(step.written);
     }
     for index in 0..steps.len() {
-        let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
-        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
         for position in 0..steps[index].awaits.len() {
             let Await { step: target, when, span, .. } = steps[index].awaits[position];
             let Some((holder, needed)) = siblings(steps, index, target) else { continue };
             lifted(&mut steps[holder], Need { step: needed, when, declared: false, handles: false, span });
         }
+        let asked: BTreeSet<usize> = steps[index].reads.iter().filter(|read| read.in_when).filter_map(needed).collect();
+        let whole: BTreeSet<usize> = steps[index].reads.iter().filter_map(needed).collect();
         for position in 0..steps[index].reads.len() {
             let read = &steps[index].reads[position];
             let Some(target) = read.step else { continue };

@@ -10,12 +10,42 @@ use super::{Resolver, order, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Agent, Files, Member, Prose, Swarm};
+use crate::model::{Agent, Files, Member, Prose, Start, Swarm};
 use crate::source::Span;
 use crate::suggest;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn swarm(&mut self, swarm: &'a ast::Swarm, agents: &[Agent<'a>]) -> Swarm<'a> {
+    /// The swarms. Those of imports that no run comes to are checked, and use nothing.
+    pub(super) fn swarms(&mut self, agents: &[Agent<'a>], default: Option<Start>) -> Vec<Swarm<'a>> {
+        let spec = self.spec;
+        let wanted: Vec<bool> = spec
+            .swarms
+            .iter()
+            .enumerate()
+            .map(|(index, swarm)| {
+                let own = self.tables.modules.is_own(swarm.name.span);
+                own || self.uses.swarms[index] || default == Some(Start::Swarm(index))
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..wanted.len()).collect();
+        order.sort_by_key(|&index| !wanted[index]);
+        let mut kept = None;
+        let mut swarms = Vec::with_capacity(order.len());
+        for index in order {
+            if !wanted[index] && kept.is_none() {
+                kept = Some(self.uses.clone());
+            }
+            let swarm = self.swarm(&spec.swarms[index], agents);
+            swarms.push((index, Swarm { wanted: wanted[index], ..swarm }));
+        }
+        if let Some(kept) = kept {
+            self.uses = kept;
+        }
+        swarms.sort_by_key(|(index, _)| *index);
+        swarms.into_iter().map(|(_, swarm)| swarm).collect()
+    }
+
+    fn swarm(&mut self, swarm: &'a ast::Swarm, agents: &[Agent<'a>]) -> Swarm<'a> {
         let leader = swarm.leader.as_ref();
         let names =
             leader.map(|leader| &leader.name).into_iter().chain(swarm.members.iter().map(|member| &member.name));
@@ -66,6 +96,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.diagnostics.about(None);
         Swarm {
             ast: swarm,
+            wanted: true,
             goal,
             leader: leader_agent,
             members,

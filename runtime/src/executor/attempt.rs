@@ -152,7 +152,7 @@ pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
     }
 }
 
-fn argv(command: &Command) -> Vec<OsString> {
+pub(super) fn argv(command: &Command) -> Vec<OsString> {
     match command {
         Command::Argv(words) => words.iter().map(OsString::from).collect(),
         Command::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).to_vec(),

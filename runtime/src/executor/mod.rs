@@ -3,6 +3,7 @@
 //! In: a [`Job`] with everything already rendered. Out: what it put out, live to the viewer and to its logs, and one
 //! report to the run's loop. Invariant: nothing a process does keeps its thread from seeing a cancellation.
 
+mod alone;
 mod attempt;
 mod cancel;
 mod capture;
@@ -23,8 +24,8 @@ use std::time::Duration;
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
+pub(crate) use alone::alone;
 pub(crate) use cancel::Cancel;
-#[cfg(test)]
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};

@@ -206,7 +206,7 @@ impl<'a> Build<'a> {
         });
         let spot = Spot { region: number, step: 0 };
         let node = self.node(place, step, spot, names)?;
-        let node = Node { conditional: false, lenient: false, forgiven: true, default: None, ..node };
+        let node = Node { conditional: false, lenient: false, forgiven: true, default: None, fix: None, ..node };
         self.regions[number as usize].nodes.push(node);
         Ok(number)
     }
@@ -266,6 +266,10 @@ fn bare(step: &Step, kind: Kind) -> Node {
         is_finally: false,
         default: step.output.default.clone().map(Content::Text),
         retry: step.retry.clone(),
+        fix: match &step.on_failure {
+            OnFailure::Fix(agent) if kind == Kind::Task => Some(Arc::from(agent.as_str())),
+            _ => None,
+        },
         agent: match &step.body {
             Body::Prompt(body) => Some(Arc::from(body.agent.as_str())),
             _ => None,

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use swarmc_plan::{OnFailure, Step};
+
 use crate::error::RunError;
 use crate::event::{Event, Failure, Record, RunStatus, StepId};
 use crate::home::RunFolder;
@@ -82,7 +84,7 @@ impl RunSummary {
         };
         self.total = if task.is_some() { 1 } else { pipeline.steps.len() * pipeline.parallelism as usize };
         let attempts: BTreeMap<&str, u32> =
-            pipeline.steps.iter().map(|step| (step.name.as_str(), step.retry.times + 1)).collect();
+            pipeline.steps.iter().map(|step| (step.name.as_str(), attempts(step))).collect();
         self.done = settled(&records, &attempts);
         self.gates = asking(&records);
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
@@ -95,6 +97,11 @@ impl RunSummary {
         }
         Ok(())
     }
+}
+
+/// The attempts of a step at most: the turn that mends, and the attempt after it, included.
+fn attempts(step: &Step) -> u32 {
+    step.retry.times + if matches!(step.on_failure, OnFailure::Fix(_)) { 3 } else { 1 }
 }
 
 /// The gates that asked and were neither answered nor skipped.

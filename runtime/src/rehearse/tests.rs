@@ -290,3 +290,36 @@ fn a_hundred_thousand_items_are_a_matter_of_moments() {
     assert_eq!(rehearsal.status, RunStatus::Succeeded);
     assert!(rehearsal.values[0].ends_with(r#""99999"]"#));
 }
+
+#[test]
+fn an_agent_mends_what_failed_and_the_step_runs_once_more() {
+    let mut plan = plan(main(vec![line("a retry=1"), line("b < a")]));
+    plan.pipelines[0].steps[0].on_failure = swarmc_plan::OnFailure::Fix("mender".to_owned());
+    plan.agents =
+        vec![swarmc_plan::Agent { name: "mender".to_owned(), provider: "p".to_owned(), ..Default::default() }];
+    let told = |mends: bool, works: bool| {
+        let mut seen = Vec::new();
+        let mut answer = |turn: &Turn<'_>| {
+            seen.push(format!("{} {}", turn.step.name, turn.attempt));
+            match &turn.asks {
+                Asks::Agent { agent: "mender", prompt, .. } => {
+                    assert!(prompt.starts_with("Task `a` failed:\n\nbroken\n\nIts command was:\n\ntrue\n"), "{prompt}");
+                    if mends {
+                        Answer::Text("done".to_owned())
+                    } else {
+                        Answer::Failure { exit: 1, stderr: "no".to_owned() }
+                    }
+                }
+                _ if turn.attempt < 3 && turn.step.name.as_ref() == "a" || !works => {
+                    Answer::Failure { exit: 1, stderr: "broken".to_owned() }
+                }
+                _ => Answer::Text("fine".to_owned()),
+            }
+        };
+        let rehearsal = rehearse(&plan, &Options::default(), &mut answer).unwrap();
+        (rehearsal.status == RunStatus::Succeeded, seen.join(", "))
+    };
+    assert_eq!(told(true, true), (true, "a 1, a 2, a 3, a 4, b 1".to_owned()));
+    assert_eq!(told(true, false), (false, "a 1, a 2, a 3, a 4".to_owned()));
+    assert_eq!(told(false, true), (false, "a 1, a 2, a 3".to_owned()));
+}

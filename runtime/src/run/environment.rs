@@ -102,6 +102,13 @@ impl Surroundings {
             .extend(marks.into_iter().chain(within).map(|(name, value)| (OsString::from(name), OsString::from(value))));
         Ok(environment)
     }
+
+    /// The environment of a hook: the allow-list, and what happened.
+    pub(super) fn of_hook(&self, run: &str, facts: Vec<(&str, String)>) -> Vec<(OsString, OsString)> {
+        let facts = facts.into_iter().chain([(MARK, run.to_owned())]);
+        let facts = facts.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        self.allowed.iter().cloned().chain(facts).collect()
+    }
 }
 
 fn working_folder(pipeline: &Pipeline, workspace: &Path) -> Result<PathBuf, RunError> {

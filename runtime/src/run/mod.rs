@@ -4,6 +4,7 @@ mod agent;
 mod budget;
 mod environment;
 mod gates;
+mod hooks;
 mod limits;
 mod prepare;
 mod refuse;
@@ -343,10 +344,12 @@ impl Begin<'_> {
             broken: None,
             headless,
             warned: std::collections::BTreeSet::new(),
+            hooks: hooks::Hooks::default(),
             replies: Vec::new(),
             durability,
         };
         run_loop.run(first);
+        run_loop.await_hooks();
         // What left its group to stay would run on with nobody to end it.
         if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));

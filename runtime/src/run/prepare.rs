@@ -32,9 +32,16 @@ impl Loop<'_> {
         let renderer = &self.scene.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let shape = step.output.schema.as_ref().map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
+        let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
+        let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
+        let shape = schema.map(|schema| self.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
+            _ if fixing.is_some() => {
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None };
+                let asked = fixing.as_ref().map(|body| self.asked(body, &attempt)).transpose()?;
+                Work::Agent(Box::new(asked.ok_or_else(|| unknown(id))?))
+            }
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
             Body::Prompt(body) => {
                 let attempt =
@@ -78,7 +85,7 @@ impl Loop<'_> {
             after: self.after(key, id, attempt, step),
             work,
             shape,
-            checks: step.checks.clone(),
+            checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
             environment,
             directory: self.surroundings.directory(&self.scene.pipeline(&self.state, key.frame).name),
             timeout: step.timeout_ms.map(Duration::from_millis),

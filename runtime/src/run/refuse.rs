@@ -1,6 +1,6 @@
 //! What a plan may hold and this version cannot run yet: said before anything starts.
 
-use swarmc_plan::{Body, Connection, OnFailure, Pipeline, Plan, Step};
+use swarmc_plan::{Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step};
 
 use crate::error::RunError;
 use crate::graph::Graph;
@@ -29,13 +29,27 @@ fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
     (!pipeline.edges.is_empty()).then_some("it has `edges`")
 }
 
+/// Whether this version can reach an agent.
+fn runs(plan: &Plan, agent: &str) -> bool {
+    let provider = plan.agent(agent).and_then(|agent| plan.provider(&agent.provider));
+    matches!(provider.map(|provider| &provider.connection), Some(Connection::Exec { .. } | Connection::Script { .. }))
+}
+
 fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     let agent = match (&step.body, &step.on_failure) {
         (Body::Swarm(call), _) => return Some(format!("it starts swarm `{}`", call.swarm)),
         (Body::Prompt(body), _) if !body.context.is_empty() => {
             return Some(format!("it reads context pack `{}`", body.context[0]));
         }
-        (_, OnFailure::Fix(_)) => return Some("it says `on-failure fix`".to_owned()),
+        (Body::Prompt(_) | Body::Run(_), OnFailure::Fix(_)) if step.for_each.is_some() => {
+            return Some("it says `on-failure fix` for each of its items".to_owned());
+        }
+        (Body::Prompt(_) | Body::Run(_), OnFailure::Fix(fixer)) if !runs(plan, fixer) => {
+            return Some(format!("agent `{fixer}` cannot be reached"));
+        }
+        (Body::Prompt(body), OnFailure::Fix(_)) => Some(body.agent.as_str()),
+        (Body::Run(_), OnFailure::Fix(_)) => None,
+        (_, OnFailure::Fix(_)) => return Some("`on-failure fix` is for prompts and commands".to_owned()),
         (_, OnFailure::Escalate) => return Some("it says `on-failure escalate`".to_owned()),
         (Body::Prompt(body), _) => Some(body.agent.as_str()),
         _ => None,
@@ -43,14 +57,38 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     if step.files.is_some() {
         return Some("it says `files`".to_owned());
     }
+    if let Some(word) = of_texts(plan, step) {
+        return Some(format!("it reads `{word}`"));
+    }
     if step.worktree.is_some() {
         return Some("it wants a working tree (`worktree`)".to_owned());
     }
     let agent = agent.and_then(|name| plan.agent(name))?;
+    if agent.files.is_some() {
+        return Some(format!("its agent `{}` says `files`", agent.name));
+    }
     let provider = plan.provider(&agent.provider)?;
     match &provider.connection {
         Connection::Acp { .. } => Some(format!("its provider `{}` speaks `acp`", provider.name)),
         Connection::Llm { .. } => Some(format!("its provider `{}` is an `llm`", provider.name)),
         Connection::Exec { .. } | Connection::Script { .. } => None,
     }
+}
+
+/// What a prompt or the system text of its agent reads that only swarms, edges and packs give.
+fn of_texts(plan: &Plan, step: &Step) -> Option<&'static str> {
+    let Body::Prompt(body) = &step.body else { return None };
+    let system = plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+    let mut segments = std::iter::once(&body.prompt).chain(system).flat_map(|text| &text.segments);
+    segments.find_map(|segment| match segment {
+        Segment::Directive(directive) => match directive.kind {
+            DirectiveKind::Context => Some("context"),
+            DirectiveKind::Inbox => Some("inbox"),
+            DirectiveKind::Shared => Some("shared"),
+            DirectiveKind::Team => Some("team"),
+            DirectiveKind::Plan => Some("plan"),
+            _ => None,
+        },
+        Segment::Text(_) | Segment::Logic(_) => None,
+    })
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::environment::Surroundings;
 use super::gates::Reply;
+use super::hooks::Hooks;
 use super::prepare::Prepared;
 use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
@@ -63,6 +64,7 @@ pub(super) struct Loop<'a> {
     pub headless: bool,
     /// The budgets of the run that people were told of, because much of them is used.
     pub warned: BTreeSet<usize>,
+    pub hooks: Hooks,
     /// Who answered a gate in this turn.
     pub replies: Vec<Reply>,
     pub durability: Arc<Durability>,
@@ -396,7 +398,13 @@ impl Loop<'_> {
             return;
         }
         match self.journal.as_mut().map_or(Ok(()), |journal| journal.flush()) {
-            Ok(()) => self.viewer.records(std::mem::take(&mut self.fresh)),
+            Ok(()) => {
+                let fresh = std::mem::take(&mut self.fresh);
+                if !self.scene.plan.hooks.is_empty() {
+                    fresh.iter().for_each(|record| self.fire(&record.event));
+                }
+                self.viewer.records(fresh);
+            }
             Err(error) => self.give_up(format!("the journal cannot be written: {error}")),
         }
     }

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
-use swarmc_plan::{Body, Call, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, Step};
+use swarmc_plan::{
+    Body, Call, Command, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, PromptBody, Segment, Step, Template,
+};
 
 use super::values::View;
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
@@ -230,6 +232,34 @@ impl<'a> Scene<'a> {
         }
         let params = serde_json::to_string(&params).expect("a map of texts is JSON");
         Ok(Opening { params: Some(params), ..Opening::default() })
+    }
+
+    /// The turn in which an agent mends what made a step fail, where this attempt is that.
+    pub(crate) fn fixing(&self, state: &State, key: Key, attempt: u32) -> Option<Result<PromptBody, Failure>> {
+        let node = state.node(key);
+        let agent = node.fix.as_ref().filter(|_| node.fixing() == Some(attempt))?;
+        let definition = self.step(state, key);
+        let detail = state.step(key).detail.as_deref();
+        let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");
+        let asked = match &definition.body {
+            Body::Run(Command::Shell(line)) => Ok(format!("Its command was:\n\n{line}")),
+            Body::Run(Command::Argv(words)) => Ok(format!("Its command was:\n\n{}", words.join(" "))),
+            Body::Prompt(body) => self
+                .view(state, key.frame, Some(definition))
+                .map_err(render)
+                .and_then(|view| self.renderer.text(&body.prompt, &view).map_err(failed))
+                .map(|prompt| format!("Its prompt was:\n\n{prompt}")),
+            _ => Ok(String::new()),
+        };
+        let body = asked.map(|asked| {
+            let text = format!(
+                "Task `{}` failed:\n\n{error}\n\n{asked}\n\nMend what made it fail. It runs once more after your turn.",
+                node.name
+            );
+            let prompt = Template { segments: vec![Segment::Text(text)], digest: String::new() };
+            PromptBody { agent: agent.to_string(), prompt, context: Vec::new() }
+        });
+        Some(body)
     }
 
     /// What the person behind a gate reads.

@@ -3,6 +3,8 @@
 //! Invariant: what was started never uses more than the budgets hold as far as that is known beforehand, however much
 //! runs at once; what stays unknown keeps its reservation, and is never zero.
 
+use std::sync::Arc;
+
 use swarmc_plan::{Budget, Price};
 
 use super::State;
@@ -49,7 +51,7 @@ impl State {
         }
         let refused = |words: String| Err(Refusal::Step(words));
         let node = self.node(key);
-        if let Some(agent) = &node.agent
+        if let Some(agent) = self.asked(key)
             && let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref())
         {
             let spent = self.agents.get(agent).copied().unwrap_or_default();
@@ -76,7 +78,7 @@ impl State {
         let of_step = node.budget.as_ref().and_then(|budget| {
             left(budget, self.step(key).account.as_ref().map_or(Spent::default(), |account| account.spent))
         });
-        let of_agent = node.agent.as_ref().and_then(|agent| {
+        let of_agent = self.asked(key).and_then(|agent| {
             let budget = self.graph.agents.get(agent)?.budget.as_ref()?;
             left(budget, self.agents.get(agent).copied().unwrap_or_default())
         });
@@ -109,7 +111,7 @@ impl State {
     /// An attempt ended: what it used takes the place of what it reserved, as far as that is known.
     pub(super) fn account_for(&mut self, key: Key, outcome: &Outcome, at: u64) {
         let Some(account) = self.step(key).account.as_deref().copied() else { return };
-        let price = self.node(key).agent.as_ref().and_then(|agent| self.graph.agents.get(agent)?.price);
+        let price = self.asked(key).and_then(|agent| self.graph.agents.get(agent)?.price);
         let Account { reserved, began, .. } = account;
         let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
         let used = (outcome.failure != Some(Failure::Cancelled)).then_some(outcome.usage).flatten();
@@ -141,7 +143,7 @@ impl State {
 
     fn each_account(&mut self, key: Key, change: impl Fn(&mut Spent)) {
         change(&mut self.spent);
-        if let Some(agent) = self.node(key).agent.clone() {
+        if let Some(agent) = self.asked(key).cloned() {
             change(self.agents.entry(agent).or_default());
         }
         for scope in self.calls_around(key.frame) {
@@ -149,6 +151,15 @@ impl State {
         }
         if let Step { account: Some(account), .. } = self.step_mut(key) {
             change(&mut account.spent);
+        }
+    }
+
+    /// The agent whose turn the attempt of a step is.
+    fn asked(&self, key: Key) -> Option<&Arc<str>> {
+        let node = self.node(key);
+        match node.fixing() == Some(self.step(key).attempt) {
+            true => node.fix.as_ref(),
+            false => node.agent.as_ref(),
         }
     }
 

@@ -206,6 +206,9 @@ impl State {
         self.started(key);
         self.talked(key, outcome);
         self.open.insert(key, None);
+        if self.node(key).fixing() == Some(attempt) {
+            return self.fixed(key, outcome.failure.is_none(), at);
+        }
         self.step_mut(key).detail = Some(Box::new(Detail {
             output: outcome.output.clone(),
             exit: outcome.exit,
@@ -220,12 +223,26 @@ impl State {
         }
         if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
+        } else if self.node(key).fixing() == Some(attempt.saturating_add(1)) && !self.is_ended(key) {
+            self.step_mut(key).attempt += 1;
+            self.enter(key, Phase::Resting(at));
         } else if attempt <= times && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
         } else {
             self.fail(key);
+        }
+    }
+
+    /// The agent that was to mend what failed has had its turn; the step's own failure is still what is known of it.
+    fn fixed(&mut self, key: Key, mended: bool, at: u64) {
+        match mended && !self.is_ended(key) {
+            true => {
+                self.step_mut(key).attempt += 1;
+                self.enter(key, Phase::Resting(at));
+            }
+            false => self.fail(key),
         }
     }
 

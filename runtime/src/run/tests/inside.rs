@@ -6,6 +6,8 @@ use swarmc_plan::{
     Iteration, Loop as Rounds, PromptBody, PromptDelivery, Provider, Schema, Step,
 };
 
+use swarmc_plan::{Hook, HookEvent};
+
 use super::world::*;
 use super::*;
 use crate::control::GateAnswer;
@@ -258,4 +260,22 @@ fn a_run_ends_when_the_time_of_its_budget_is_over() {
     assert_eq!(world.start(&plan).ended, Ended::OverBudget);
     assert!(world.notices().contains(&"the time that the budget gives the workflow is over".to_owned()));
     assert!(matches!(world.resume("last"), Err(RunError::Ended { status: RunStatus::OverBudget, .. })));
+}
+
+#[test]
+fn hooks_run_beside_the_steps_and_change_nothing() {
+    let world = World::new();
+    let mut plan = plan(vec![step("a", argv(&["false"]), &[])]);
+    let hook = |event, line: &str| Hook { event, run: Command::Shell(line.to_owned()), origin: origin() };
+    let note = "echo $SWARM_EVENT $SWARM_RUN $SWARM_STATUS >> hooks";
+    plan.hooks = vec![
+        hook(HookEvent::Start, "echo oh no >&2; exit 3"),
+        hook(HookEvent::Complete, note),
+        hook(HookEvent::Failure, note),
+    ];
+    let outcome = world.start(&plan);
+    assert_eq!(outcome.ended, Ended::Failed);
+    assert_eq!(world.read(world.workspace().join("hooks")), format!("failure {} failed\n", outcome.run));
+    let told = "flow.kdl:1:1: the hook of `start` failed: it exited with 3: oh no".to_owned();
+    assert!(world.notices().contains(&told));
 }

@@ -1,0 +1,34 @@
+//! SW212 (strict): a typed output that nothing reads.
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Pipeline};
+use crate::template::Root;
+
+pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+    let mut read = vec![false; pipeline.steps.len()];
+    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
+        Body::Loop { until_reads, .. } => until_reads.as_slice(),
+        _ => &[],
+    });
+    let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
+    for found in reads {
+        if let (Root::Output | Root::Input | Root::Previous, Some(step)) = (found.root, found.step) {
+            read[step] = true;
+        }
+    }
+    pipeline.result.iter().for_each(|&step| read[step] = true);
+    for (step, _) in pipeline.steps.iter().zip(read).filter(|(_, read)| !read) {
+        let Some(kind) = &step.ast.output.kind else { continue };
+        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.push(
+            Diagnostic::new(Code::DeadOutput, format!("nothing reads the typed output of `{}`", step.name()))
+                .label(kind.span, "asked for in vain")
+                .help(format!(
+                    "read it, `<<output:{}>>`, list the step in `result`, or take the type out, which costs the agent work",
+                    step.name()
+                )),
+        );
+    }
+    diagnostics.about(None);
+}

@@ -1,0 +1,117 @@
+//! A swarm as `swarmc plan` shows it: who takes part, what they are told, and what holds them.
+//!
+//! In: a swarm of a plan. Out: a few lines of text.
+
+use std::fmt::Write;
+
+use swarmc_plan::{Approval, Member, Plan, PlanItem, Priority, Swarm, Worktree};
+
+use crate::plan::text;
+use crate::terminal::Paint;
+use crate::units::{count, limit};
+
+/// Adds the lines of a swarm.
+pub(crate) fn summary(out: &mut String, plan: &Plan, swarm: &Swarm, paint: Paint) {
+    let default = if swarm.name == plan.default { " (default)" } else { "" };
+    let members: u64 = swarm.members.iter().map(|member| u64::from(member.count)).sum();
+    let _ = writeln!(out, "\nswarm {}{default}: {}", paint.bold(&swarm.name), count(members, "member"));
+    if let Some(goal) = &swarm.goal {
+        let _ = writeln!(out, "  goal of {}", text(goal));
+    }
+    if let Some(lead) = &swarm.lead {
+        let role = if lead.coordinator { "coordinates" } else { "leads" };
+        let _ = writeln!(out, "  {} {role}, agent {}", paint.bold(&lead.name), player(plan, &lead.agent));
+    }
+    for member in &swarm.members {
+        let _ = writeln!(out, "  {}", self::member(plan, member, swarm, paint));
+    }
+    for line in parts(plan, swarm) {
+        let _ = writeln!(out, "  {}", paint.dim(&line));
+    }
+}
+
+fn player(plan: &Plan, agent: &str) -> String {
+    let provider = plan.agent(agent).map_or("", |agent| agent.provider.as_str());
+    format!("{agent} ({provider})")
+}
+
+fn member(plan: &Plan, member: &Member, swarm: &Swarm, paint: Paint) -> String {
+    let name = match (&member.name, &member.names) {
+        (Some(name), _) => paint.bold(name),
+        (None, Some(list)) => format!("{} named from `{list}`", count(member.count.into(), "member")),
+        (None, None) => count(member.count.into(), "member"),
+    };
+    let task = match (&member.task, swarm.decompose) {
+        (Some(task), _) => format!("task of {}", text(task)),
+        (None, Some(_)) => "a part of the goal".to_owned(),
+        (None, None) => "waits for a message".to_owned(),
+    };
+    format!("{name}: agent {}, {task}", player(plan, &member.agent))
+}
+
+/// What holds for all of them.
+fn parts(plan: &Plan, swarm: &Swarm) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(parts) = swarm.decompose {
+        lines.push(format!("the goal is split into {} at most", count(parts.into(), "part")));
+    }
+    let limits = &swarm.limits;
+    lines.push(format!(
+        "at most {}, each with {}, {} and {}",
+        count(limits.agents.into(), "agent"),
+        count(limits.iterations.into(), "turn"),
+        limit(limits.timeout_ms),
+        count(limits.messages.into(), "message"),
+    ));
+    lines.push(match (swarm.spawn.per_agent, swarm.spawn.approval) {
+        (0, _) => "nobody may ask for help".to_owned(),
+        (each, approval) => {
+            let who = match approval {
+                Approval::Auto => "granted at once",
+                Approval::Human => "approved by a person",
+                Approval::Coordinator => "approved by the coordinator",
+            };
+            format!("each may ask for {}, {who}", count(each.into(), "helper"))
+        }
+    });
+    lines.extend(swarm.items.iter().map(item));
+    let channels = swarm.channels.iter();
+    lines.extend(channels.map(|channel| format!("channel {}: {}", channel.name, channel.members.join(", "))));
+    lines.extend(swarm.worktrees.iter().map(|tree| worktree(plan, tree)));
+    for edge in &swarm.edges {
+        let arrow = if edge.both { "<->" } else { "->" };
+        lines.push(format!("{} {arrow} {}", edge.from, edge.to));
+    }
+    if let Some(synthesize) = &swarm.synthesize {
+        let tier = synthesize.tier.as_ref().map_or_else(String::new, |tier| format!(" on tier {tier}"));
+        lines.push(format!("summed up by agent {}{tier}", synthesize.agent));
+    }
+    lines
+}
+
+fn item(item: &PlanItem) -> String {
+    let mut line = format!("item {}", item.name);
+    if let Some(owner) = &item.owner {
+        let _ = write!(line, " of {owner}");
+    }
+    match item.priority {
+        Priority::Low => line.push_str(", low priority"),
+        Priority::Normal => {}
+        Priority::High => line.push_str(", high priority"),
+    }
+    if !item.depends_on.is_empty() {
+        let _ = write!(line, ", after {}", item.depends_on.join(", "));
+    }
+    line
+}
+
+fn worktree(plan: &Plan, tree: &Worktree) -> String {
+    let mut line = format!("worktree {} of {}", tree.name, tree.members.join(", "));
+    if let Some(manager) = &tree.manager {
+        let _ = write!(line, ", integrated by {manager}");
+    }
+    if let Some(agent) = &tree.agent {
+        let _ = write!(line, ", agent {}", player(plan, agent));
+    }
+    line
+}

@@ -1,0 +1,218 @@
+//! Mutants of the examples: whatever `check` lets pass must not die of something that stands in the spec.
+
+mod answers;
+mod operators;
+mod places;
+mod random;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+use swarmc_compiler::{Compilation, Profile, Settings, compile, compile_with};
+use swarmc_plan::Plan;
+
+use operators::{Mutant, mutants};
+use places::{Places, Spec};
+use random::Random;
+use trial::trial;
+
+/// The mutants of each operator on each spec at most.
+const EACH: usize = 40;
+/// The rehearsals of a mutant at least.
+const LEAST: u64 = 6;
+
+/// A mutant, and what became of it.
+struct Verdict {
+    spec: usize,
+    mutant: Mutant,
+    fate: Fate,
+}
+
+/// What becomes of a mutant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fate {
+    /// There is an error, or a warning.
+    Reported,
+    /// The plan says the same.
+    Equal,
+    /// It says something else, and runs.
+    Changed,
+    /// It says something that contradicts itself, as the operator knows, and runs.
+    Slipped,
+    /// It fails for a reason that stands in the spec.
+    Escaped(String),
+}
+
+/// Every spec under `specs/`, alone with the files of its folder.
+fn specs() -> Vec<Spec> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = BTreeMap::new();
+    let mut open = vec![root.join("specs")];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of examples can be read") {
+            let path = entry.expect("an entry can be read").path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(root).expect("it lies in the root").to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(&path).expect("an example is text"));
+        }
+    }
+    let paths = files.keys().filter(|path| path.ends_with(".kdl")).cloned();
+    let beside = |path: String| {
+        let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+        let own = files.iter().filter(|(other, _)| other.starts_with(folder));
+        Spec { files: own.map(|(path, text)| (path.clone(), text.clone())).collect(), path }
+    };
+    paths.map(beside).collect()
+}
+
+/// What a plan says, without places, digests and words for people.
+fn meaning(plan: &Plan) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                ["origin", "digest", "description", "sources"].iter().for_each(|name| _ = fields.remove(*name));
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(values) => values.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::to_value(plan).expect("a plan is JSON");
+    strip(&mut json);
+    json
+}
+
+fn judge(spec: &Spec, mutant: &Mutant, original: &Value, words: &[String]) -> Fate {
+    let mutated = mutant.apply(spec);
+    let Compilation { diagnostics, plan, .. } = compile(&mutated.path, &mutated.files);
+    let Some(plan) = plan else { return Fate::Reported };
+    let warned = !diagnostics.is_empty();
+    if !warned && meaning(&plan) == *original {
+        return Fate::Equal;
+    }
+    let trial = trial(&plan, words, Path::new(env!("CARGO_MANIFEST_DIR")), LEAST);
+    match trial.failure {
+        Some(failure) => Fate::Escaped(failure),
+        None if warned => Fate::Reported,
+        None if !trial.idle.is_empty() => Fate::Escaped(format!("never ran: {:?}", trial.idle)),
+        None if mutant.wrong => Fate::Slipped,
+        None => Fate::Changed,
+    }
+}
+
+/// Mutates every spec and judges what comes of it.
+fn verdicts(specs: &[Spec]) -> Vec<Verdict> {
+    let mut work = Vec::new();
+    let mut about = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let places = Places::of(spec);
+        let plan = compile(&spec.path, &spec.files).plan.expect("an example is right");
+        about.push((meaning(&plan), places.vocabulary(spec)));
+        let mut operators: BTreeMap<&str, Vec<Mutant>> = BTreeMap::new();
+        mutants(spec, &places)
+            .into_iter()
+            .for_each(|mutant| operators.entry(mutant.operator).or_default().push(mutant));
+        for (operator, all) in operators {
+            let mut random = Random::about(1, &format!("{} {operator}", spec.path));
+            work.extend(random.some(all, EACH).into_iter().map(|mutant| (index, mutant)));
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some((spec, mutant)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (original, words) = &about[*spec];
+            let fate = judge(&specs[*spec], mutant, original, words);
+            done.push(Verdict { spec: *spec, mutant: mutant.clone(), fate });
+        }
+        done
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(worker);
+        let mut done = worker();
+        done.extend(other.join().expect("a mutant is judged without a panic"));
+        done
+    })
+}
+
+/// The table: a line for each operator.
+fn table(verdicts: &[Verdict]) -> String {
+    let mut rows: BTreeMap<&str, [usize; 5]> = BTreeMap::new();
+    for verdict in verdicts {
+        let column = match verdict.fate {
+            Fate::Reported => 0,
+            Fate::Equal => 1,
+            Fate::Changed => 2,
+            Fate::Slipped => 3,
+            Fate::Escaped(_) => 4,
+        };
+        for row in [verdict.mutant.operator, "~ all"] {
+            rows.entry(row).or_default()[column] += 1;
+        }
+    }
+    let mut table = format!(
+        "{:32}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
+        "operator", "reported", "equal", "changed", "slipped", "escaped"
+    );
+    for (operator, counts) in rows {
+        let counts: String = counts.iter().map(|count| format!("{count:>10}")).collect();
+        let _ = writeln!(table, "{operator:32}{counts}");
+    }
+    table
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the table is what one wants to see of it")]
+fn mutants_that_pass_run() {
+    let specs = specs();
+    let mut verdicts = verdicts(&specs);
+    let table = table(&verdicts);
+    println!("{table}");
+    verdicts.sort_by_key(|verdict| verdict.mutant.difference(&specs[verdict.spec]).len());
+    let mut told = String::new();
+    for verdict in &verdicts {
+        let difference = verdict.mutant.difference(&specs[verdict.spec]);
+        match &verdict.fate {
+            Fate::Escaped(reason) => {
+                let _ = writeln!(told, "{}\n{difference}  {reason}\n", verdict.mutant.operator);
+            }
+            Fate::Slipped => println!("slipped: {}\n{difference}", verdict.mutant.operator),
+            Fate::Changed if std::env::var_os("MUTANTS").is_some() => {
+                println!("changed: {}\n{difference}", verdict.mutant.operator)
+            }
+            _ => {}
+        }
+    }
+    assert!(verdicts.len() >= 2000, "{} mutants", verdicts.len());
+    assert!(told.is_empty(), "{table}\n{told}");
+    let count = |wanted: Fate| verdicts.iter().filter(|verdict| verdict.fate == wanted).count();
+    let (reported, slipped) = (count(Fate::Reported), count(Fate::Slipped));
+    assert!(
+        slipped * 20 <= reported + slipped,
+        "{table}\nof {} wrong mutants {slipped} slipped through",
+        reported + slipped
+    );
+}
+
+#[test]
+fn examples_are_silent_and_run() {
+    for spec in specs() {
+        let words = Places::of(&spec).vocabulary(&spec);
+        for profile in [Profile::Default, Profile::Strict] {
+            let found = compile_with(&spec.path, &spec.files, &Settings::new(profile));
+            assert!(found.diagnostics.is_empty(), "{}: {:#?}", spec.path, found.diagnostics);
+            let plan = found.plan.expect("it is right");
+            let trial = trial(&plan, &words, Path::new(env!("CARGO_MANIFEST_DIR")), 60);
+            assert_eq!(trial.failure, None, "{}", spec.path);
+            assert!(trial.idle.is_empty(), "{}: {:?}", spec.path, trial.idle);
+        }
+    }
+}

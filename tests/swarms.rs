@@ -1,0 +1,104 @@
+//! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and that `run` refuses them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use swarmc_plan::{PackRule, Plan, When};
+
+use crate::cli::Place;
+
+/// The plan of a fixture, whose files stand behind `//- PATH`.
+fn plan(fixture: &str) -> Plan {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/swarm").join(fixture);
+    let text = std::fs::read_to_string(path).expect("the fixture is there");
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let mut name = "spec.kdl".to_owned();
+    for line in text.lines() {
+        match line.strip_prefix("//- ") {
+            Some(next) => name = next.to_owned(),
+            None => files.entry(name.clone()).or_default().push_str(&format!("{line}\n")),
+        }
+    }
+    swarmc_compiler::compile("spec.kdl", &files).plan.expect("the fixture has no error")
+}
+
+#[test]
+fn a_swarm_is_in_the_plan_with_every_number() {
+    let plan = plan("trap-research.kdl");
+    assert_eq!(plan.default, "research");
+    let swarm = plan.swarm("research").expect("the swarm is there");
+    let written = serde_json::to_value(swarm).expect("a swarm can be written");
+    let numbers = serde_json::json!({
+        "limits": {"agents": 10, "iterations": 25, "timeout_ms": 600_000, "messages": 20},
+        "timeouts": {
+            "turn": {"after_ms": 90_000, "retries": 2},
+            "decompose": {"after_ms": 600_000, "retries": 3},
+            "synthesize": {"after_ms": 600_000, "retries": 3},
+        },
+        "history": {"recent": 3, "recent_chars": 4000, "older_chars": 500, "prompt_chars": 400_000, "keep": 3},
+        "workspace": {"per_topic": 5, "entries": 5, "snippet": 800},
+        "ttl_ms": 172_800_000,
+        "convergence": {"no_progress": 3, "errors": 3},
+        "retry": {"backoff_ms": 5000, "max_backoff_ms": 30_000},
+        "spawn": {"approval": "auto", "per_agent": 1},
+    });
+    for (key, value) in numbers.as_object().expect("an object") {
+        assert_eq!(&written[key], value, "{key}");
+    }
+    assert_eq!(swarm.members.iter().map(|member| member.count).collect::<Vec<_>>(), [1, 1, 3]);
+    assert_eq!(swarm.worktrees[0].agent.as_deref(), Some("wtm"));
+    let synthesize = swarm.synthesize.as_ref().expect("somebody sums up");
+    assert_eq!(synthesize.provider.as_deref(), Some("large-model"));
+    assert!(plan.provider("large-model").is_some(), "the provider of the tier is in the plan");
+    let carries = swarm.edges[0].carries.as_ref().expect("the edge carries something");
+    assert_eq!(carries.0, serde_json::json!({"$ref": "#/$defs/Finding"}));
+    assert_eq!(swarmc_plan::read(&swarmc_plan::write(&plan)).expect("it can be read back"), plan);
+}
+
+#[test]
+fn packs_and_files_are_in_the_plan_and_order_the_steps() {
+    let plan = plan("trap-architecture.kdl");
+    let pack = plan.packs.iter().find(|pack| pack.name == "impl").expect("the pack is there");
+    let merges = |rule: &PackRule| matches!(rule, PackRule::Merge(name) if name == "base");
+    assert_eq!(pack.rules.iter().position(merges), Some(5), "rules stand in the order of the spec");
+    let pipeline = plan.pipeline("main").expect("the pipeline is there");
+    let step = |name: &str| pipeline.all_steps().find(|step| step.name == name).expect("the step is there");
+    let files = step("implement").files.as_ref().expect("it has files");
+    assert_eq!(files.skill.as_deref(), Some("You code.\n"));
+    assert!(files.outputs[0].schema.is_some());
+    let needs = |name: &str| -> Vec<(String, When)> {
+        step(name).needs.iter().map(|need| (need.step.clone(), need.when)).collect()
+    };
+    // The pack names `review` as well, which waits for this task: the round before is meant.
+    assert!(!needs("implement").iter().any(|(step, _)| step == "review"));
+    assert!(needs("implement").iter().any(|(step, _)| step == "plan"));
+    assert!(needs("review").contains(&("implement".to_owned(), When::Success)));
+    assert!(needs("review").contains(&("team".to_owned(), When::Success)));
+    assert_eq!(pipeline.edges.len(), 1);
+}
+
+#[test]
+fn plan_shows_a_swarm_and_run_refuses_it() {
+    let place = Place::new(
+        r#"
+        provider local { exec cat }
+        agent coder provider=local
+        swarm build {
+            goal "Build it"
+            supervisor lead
+            member one "Do this"
+            members 2
+            edges { one <-> lead }
+        }
+        pipeline main {
+            task team { swarm build goal="Build that" }
+        }
+        "#,
+    );
+    let shown = ["swarm build: 3 members", "lead leads, agent coder (local)", "one <-> lead", "named from `stations`"];
+    place.swarmc(&["plan", "flow.kdl"]).expect(0, &shown, &[]);
+    place.swarmc(&["plan", "flow.kdl", "--pipeline", "build"]).expect(0, &shown, &[]);
+    place.swarmc(&["check", "flow.kdl"]).expect(0, &[], &[]);
+    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot run `team`: it starts swarm `build`"]);
+    place.swarmc(&["run", "flow.kdl", "--pipeline", "build"]).expect(2, &[], &["cannot run swarm `build`"]);
+}
