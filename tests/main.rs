@@ -3,6 +3,7 @@
 mod agents;
 mod cases;
 mod cli;
+mod examples;
 mod hostile;
 mod judge;
 mod kill;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use swarmc_compiler::compile;
 use tempfile::TempDir;
@@ -12,12 +12,12 @@ const QUICKSTART: &str = "specs/quickstart/quickstart.kdl";
 const FEATURE: &str = "specs/feature/feature.kdl";
 
 /// A copy of the examples and of some source for them to read, and a home for runs of their own.
-struct Project {
+pub(crate) struct Project {
     folder: TempDir,
 }
 
 impl Project {
-    fn new() -> Project {
+    pub(crate) fn new() -> Project {
         let folder = TempDir::new().expect("a temporary folder can be made");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         for part in ["specs", "plan/src"] {
@@ -28,26 +28,28 @@ impl Project {
         Project { folder }
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    fn swarmc(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_swarmc"))
-            .args(arguments)
-            .current_dir(self.root())
-            .env("SWARM_HOME", self.home())
-            .env("HOME", self.folder.path())
-            .output()
-            .expect("swarmc starts")
+    /// swarmc with these arguments, in the project; nobody sits at a terminal, and no machine of a CI is meant.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        command.args(arguments).current_dir(self.root()).stdin(Stdio::null()).env_remove("CI");
+        command.env("SWARM_HOME", self.home()).env("HOME", self.folder.path());
+        command
+    }
+
+    pub(crate) fn swarmc(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("swarmc starts")
     }
 
     /// Runs swarmc, which must end well, and gives its stdout.
-    fn done(&self, arguments: &[&str]) -> String {
+    pub(crate) fn done(&self, arguments: &[&str]) -> String {
         let output = self.swarmc(arguments);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "swarmc {arguments:?}\n{out}\n{err}");
@@ -55,20 +57,20 @@ impl Project {
     }
 
     /// What the last task called `name` printed, as it was captured.
-    fn output(&self, name: &str) -> String {
+    pub(crate) fn output(&self, name: &str) -> String {
         let path = only(&self.home().join("outputs")).join(format!("{name}.txt"));
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("failed to read {}: {error}", path.display()))
     }
 
     /// Every prompt of the run, in no order that matters; what an agent is told before each is apart.
-    fn prompts(&self) -> Vec<String> {
+    pub(crate) fn prompts(&self) -> Vec<String> {
         let run = only(&self.home().join("runs"));
         let prompts = texts(&run.join("prompts")).into_iter();
         prompts.filter(|(path, _)| !path.ends_with(".system.txt")).map(|(_, prompt)| prompt).collect()
     }
 
     /// The one prompt that holds this text.
-    fn prompt(&self, marker: &str) -> String {
+    pub(crate) fn prompt(&self, marker: &str) -> String {
         let mut prompts = self.prompts();
         prompts.retain(|prompt| prompt.contains(marker));
         assert_eq!(prompts.len(), 1, "prompts that hold `{marker}`: {prompts:#?}");
@@ -85,7 +87,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// The only entry of a folder.
-fn only(folder: &Path) -> PathBuf {
+pub(crate) fn only(folder: &Path) -> PathBuf {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(folder).expect("the folder is there").map(|entry| entry.expect("an entry").path()).collect();
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -93,7 +95,7 @@ fn only(folder: &Path) -> PathBuf {
 }
 
 /// The texts beneath a folder, by path.
-fn texts(folder: &Path) -> BTreeMap<String, String> {
+pub(crate) fn texts(folder: &Path) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(next) = open.pop() {
@@ -112,13 +114,13 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// The specs of the project, relative to its root.
-fn specs(project: &Project) -> Vec<String> {
+pub(crate) fn specs(project: &Project) -> Vec<String> {
     let files = texts(&project.root().join("specs"));
     files.into_keys().filter(|path| path.ends_with(".kdl")).map(|path| format!("specs/{path}")).collect()
 }
 
 /// The text of a task's output as a prompt shows it.
-fn wrapped(task: &str, output: &str) -> String {
+pub(crate) fn wrapped(task: &str, output: &str) -> String {
     let output = output.strip_suffix('\n').unwrap_or(output);
     format!("--- Output from task \"{task}\" ---\n{output}\n--- End output from task \"{task}\" ---")
 }
@@ -197,6 +199,32 @@ fn the_quickstart_measures_describes_and_reports() {
     }
     assert!(prompt.starts_with("You are an analyst."), "the included text comes first\n{prompt}");
     assert!(report.contains(project.output("portrait").trim_end()), "an answer reaches the report unwrapped");
+}
+
+/// What the plan of a spec has as its bound, as far as there is one.
+fn most(bound: &swarmc_plan::Bound) -> usize {
+    match bound {
+        swarmc_plan::Bound::Most(most) => usize::try_from(*most).unwrap_or(usize::MAX),
+        swarmc_plan::Bound::Unbounded { .. } => usize::MAX,
+    }
+}
+
+#[test]
+fn runs_keep_to_the_bounds_of_their_plans() {
+    let files = texts(&Project::new().root());
+    for spec in specs(&Project::new()) {
+        let project = Project::new();
+        let plan = compile(&spec, &files).plan.expect("an example is right");
+        let bounds = &plan.bounds[&plan.default];
+        project.done(&["run", &spec, "--headless"]);
+        let journal = only(&project.home().join("runs")).join("journal.jsonl");
+        let journal = fs::read(journal).expect("a run has a journal");
+        let started = String::from_utf8_lossy(&journal).matches("process_started").count();
+        let turns = project.prompts().len();
+        assert!(started + turns > 0, "{spec}: something ran");
+        assert!(turns <= most(&bounds.turns), "{spec}: {turns} turns, and a bound of {:?}", bounds.turns);
+        assert!(started <= most(&bounds.launches), "{spec}: {started} processes, and a bound of {:?}", bounds.launches);
+    }
 }
 
 #[test]

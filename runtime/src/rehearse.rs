@@ -133,8 +133,9 @@ impl Stage<'_, '_> {
             stored_params: None,
             stdin: None,
         });
+        // An alarm is set once, however much else happens before it is time.
+        let mut wake = None;
         while self.state.finished().is_none() {
-            let mut wake = None;
             let mut idle = true;
             for command in decide(&mut self.state, self.clock) {
                 if let Command::WakeAt(due) = command {
@@ -149,7 +150,7 @@ impl Stage<'_, '_> {
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             } else if let Some(gate) = self.gates.pop_front() {
                 self.ask(gate);
-            } else if let Some(due) = wake {
+            } else if let Some(due) = wake.take() {
                 self.clock = self.clock.max(due);
             } else if idle {
                 return Err(RunError::Request("the rehearsal is stuck".to_owned()));

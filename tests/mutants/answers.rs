@@ -3,7 +3,7 @@
 //! Everything is a function of the seed and of the step, so that a spec and its mutant hear the same.
 
 use serde_json::{Map, Value, json};
-use swarmc_plan::{Param, ParamType, Plan, Schema};
+use swarmc_plan::{Param, ParamType, Pipeline, Plan, Schema};
 use swarmc_runtime::{Answer, Asks, Turn};
 
 use super::random::Random;
@@ -17,16 +17,19 @@ pub(super) struct Mood {
     pub garble: u64,
     /// Nobody answers a gate.
     pub nobody: u64,
+    /// One step or two fail, and every other one does not.
+    pub few: bool,
 }
 
 /// The rehearsals of every spec, over and over with other seeds.
 pub(super) const MOODS: &[Mood] = &[
-    Mood { fail: 0, garble: 0, nobody: 0 },
-    Mood { fail: 25, garble: 0, nobody: 20 },
-    Mood { fail: 0, garble: 0, nobody: 50 },
-    Mood { fail: 10, garble: 25, nobody: 0 },
-    Mood { fail: 60, garble: 0, nobody: 0 },
-    Mood { fail: 0, garble: 0, nobody: 0 },
+    Mood { fail: 0, garble: 0, nobody: 0, few: false },
+    Mood { fail: 25, garble: 0, nobody: 20, few: false },
+    Mood { fail: 0, garble: 0, nobody: 50, few: false },
+    Mood { fail: 10, garble: 25, nobody: 0, few: false },
+    Mood { fail: 60, garble: 0, nobody: 0, few: false },
+    Mood { fail: 0, garble: 0, nobody: 0, few: true },
+    Mood { fail: 0, garble: 0, nobody: 0, few: false },
 ];
 
 /// Who answers in one rehearsal.
@@ -40,7 +43,12 @@ pub(super) struct Script<'a> {
 
 impl Script<'_> {
     pub(super) fn answer(&self, turn: &Turn<'_>) -> Answer {
-        let mut random = Random::about(self.seed, &format!("{} {} {}", turn.step, turn.attempt, turn.repair));
+        // Some say the same in every round, so that what only holds after many of them comes about too.
+        let said = match self.seed / MOODS.len() as u64 % 3 {
+            0 => turn.step.name.to_string(),
+            _ => format!("{} {} {}", turn.step, turn.attempt, turn.repair),
+        };
+        let mut random = Random::about(self.seed, &said);
         if let Asks::Person { options, ask, .. } = &turn.asks {
             if random.percent(self.mood.nobody) {
                 return Answer::Nobody;
@@ -50,7 +58,7 @@ impl Script<'_> {
             let fields = asked.into_iter().map(|ask| (ask.name.clone(), self.value(&ask.schema, &mut random)));
             return Answer::Choice { choice, fields: fields.collect() };
         }
-        if random.percent(self.mood.fail) {
+        if random.percent(self.mood.fail) || self.mood.few && self.is_bad(&turn.step.name) {
             return Answer::Failure { exit: 1 + i32::from(random.percent(50)), stderr: "it did not work".to_owned() };
         }
         match turn.schema {
@@ -58,6 +66,14 @@ impl Script<'_> {
             Some(schema) => Answer::Json(self.value(schema, &mut random)),
             None => Answer::Text(self.text(&mut random)),
         }
+    }
+
+    /// Whether a step is one of the few that fail.
+    fn is_bad(&self, step: &str) -> bool {
+        let names: Vec<&str> =
+            self.plan.pipelines.iter().flat_map(Pipeline::all_steps).map(|step| step.name.as_str()).collect();
+        let mut random = Random::about(self.seed, "the few that fail");
+        (0..1 + random.below(2)).any(|_| *random.pick(&names) == step)
     }
 
     /// The textual form of a parameter, where one is given.
@@ -135,7 +151,11 @@ impl Script<'_> {
         }
         let more = &schema["additionalProperties"];
         if more.is_object() && depth < 5 {
-            for _ in 0..random.below(3) {
+            let least = usize::try_from(schema["minProperties"].as_u64().unwrap_or(0)).unwrap_or(0).min(100);
+            while record.len() < least {
+                record.insert(random.next().to_string(), self.of(more, depth + 1, random));
+            }
+            for _ in 0..random.below(3).min(if schema["maxProperties"].is_null() { 3 } else { 0 }) {
                 record.insert(self.text(random), self.of(more, depth + 1, random));
             }
         }

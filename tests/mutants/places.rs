@@ -72,8 +72,8 @@ fn declares(node: &str) -> Option<Kind> {
     })
 }
 
-/// Nodes whose arguments are names.
-const REFER: &[&str] = &["depends-on", "result", "default", "output", "use", "headless", "on-timeout", "fallback"];
+/// Nodes whose arguments are words of their own, whatever else has that name.
+const PROSE: &[&str] = &["workflow", "session", "description", "run", "system", "message", "value", "can", "tools"];
 /// Properties whose values are names.
 const PROPERTIES: &[&str] = &["agent", "provider", "from", "type", "ref", "task"];
 /// Nodes whose argument is an expression.
@@ -142,7 +142,7 @@ impl Places {
             self.regions_of(file, text, range.clone());
             let refers = match &entry.name {
                 Some(property) => PROPERTIES.contains(&&*property.text),
-                None => REFER.contains(&name) || node.name.text.starts_with(char::is_lowercase),
+                None => !PROSE.contains(&name),
             };
             let declared = |other: &Name| other.place.file == file && other.place.range == range;
             let plain = value.as_str() == &text[range.clone()];

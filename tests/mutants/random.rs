@@ -4,10 +4,6 @@
 pub(super) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
     /// A stream of its own for each text, whatever was asked before.
     pub(super) fn about(seed: u64, text: &str) -> Random {
         // FNV-1a.

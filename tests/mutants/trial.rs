@@ -9,7 +9,7 @@ use swarmc_runtime::{Event, Failure, Options, Rehearsal, rehearse};
 use super::answers::{MOODS, Mood, Script};
 
 /// The rehearsals after which a step that never ran is taken for one that cannot.
-const PATIENCE: u64 = 90;
+pub(super) const PATIENCE: u64 = 1200;
 
 /// What became of the rehearsals of a plan.
 #[derive(Debug)]
@@ -18,20 +18,17 @@ pub(super) struct Trial {
     pub failure: Option<String>,
     /// Steps that never ran, as `pipeline/step`.
     pub idle: BTreeSet<String>,
-    /// How many there were.
-    pub rehearsals: u64,
 }
 
-/// Rehearses every pipeline of a plan at least `least` times, and on until every step ran once or patience is over.
-pub(super) fn trial(plan: &Plan, words: &[String], workspace: &Path, least: u64) -> Trial {
-    let mut trial = Trial { failure: None, idle: BTreeSet::new(), rehearsals: 0 };
+/// Rehearses every pipeline of a plan at least `least` times, and on until every step ran once or `patience` is over.
+pub(super) fn trial(plan: &Plan, words: &[String], workspace: &Path, least: u64, patience: u64) -> Trial {
+    let mut trial = Trial { failure: None, idle: BTreeSet::new() };
     for pipeline in &plan.pipelines {
         let mut idle: BTreeSet<&str> = pipeline.all_steps().map(|step| step.name.as_str()).collect();
-        for seed in 0..PATIENCE {
+        for seed in 0..patience.max(least) {
             if seed >= least && idle.is_empty() {
                 break;
             }
-            trial.rehearsals += 1;
             let mood = MOODS[usize::try_from(seed).expect("a small number") % MOODS.len()];
             let script = Script { plan, seed, mood, words };
             match once(&script, pipeline, workspace) {

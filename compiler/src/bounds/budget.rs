@@ -23,6 +23,7 @@ pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostic
     }
     let quick = Sums::of(plan, Lines::Usual, &Bytes);
     endless(plan, &quick, sources, diagnostics);
+    starved(plan, sources, diagnostics);
     let exact = OnceCell::new();
     for (position, case) in cases(plan, &quick).into_iter().enumerate() {
         let mut found = excess(&case);
@@ -167,6 +168,35 @@ fn beyond(case: &Case<'_>, excess: &Excess, sources: &Sources) -> Option<Diagnos
         None => diagnostic,
     };
     Some(diagnostic.help(format!("write `{}`, or allow fewer rounds, retries and repairs", excess.enough)))
+}
+
+/// Turns that a budget never lets begin: what is reserved for one is more than all that it allows. Only where no sum
+/// tells it already, which is for items of a list, and for the budgets of agents.
+fn starved(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let mut seen = HashSet::new();
+    for pipeline in &plan.pipelines {
+        for step in pipeline.all_steps() {
+            let Body::Prompt(body) = &step.body else { continue };
+            let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
+            let of_agent = plan.agent(&body.agent).and_then(|agent| agent.budget.as_ref());
+            let of_items = [plan.budget.as_ref(), pipeline.budget.as_ref()];
+            let of_items = of_items.into_iter().flatten().filter(|_| step.for_each.is_some());
+            for budget in of_agent.into_iter().chain(of_items) {
+                let Some(allowed) = budget.calls.filter(|&calls| calls < turns) else { continue };
+                let Some(span) = place::span(&budget.origin, sources).filter(|_| seen.insert(&budget.origin)) else {
+                    continue;
+                };
+                let message = format!("`{}` can never start: it takes {turns} agent turns at worst", step.name);
+                let diagnostic =
+                    Diagnostic::new(Code::BudgetExceeded, message).label(span, format!("allows {allowed}"));
+                let diagnostic = match place::span(&step.origin, sources) {
+                    Some(span) => diagnostic.label(span, "one turn, and those to repair its answer"),
+                    None => diagnostic,
+                };
+                diagnostics.push(diagnostic.help(format!("write `calls={turns}` or more, or `repair=0`")));
+            }
+        }
+    }
 }
 
 /// Agents that are asked once for each item of a list of any length, with no budget around them.

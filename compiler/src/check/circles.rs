@@ -30,10 +30,8 @@ fn circles(edges: &Edges, diagnostics: &mut Diagnostics) {
     for edge in edges.list.iter().filter(waiting) {
         let (from, to) = (edge.from.value.as_str(), edge.to.value.as_str());
         let [from, to] = [from, to].map(|name| *nodes.entry(name).or_insert_with(|| graph.add_node(name)));
+        // That two may ask each other is no circle: whoever is asked can answer.
         graph.add_edge(from, to, edge);
-        if edge.both {
-            graph.add_edge(to, from, edge);
-        }
     }
     let mut circles: Vec<Vec<NodeIndex>> = kosaraju_scc(&graph).into_iter().filter(|circle| circle.len() > 1).collect();
     circles.sort_by_key(|circle| circle.iter().min().copied());

@@ -1,14 +1,13 @@
-//! SW005, SW205 and SW303 of edges: who can send and receive, what can be carried, and answers that all wait for.
+//! SW005 and SW205 of edges: who can send and receive, and what can be carried.
+//!
+//! In go the edges of a pipeline or a swarm, whose ends are there; out come reports.
 
 use std::collections::HashMap;
-
-use swarmc_plan::Response;
 
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Pipeline, Step, Swarm};
-use crate::resolve::circles;
 use crate::types::{Kind, Type, Types};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Diagnostics) {
@@ -28,13 +27,11 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
         }
     }
     carried(edges, &pipeline.carries, types, diagnostics);
-    answered(edges, diagnostics);
 }
 
 pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Diagnostics) {
     let Some(edges) = &swarm.ast.edges else { return };
     carried(edges, &swarm.carries, types, diagnostics);
-    answered(edges, diagnostics);
 }
 
 /// What a step is that nobody can talk to.
@@ -64,52 +61,4 @@ fn carried(edges: &ast::Edges, carries: &[Option<Type>], types: &Types, diagnost
                 .help("name a declared type with fields, or leave `carries=` out: every envelope has a message"),
         );
     }
-}
-
-/// Required answers in a circle: each waits for the next one. The answer to an edge goes back along it, so `<->` alone
-/// is no circle.
-fn answered(edges: &ast::Edges, diagnostics: &mut Diagnostics) {
-    let required: Vec<&ast::Edge> = edges
-        .list
-        .iter()
-        .filter(|edge| edge.response.value == Response::Required && !edge.both && edge.from.value != edge.to.value)
-        .collect();
-    let mut index: HashMap<&str, usize> = HashMap::new();
-    for end in required.iter().flat_map(|edge| [&edge.from, &edge.to]) {
-        let next = index.len();
-        index.entry(end.value.as_str()).or_insert(next);
-    }
-    let mut waits: Vec<Vec<usize>> = vec![Vec::new(); index.len()];
-    for edge in &required {
-        waits[index[edge.from.value.as_str()]].push(index[edge.to.value.as_str()]);
-    }
-    for circle in circles(&waits) {
-        let on_it: Vec<&&ast::Edge> = circle
-            .iter()
-            .zip(circle.iter().cycle().skip(1))
-            .filter_map(|(from, to)| {
-                let way = |edge: &&&ast::Edge| {
-                    index[edge.from.value.as_str()] == *from && index[edge.to.value.as_str()] == *to
-                };
-                required.iter().find(way)
-            })
-            .collect();
-        diagnostics.push(waiting(&on_it));
-    }
-}
-
-fn waiting(edges: &[&&ast::Edge]) -> Diagnostic {
-    const DRAWN: usize = 6;
-    let mut way: Vec<String> = edges.iter().take(DRAWN).map(|edge| format!("`{}`", edge.from.value)).collect();
-    if edges.len() > DRAWN {
-        way.push(format!("{} more", edges.len() - DRAWN));
-    }
-    way.extend(edges.first().map(|edge| format!("`{}`", edge.from.value)));
-    let message = format!("everybody waits for an answer: {}", way.join(" → "));
-    let label = |diagnostic: Diagnostic, edge: &&&ast::Edge| {
-        let text = format!("`{}` goes on when `{}` has answered", edge.from.value, edge.to.value);
-        diagnostic.label(edge.response.span, text)
-    };
-    let diagnostic = edges.iter().take(DRAWN).fold(Diagnostic::new(Code::Deadlock, message), label);
-    diagnostic.help("write `response=optional` on one of them")
 }

@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
 use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
-use crate::template::{Fact, Kind, Root, Status, same_name};
+use crate::template::{Fact, Kind, Root, Status};
 
 pub(super) fn check<'a>(
     model: &Model<'a>,
@@ -38,6 +38,9 @@ pub(super) fn check<'a>(
                     if !asked {
                         diagnostics.extend(not_given(model, Some(pipeline), read));
                     }
+                }
+                (Root::Output | Root::Previous | Root::Input, Some(target)) if is_loop(&pipeline.steps[target]) => {
+                    diagnostics.push(of_a_loop(pipeline, read, target));
                 }
                 (Root::Previous, Some(target)) if !read.directive && !assumed(read, &pipeline.steps[target]) => {
                     diagnostics.push(first_round(read, &pipeline.steps[target]));
@@ -72,15 +75,27 @@ pub(super) fn check<'a>(
         }
     }
     diagnostics.about(None);
+    let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
+        Body::Loop { until_reads, .. } => until_reads.as_slice(),
+        _ => &[],
+    });
+    // An `until` that reads what is missing does not hold; one that reads what is never there never does.
+    for read in pipeline.until_reads.iter().chain(of_loops).filter(|read| !read.guarded) {
+        let target = read.step.filter(|&target| is_loop(&pipeline.steps[target]));
+        if let (Root::Output | Root::Previous, Some(target)) = (read.root, target) {
+            diagnostics.push(of_a_loop(pipeline, read, target));
+        }
+    }
     // In the `env` of a pipeline nothing is known of any step.
     for read in &pipeline.env_reads {
         diagnostics.extend(not_given(model, Some(pipeline), read));
     }
 }
 
-/// What stands in the `env` of a provider.
+/// What stands in the `env` of a provider or of a tool server.
 pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) {
-    for read in model.providers.iter().flat_map(|provider| &provider.env_reads) {
+    let providers = model.providers.iter().flat_map(|provider| &provider.env_reads);
+    for read in providers.chain(model.servers.iter().flat_map(|server| &server.env_reads)) {
         diagnostics.extend(not_given(model, None, read));
     }
 }
@@ -223,6 +238,32 @@ fn not_given(model: &Model<'_>, pipeline: Option<&Pipeline<'_>>, read: &Read) ->
                 "ask first: `param.{plain} is defined and …`, or write `param.{plain} | default(\"\")`, or declare it with `default=`"
             )),
     )
+}
+
+fn is_loop(step: &Step<'_>) -> bool {
+    matches!(step.body, Body::Loop { .. })
+}
+
+/// The output of a loop, which has none.
+fn of_a_loop(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic {
+    let name = pipeline.steps[target].name();
+    let inside = pipeline.steps.iter().rfind(|step| step.within == Some(target) && !is_loop(step));
+    let inside = inside.map_or("STEP", |step| step.name());
+    Diagnostic::new(Code::OutputMayBeSkipped, format!("`{name}` is a loop, and has no output"))
+        .label(read.span, "never there")
+        .label(pipeline.steps[target].ast.name.span, "the steps inside have outputs of their own")
+        .help(match (read.root, read.directive) {
+            (Root::Input, _) => {
+                format!("take one of them: `from={inside}` is its value in the last round")
+            }
+            (root, true) => {
+                format!("read one of them: `<<{}:{inside}>>` is its value in the last round", Kind::Read(root).word())
+            }
+            (root, false) => {
+                let plain = inside.replace('-', "_");
+                format!("read one of them: `{}.{plain}` is its value in the last round", root.word())
+            }
+        })
 }
 
 fn first_round(read: &Read, producer: &Step<'_>) -> Diagnostic {

@@ -3,6 +3,7 @@
 mod answers;
 mod circles;
 mod command;
+mod cut_off;
 mod cycle;
 mod dead_output;
 mod deadlock;
@@ -76,6 +77,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         swarm::check(model, swarm, diagnostics);
         edges::check_swarm(swarm, &model.typing.types, diagnostics);
     }
+    circles::check(model, diagnostics);
     servers::check(model, diagnostics);
     if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
@@ -97,7 +99,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
                 .help(help),
         );
     }
-    circles::check(model, diagnostics);
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);

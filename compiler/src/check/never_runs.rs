@@ -11,7 +11,7 @@ use swarmc_plan::{Join, When};
 
 use crate::ast::OnFailure;
 
-use crate::check::deadlock;
+use crate::check::{cut_off, deadlock};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Flow, Lazy};
@@ -24,6 +24,7 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
     let mut never = vec![false; pipeline.steps.len()];
     let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
     let mut plain = vec![false; pipeline.steps.len()];
+    let mut stops = cut_off::Stops::new(pipeline);
     for &index in &pipeline.order.sorted {
         let step = &pipeline.steps[index];
         if let Some(when) = step.when.as_ref().filter(|when| when.expression.constant == Some(false)) {
@@ -58,6 +59,12 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
         if !never[index] && !plain[index] && !flow.get().may_run(index) {
             never[index] = true;
             diagnostics.push(impossible(pipeline, index, flow.get()));
+        }
+        if !never[index]
+            && let Some(stop) = stops.before(pipeline, index, flow)
+        {
+            never[index] = true;
+            diagnostics.push(cut_off::report(pipeline, index, stop));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Ends {
 
 /// What is to be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Task {
+pub(super) enum Task {
     Run(usize),
     Ends(usize),
 }
@@ -46,16 +46,19 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// Builds what something needs, then itself, without recursion however long the pipeline is.
+    /// Builds what something needs, then itself, without recursion however long the pipeline is. What asks about itself,
+    /// as an `until` may about its own loop, finds nothing there yet.
     fn build(&mut self, task: Task) {
         let mut open = vec![(task, false)];
         let mut seen = std::collections::BTreeSet::new();
         while let Some((task, ready)) = open.pop() {
-            if self.is_built(task) {
+            if self.is_built(task) || self.making.contains(&task) {
                 continue;
             }
             if ready {
+                self.making.push(task);
                 self.make(task);
+                self.making.pop();
             } else if seen.insert(task) {
                 open.push((task, true));
                 open.extend(self.before(task).into_iter().map(|before| (before, false)));
@@ -72,6 +75,9 @@ impl Flow<'_, '_> {
             }
             Task::Ends(step) => {
                 let mut before = vec![Task::Run(step)];
+                if let Body::Loop { until_reads, .. } = &self.pipeline.steps[step].body {
+                    before.extend(until_reads.iter().filter_map(|read| read.step).map(Task::Ends));
+                }
                 for &child in &self.children[step] {
                     before.push(Task::Ends(child));
                     before.extend(self.handlers[child].iter().map(|&handler| Task::Run(handler)));

@@ -21,7 +21,7 @@ use crate::ast;
 use crate::model::{Body, Model, Pipeline};
 use condition::Value;
 use diagram::{Diagram, Formula, Variable};
-use ends::Ends;
+use ends::{Ends, Task};
 use values::{Key, Vocabulary};
 
 pub(crate) use cases::Uncovered;
@@ -44,6 +44,8 @@ pub(crate) struct Flow<'p, 'a> {
     outcomes: Vec<Option<Variable>>,
     runs: Vec<Option<Formula>>,
     ends: Vec<Option<Ends>>,
+    /// What is being built, from the outside.
+    making: Vec<Task>,
     /// The steps that each loop holds.
     children: Vec<Vec<usize>>,
     /// The steps that handle a failure of each, if they run.
@@ -113,6 +115,7 @@ impl<'p, 'a> Flow<'p, 'a> {
             outcomes: vec![None; count],
             runs: vec![None; count],
             ends: vec![None; count],
+            making: Vec::new(),
             children,
             handlers,
             readers,

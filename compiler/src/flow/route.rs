@@ -134,6 +134,16 @@ impl Flow<'_, '_> {
         self.runs(step) != Ok(NEVER)
     }
 
+    /// Whether `other` runs on every route on which the step does; where that is too large a question, it need not.
+    pub(crate) fn runs_with(&mut self, step: usize, other: usize) -> bool {
+        self.diagram.ask();
+        let alone = self.runs(step).and_then(|step| {
+            let other = self.runs(other)?;
+            self.diagram.without(step, other)
+        });
+        alone == Ok(NEVER)
+    }
+
     /// Whether the step is skipped on some route; where that is too large a question, it may be.
     pub(crate) fn may_be_skipped(&mut self, step: usize) -> bool {
         self.diagram.ask();

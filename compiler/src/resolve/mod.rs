@@ -28,7 +28,6 @@ use crate::source::{FileId, Span};
 use crate::suggest;
 use crate::types::{self, Typing};
 use names::Names;
-pub(crate) use order::circles;
 use params::Params;
 use tables::{Tables, What};
 use text::{Has, Scope};

@@ -53,7 +53,7 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
 }
 
 /// One circle, the shortest from its first member, of each component of a graph: `needs` says what each needs.
-pub(crate) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+pub(super) fn circles(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut graph = DiGraph::with_capacity(needs.len(), needs.len());
     for _ in needs {
         graph.add_node(());

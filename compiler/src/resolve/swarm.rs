@@ -10,7 +10,7 @@ use super::{Resolver, order, text};
 use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::model::{Agent, Files, Member, Prose, Start, Swarm};
+use crate::model::{Agent, Files, Member, Start, Swarm};
 use crate::source::Span;
 use crate::suggest;
 
@@ -71,9 +71,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             swarm.worktrees.iter().map(|tree| self.manager(swarm, tree, &everyone, agents)).collect();
         let synthesize = self.synthesize(swarm, leader_agent, agents);
         self.parts(swarm, &everyone);
-        let tasks: Vec<&Prose> = members.iter().filter_map(|member| member.task.as_ref()).collect();
-        for (index, task) in tasks.iter().enumerate() {
-            self.diagnostics.about(swarm.members.get(index).map(|member| member.name.span));
+        for (written, member) in swarm.members.iter().zip(&members) {
+            let Some(task) = &member.task else { continue };
+            self.diagnostics.about(Some(written.name.span));
             self.file_reads(task, None);
             reads.extend(self.free_reads(task, None, TURN, Has::TURNS));
         }

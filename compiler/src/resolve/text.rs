@@ -130,7 +130,7 @@ fn resolved(
             let left_out = |task: &&str| if exact { *task == name } else { template::same_name(task, name) };
             match within.steps.find(name, exact) {
                 Some(index) => step = Some(index),
-                None if within.left_out.iter().any(|task| left_out(&task)) => {
+                None if within.left_out.iter().any(|task| left_out(task)) => {
                     let renders = read.via_directive && read.fields.is_empty();
                     if !read.guarded && !renders {
                         diagnostics.push(left_out_value(name, within.name, read.root, span));
@@ -145,7 +145,7 @@ fn resolved(
         (Root::Context, Some(name)) => {
             let home = passage.home(read.range.start);
             // The pack of an import: its qualifier and its name.
-            let field = read.fields.first().filter(|_| scope.params.tables.is_alias(name, exact, home));
+            let field = read.fields.first();
             let whole = field.map_or_else(|| name.to_owned(), |field| format!("{name}.{field}"));
             match scope.params.tables.find(What::Pack, &whole, exact, home) {
                 Some(found) => {
@@ -159,7 +159,8 @@ fn resolved(
                     }
                 }
                 None => {
-                    let span = fields(read, passage).first().filter(|_| field.is_some()).map_or(span, |last| last.span);
+                    let end = name_end(read, passage, usize::from(field.is_some()));
+                    let span = passage.span(read.range.start..end);
                     diagnostics.push(scope.params.tables.unknown(What::Pack, &whole, span, home, &spelt, &[]));
                     return None;
                 }

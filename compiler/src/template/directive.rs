@@ -311,6 +311,8 @@ impl Body<'_> {
             return false;
         }
         match fields {
+            // A pack of an import: `<<context:lib.facts>>`.
+            [_] if root == Root::Context => true,
             [first, .., last] | [first @ last] if !root.has_fields() => {
                 let surplus = first.range.start - 1..last.range.end;
                 problems.push(

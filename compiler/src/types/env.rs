@@ -83,9 +83,11 @@ impl StepTypes {
 
 impl ParamTypes {
     /// Takes the types of parameters; a later one hides an earlier one of its name.
-    pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a str, Span, Type)>) -> ParamTypes {
+    pub(crate) fn new<'a>(params: impl IntoIterator<Item = (&'a ast::Param, Type)>) -> ParamTypes {
+        let params = params.into_iter();
         // Whether one is given is for another check.
-        let known = params.into_iter().map(|(name, span, kind)| (plain(name), (kind.lacking(Lack::Never), span)));
+        let known =
+            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::Never), param.name.span)));
         ParamTypes { by_plain: known.collect() }
     }
 }

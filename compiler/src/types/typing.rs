@@ -101,8 +101,7 @@ fn callees_first(pipelines: &[Pipeline<'_>]) -> Vec<usize> {
 fn pipeline(model: &Model<'_>, pipeline: &Pipeline<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> PipelineTypes {
     let types = &typing.types;
     let own_params: Vec<Type> = pipeline.ast.params.iter().map(|param| types.resolve(&param.kind, lookup)).collect();
-    let own = pipeline.ast.params.iter().zip(&own_params);
-    let params = ParamTypes::new(own.map(|(param, kind)| (param.name.value.as_str(), param.name.span, kind.clone())));
+    let params = ParamTypes::new(pipeline.ast.params.iter().zip(own_params.iter().cloned()));
     let mut known = PipelineTypes { own_params, params, ..PipelineTypes::default() };
     for step in &pipeline.steps {
         let declared = step.ast.output.kind.as_ref().map(|kind| types.resolve(kind, lookup));

@@ -12,12 +12,19 @@ fn placeholder(task: &str) -> String {
 
 /// The text that `directive` stands for.
 pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String, RenderError> {
+    let (text, missed) = told(directive, values)?;
+    missed.into_iter().for_each(|what| values.missed(&what));
+    Ok(text)
+}
+
+/// The text that `directive` stands for, and the value that is not there, where nothing stands in for it.
+pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String, Option<String>), RenderError> {
     let value = value(directive, values).map_err(|problem| RenderError::at(&directive.origin, problem))?;
     let mut text = value.as_ref().map(plain);
     let mut raw = false;
     for filter in &directive.filters {
         text = match (filter, text) {
-            (Filter::Default(default), None) => return Ok(default.clone()),
+            (Filter::Default(default), None) => return Ok((default.clone(), None)),
             (Filter::Json, None) => Some("null".to_owned()),
             (_, None) => None,
             // The value's own type is still known as long as nothing has cut its text.
@@ -37,18 +44,24 @@ pub(super) fn text(directive: &Directive, values: &dyn Values) -> Result<String,
         };
     }
     let step = source(directive, values);
-    let may_miss = [DirectiveKind::Previous, DirectiveKind::Exit, DirectiveKind::Error, DirectiveKind::Stdin];
-    if text.is_none() && !may_miss.contains(&directive.kind) {
-        values.missed(&format!("{}: `{}`", directive.origin, directive.name.as_deref().unwrap_or_default()));
-    }
-    Ok(match (text, step) {
+    let renders_nothing = [
+        DirectiveKind::Previous,
+        DirectiveKind::Exit,
+        DirectiveKind::Error,
+        DirectiveKind::Stdin,
+        DirectiveKind::Param,
+    ];
+    let missed = (text.is_none() && !renders_nothing.contains(&directive.kind))
+        .then(|| format!("{}: `{}`", directive.origin, directive.name.as_deref().unwrap_or_default()));
+    let text = match (text, step) {
         (Some(text), Some(step)) if directive.wrap && !raw => wrapped(step, &text),
         (Some(text), _) => text,
         (None, Some(step)) if matches!(directive.kind, DirectiveKind::Output | DirectiveKind::Input) => {
             placeholder(step)
         }
         (None, _) => String::new(),
-    })
+    };
+    Ok((text, missed))
 }
 
 /// The value of a directive without filters; null where there is none.

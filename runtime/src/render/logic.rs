@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use minijinja::escape_formatter;
 use minijinja::syntax::SyntaxConfig;
@@ -49,7 +51,8 @@ impl Logic {
         let template = self.environment.template_from_str(&source.text).map_err(failed)?;
         let mut context = context(&template.undeclared_variables(true), values)
             .map_err(|message| RenderError { message, missing: false })?;
-        context.insert("directive".to_owned(), directives(segments, values));
+        let (function, asked) = directives(segments, values);
+        context.insert("directive".to_owned(), function);
         let mut text = Bounded::default();
         let rendered = template.render_captured_to(Value::from(context), &mut text).map(drop);
         match rendered {
@@ -57,6 +60,7 @@ impl Logic {
             Err(error) => return Err(source.problem(&error)),
             Ok(()) => {}
         }
+        asked.missed().for_each(|what| values.missed(what));
         Ok(String::from_utf8(text.bytes).expect("minijinja writes UTF-8"))
     }
 
@@ -168,20 +172,51 @@ fn words(error: &Error) -> String {
     }
 }
 
+/// Which directives a template got to.
+struct Asked {
+    reached: Arc<[AtomicBool]>,
+    /// What each of them misses.
+    missed: Vec<Option<String>>,
+}
+
+impl Asked {
+    /// What was missed where the template got.
+    fn missed(&self) -> impl Iterator<Item = &str> {
+        let reached = self.reached.iter().map(|reached| reached.load(Ordering::Relaxed));
+        reached.zip(&self.missed).filter_map(|(reached, missed)| missed.as_deref().filter(|_| reached))
+    }
+}
+
 /// `directive(N)`: the text of the Nth directive. A problem counts only where the template gets there.
-fn directives(segments: &[Segment], values: &dyn Values) -> Value {
-    let texts: Vec<Result<String, String>> = segments
-        .iter()
-        .filter_map(|segment| match segment {
-            Segment::Directive(directive) => Some(directive::text(directive, values).map_err(|error| error.message)),
-            Segment::Text(_) | Segment::Logic(_) => None,
-        })
-        .collect();
-    Value::from_function(move |number: usize| match texts.get(number) {
-        Some(Ok(text)) => Ok(text.clone()),
-        Some(Err(message)) => Err(Error::new(ErrorKind::InvalidOperation, message.clone())),
-        None => Err(Error::new(ErrorKind::InvalidOperation, "there is no such directive")),
-    })
+fn directives(segments: &[Segment], values: &dyn Values) -> (Value, Asked) {
+    let mut texts: Vec<Result<String, String>> = Vec::new();
+    let mut missed = Vec::new();
+    for segment in segments {
+        let Segment::Directive(directive) = segment else { continue };
+        match directive::told(directive, values) {
+            Ok((text, what)) => {
+                texts.push(Ok(text));
+                missed.push(what);
+            }
+            Err(error) => {
+                texts.push(Err(error.message));
+                missed.push(None);
+            }
+        }
+    }
+    let reached: Arc<[AtomicBool]> = texts.iter().map(|_| AtomicBool::new(false)).collect();
+    let asked = Asked { reached: Arc::clone(&reached), missed };
+    let function = Value::from_function(move |number: usize| {
+        if let Some(reached) = reached.get(number) {
+            reached.store(true, Ordering::Relaxed);
+        }
+        match texts.get(number) {
+            Some(Ok(text)) => Ok(text.clone()),
+            Some(Err(message)) => Err(Error::new(ErrorKind::InvalidOperation, message.clone())),
+            None => Err(Error::new(ErrorKind::InvalidOperation, "there is no such directive")),
+        }
+    });
+    (function, asked)
 }
 
 /// What `read` names (`output.plan.steps`, `param`): read up front, since minijinja asks for values that live for ever.

@@ -276,7 +276,8 @@ impl<'a> Scene<'a> {
             return None;
         }
         let agent = self.plan.agent(agent)?;
-        let turns = u64::from(step.output.repair) + 1;
+        // Text has nothing that a further turn could mend.
+        let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
         let written = agent.max_output;
         // A repair is told what was asked and answered before.
         let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);

@@ -37,13 +37,13 @@ impl World {
     /// How many items a for-each has; none where its list cannot be evaluated.
     pub(crate) fn items(self, step: &StepId) -> Option<u32> {
         let number = self.number("items", step, 0);
-        (number % 9 > 0).then_some((number >> 8) as u32 % 4)
+        (!number.is_multiple_of(9)).then_some((number >> 8) as u32 % 4)
     }
 
     /// Whether a person says yes at a gate, and after how long; nothing where nobody answers.
     pub(crate) fn answer(self, step: &StepId) -> Option<(u64, bool)> {
         let number = self.number("answer", step, 0);
-        (number % 4 > 0).then_some((number >> 8 & 7, number % 4 > 1))
+        (!number.is_multiple_of(4)).then_some((number >> 8 & 7, number % 4 > 1))
     }
 
     /// How long the driver takes for an order.
