@@ -283,7 +283,7 @@ fn a_release_that_nobody_attends_is_held_back() {
 fn a_run_that_is_stopped_at_a_gate_asks_again_when_it_goes_on() {
     let project = Project::new();
     let waiting = Waiting::start(&project, &["run", RELEASE]);
-    crate::cli::signal(&waiting.child, "INT");
+    crate::cli::signal(&waiting.child, "TERM");
     let (code, _, err) = waiting.end();
     assert_eq!(code, Some(4), "{err}");
     let refused = project.swarmc(&["approve", "last", "go", "hold"]);
