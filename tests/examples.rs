@@ -204,7 +204,7 @@ fn no_issues_are_no_work() {
     fs::write(project.root().join("none.json"), "[]").expect("it can be written");
     let printed = project.done(&["run", TRIAGE, "--param", "issues=none.json"]);
     assert!(printed.ends_with("No new issues.\n"), "{printed}");
-    assert_eq!(steps(&project, "attempt_started"), ["list"], "no agent was asked");
+    assert_eq!(steps(&project, "attempt_started"), ["list", "nothing-new"], "no agent was asked");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
-mod calls;
 mod circles;
 mod command;
 mod cut_off;
@@ -53,7 +52,6 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     let sure = flow::sure(model);
     types::check(model, diagnostics);
     given::check(model, diagnostics);
-    calls::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
