@@ -1,6 +1,7 @@
 //! The checks, in order. Each reads the model and reports; none changes it.
 
 mod answers;
+mod calls;
 mod circles;
 mod command;
 mod cut_off;
@@ -51,6 +52,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     unused::check(model, diagnostics);
     let sure = flow::sure(model);
     types::check(model, diagnostics);
+    calls::check(model, diagnostics);
     given::check(model, diagnostics);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);

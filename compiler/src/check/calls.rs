@@ -1,0 +1,68 @@
+//! SW101 and SW205: what a `call` gives to the parameters of the pipeline that it calls.
+//!
+//! Each parameter without a default gets a value, and each value has a parameter; `given` holds it against the type.
+
+use crate::ast;
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Model, Pipeline, Step};
+use crate::source::Span;
+use crate::suggest::did_you_mean;
+use crate::syntax::Text;
+use crate::types::{Lack, Type};
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+        let Body::Call { pipeline: Some(target), .. } = &step.body else { continue };
+        let Some(ast::Body::Call { pipeline: name, args }) = &step.ast.body else { continue };
+        let called = &model.pipelines[*target];
+        diagnostics.about(Some(step.ast.name.span));
+        missing(step, name.span, called, &model.typing.pipelines[*target].own_params, args, diagnostics);
+        for (given, _) in args {
+            if called.ast.params.iter().all(|param| param.name.value != given.value) {
+                diagnostics.push(unknown(called, given));
+            }
+        }
+    }
+    diagnostics.about(None);
+}
+
+fn missing(
+    step: &Step<'_>,
+    call: Span,
+    called: &Pipeline<'_>,
+    types: &[Type],
+    args: &[(ast::Name, Text)],
+    diagnostics: &mut Diagnostics,
+) {
+    for (param, kind) in called.ast.params.iter().zip(types) {
+        let name = &param.name.value;
+        if param.default.is_some() || kind.lack != Lack::Never || args.iter().any(|(given, _)| given.value == *name) {
+            continue;
+        }
+        let message = format!("`{}` calls `{}` without its parameter `{name}`", step.name(), called.ast.name.value);
+        let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+            .label(call, format!("`{name}=` is missing"))
+            .label(param.name.span, "declared here without a default")
+            .help(format!("write `call {} {name}=\"…\"`", called.ast.name.value));
+        diagnostics.push(diagnostic);
+    }
+}
+
+fn unknown(called: &Pipeline<'_>, given: &ast::Name) -> Diagnostic {
+    let name = &called.ast.name.value;
+    let known: Vec<&str> = called.ast.params.iter().map(|param| param.name.value.as_str()).collect();
+    let (close, help) = did_you_mean(&given.value, &known, "its parameters are ");
+    let diagnostic =
+        Diagnostic::new(Code::UnknownReference, format!("pipeline `{name}` has no parameter `{}`", given.value))
+            .label(given.span, "not one of its parameters")
+            .label(called.ast.name.span, "declared here");
+    let diagnostic = match help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic.help(format!("remove it, or declare it in `{name}`: `param {} type=string`", given.value)),
+    };
+    match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), given.span, close),
+        None => diagnostic,
+    }
+}
