@@ -205,7 +205,15 @@ impl Screen {
             (Event::RunResumed, _) => {
                 let counts = self.ledger.counts();
                 let settled = counts.succeeded + counts.failed + counts.skipped;
-                Some(format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total))
+                let mut text =
+                    format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total);
+                // They opened before, and nothing will say so again.
+                for row in self.ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
+                    if let Some(message) = &row.question {
+                        text.push_str(&format!("\n{}", self.question(&row.step, message)));
+                    }
+                }
+                Some(text)
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             // What is inside of it is shown by itself.

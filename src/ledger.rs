@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan};
-use swarmc_runtime::{Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
+use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 /// The rows of one run.
 #[derive(Debug, Default)]
@@ -55,6 +55,8 @@ pub(crate) struct Row {
     pub(crate) fallback: Option<String>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
+    /// What a gate asks.
+    pub(crate) question: Option<Content>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +156,10 @@ impl Ledger {
                 self.ended(row, *attempt, outcome, record.at);
                 row
             }
-            Event::GateOpened { step, .. } => {
+            Event::GateOpened { step, message } => {
                 let row = self.row(step, record.at);
                 self.rows[row].state = RowState::Asking;
+                self.rows[row].question = Some(message.clone());
                 row
             }
             Event::GateAnswered { step, choice, .. } => {
@@ -210,6 +213,7 @@ impl Ledger {
             round,
             fallback: None,
             repairs: 0,
+            question: None,
         });
         self.rows.len() - 1
     }

@@ -3,14 +3,14 @@
 //! Reads the complete logs beside the journal. Following is a look at the journal and the logs five times a second:
 //! both only grow, so every byte is passed on once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunFolder, Stream as TaskStream};
+use swarmc_runtime::{Home, RunFolder, StepId, Stream as TaskStream};
 
 use crate::args::Logs;
 use crate::exit::Exit;
@@ -32,9 +32,13 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     let (folder, task) = wanted(&home, args)?;
     let past = Past::read(&folder)?;
     if let Some(task) = &task
-        && !past.pipeline().steps.iter().any(|step| step.name == *task)
+        && !known(&past, task)
     {
-        let names = past.pipeline().steps.iter().map(|step| step.name.as_str());
+        let labels: BTreeSet<String> = past.ledger().rows.iter().map(|row| row.step.label()).collect();
+        let steps = past.pipeline().steps.iter().map(|step| step.name.as_str());
+        let names = steps
+            .clone()
+            .chain(labels.iter().map(String::as_str).filter(|label| !steps.clone().any(|step| step == *label)));
         return Err(miette!(help = did_you_mean(task, names), "run `{}` has no task `{task}`", folder.id));
     }
     let mut reader = Reader { task, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
@@ -49,6 +53,17 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     }
 }
 
+/// Whether a task of the run is called so: by its name, or with what it is inside of.
+fn known(past: &Past, word: &str) -> bool {
+    past.pipeline().all_steps().any(|step| step.name == *word)
+        || past.ledger().rows.iter().any(|row| means(word, &row.step))
+}
+
+/// Whether the word is for this step: its name, or its name with what it is inside of.
+fn means(word: &str, step: &StepId) -> bool {
+    *step.name == *word || step.label() == word
+}
+
 /// The run and the task that are meant: a single word may be either.
 fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>)> {
     let Some(word) = &args.run else {
@@ -58,8 +73,7 @@ fn wanted(home: &Home, args: &Logs) -> miette::Result<(RunFolder, Option<String>
         Ok(folder) => Ok((folder, args.task.clone())),
         Err(error) if args.task.is_none() => {
             let last = home.find("last").into_diagnostic()?;
-            let known = Past::read(&last)?.pipeline().steps.iter().any(|step| step.name == *word);
-            if known {
+            if known(&Past::read(&last)?, word) {
                 return Ok((last, Some(word.clone())));
             }
             let help = format!("the last run, `{}`, has no task of that name either", last.id);
@@ -86,7 +100,7 @@ impl Reader {
         let colours: BTreeMap<&str, usize> =
             past.pipeline().steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
         for row in &ledger.rows {
-            if self.task.as_ref().is_some_and(|task| **task != *row.step.name) {
+            if self.task.as_ref().is_some_and(|task| !means(task, &row.step)) {
                 continue;
             }
             let prefix = match self.task {

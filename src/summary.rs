@@ -68,7 +68,7 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
         let _ = writeln!(out, "{} that succeeded are not listed", count((all - rows.len()) as u64, "step"));
         rows.truncate(MAX_ROWS);
     }
-    let name = |row: &Row| match ledger.rounds > 1 {
+    let name = |row: &Row| match ledger.rounds > 1 || row.step.iteration > 1 {
         true => format!("{} #{}", ledger.label(&row.step), row.step.iteration),
         false => ledger.label(&row.step),
     };

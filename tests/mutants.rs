@@ -179,7 +179,6 @@ fn table(verdicts: &[Verdict]) -> String {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the table is what one wants to see of it")]
 fn mutants_that_pass_run() {
     let specs = specs();
     let mut verdicts = verdicts(&specs);
