@@ -9,7 +9,6 @@ use crate::template::{Comparison, Const, Expr, ExprKind, Operator};
 enum Class {
     Text,
     Number,
-    Bool,
     List,
     Object,
 }
@@ -17,8 +16,8 @@ enum Class {
 fn class(kind: &Kind) -> Option<Class> {
     match kind {
         Kind::Any | Kind::None | Kind::Named(..) => None,
-        Kind::Int | Kind::Float => Some(Class::Number),
-        Kind::Bool => Some(Class::Bool),
+        // minijinja counts `true` as 1.
+        Kind::Int | Kind::Float | Kind::Bool => Some(Class::Number),
         Kind::List(_) => Some(Class::List),
         Kind::Map(_) | Kind::Record(_) => Some(Class::Object),
         Kind::Text | Kind::String | Kind::File | Kind::Dir | Kind::Enum(_) => Some(Class::Text),

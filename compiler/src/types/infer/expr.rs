@@ -156,8 +156,8 @@ impl Checker<'_> {
             }
             ExprKind::Arithmetic { left, op, right } => self.arithmetic(expr, left, *op, right),
             ExprKind::Concat(left, right) => {
-                self.type_of(left);
-                self.type_of(right);
+                self.operand(left, Need::Present);
+                self.operand(right, Need::Present);
                 Type::STRING
             }
             ExprKind::Choice { condition, then, otherwise } => {
@@ -346,7 +346,8 @@ impl Checker<'_> {
 
     /// The item of what a `for` goes through.
     pub(super) fn iterated(&mut self, list: &Expr) -> Type {
-        let kind = self.type_of(list);
+        // `null` has no items.
+        let kind = self.operand(list, Need::Present);
         match self.env.whole.types.kind(&kind.kind) {
             Kind::List(item) => (**item).clone(),
             Kind::Map(_) | Kind::Record(_) => Type::STRING,

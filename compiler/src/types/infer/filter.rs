@@ -15,7 +15,14 @@ impl Checker<'_> {
         need: Need,
     ) -> Type {
         let filter = name.value.as_str();
-        let needed = if matches!(filter, "default" | "d") { Need::Nothing } else { Need::Present };
+        let needed = match filter {
+            "default" | "d" => Need::Nothing,
+            // What shows a value as text shows `null` too.
+            "string" | "upper" | "lower" | "title" | "capitalize" | "trim" | "pprint" | "list" | "bool" => {
+                Need::Present
+            }
+            _ => Need::Value,
+        };
         // The filter of a block takes text.
         let kind = of.map_or(Type::STRING, |of| self.operand(of, needed));
         let given: Vec<Type> = arguments.iter().map(|argument| self.operand(&argument.value, Need::Present)).collect();

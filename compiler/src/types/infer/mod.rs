@@ -137,7 +137,10 @@ impl<'c> Checker<'c> {
 
     fn statement(&mut self, statement: &Statement, parts: &[Part]) {
         match statement {
-            Statement::Emit(expr) | Statement::Do(expr) => {
+            Statement::Emit(expr) => {
+                self.operand(expr, Need::Present);
+            }
+            Statement::Do(expr) => {
                 self.type_of(expr);
             }
             Statement::Directive(part) => {
