@@ -25,6 +25,7 @@ use serde_json::Value;
 use swarmc_compiler::{Compilation, Profile, Settings, compile, compile_with};
 use swarmc_plan::Plan;
 
+use crate::specs::texts;
 use operators::{Mutant, mutants};
 use places::{Places, Spec};
 use random::Random;
@@ -60,19 +61,8 @@ enum Fate {
 /// Every spec under `specs/`, alone with the files of its folder.
 fn specs() -> Vec<Spec> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = BTreeMap::new();
-    let mut open = vec![root.join("specs")];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of examples can be read") {
-            let path = entry.expect("an entry can be read").path();
-            if path.is_dir() {
-                open.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(root).expect("it lies in the root").to_string_lossy().into_owned();
-            files.insert(name, fs::read_to_string(&path).expect("an example is text"));
-        }
-    }
+    let files = texts(&root.join("specs")).into_iter().map(|(name, text)| (format!("specs/{name}"), text));
+    let files: BTreeMap<String, String> = files.collect();
     let paths = files.keys().filter(|path| path.ends_with(".kdl")).cloned();
     let beside = |path: String| {
         let folder = &path[..path.rfind('/').map_or(0, |at| at + 1)];

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use swarmc_compiler::{Compilation, Severity, compile};
+
+use crate::specs::texts;
 
 /// How many beginnings, and how many deletions, of every example.
 const SAMPLES: usize = 1000;
@@ -21,19 +22,8 @@ struct Example {
 /// Every spec under `specs/` with the files beside it.
 fn examples() -> Vec<Example> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = BTreeMap::new();
-    let mut open = vec![root.join("specs")];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of examples can be read") {
-            let path = entry.expect("an entry can be read").path();
-            if path.is_dir() {
-                open.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(root).expect("it lies in the root").to_string_lossy().into_owned();
-            files.insert(name, fs::read_to_string(&path).expect("an example is text"));
-        }
-    }
+    let files = texts(&root.join("specs")).into_iter().map(|(name, text)| (format!("specs/{name}"), text));
+    let files: BTreeMap<String, String> = files.collect();
     let specs = files.keys().filter(|path| path.ends_with(".kdl"));
     specs.map(|spec| Example { spec: spec.clone(), files: files.clone() }).collect()
 }
