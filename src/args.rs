@@ -20,6 +20,7 @@ pub(crate) struct CommandLine {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(Check),
+    Fmt(Fmt),
     Plan(Plan),
     Run(Run),
     Resume(Resume),
@@ -42,10 +43,19 @@ pub(crate) enum Command {
 /// Exit code 1 when a spec has errors. On a terminal each problem is drawn in its lines; in a pipe it is plain text.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Specs to check; without any, every `*.kdl` file beneath the current folder that declares a `workflow` or a
-    /// `pipeline` (hidden folders, `target` and `node_modules` left out).
-    #[arg(value_name = "SPEC")]
+    /// Specs, or folders of them: every `*.kdl` file beneath that declares a `workflow`, a `pipeline` or a `swarm`
+    /// (hidden folders, `target`, `node_modules` and what ignore files name left out). Without any, the current folder.
+    #[arg(value_name = "SPEC|FOLDER")]
     pub(crate) specs: Vec<PathBuf>,
+    /// Makes the fixes that are certain, in the specs and their prompt files, and reports what is left.
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Makes the likely fixes too: look at what they did. For `--fix` and `--diff`.
+    #[arg(long)]
+    pub(crate) r#unsafe: bool,
+    /// Shows as a diff what `--fix` would do, and changes nothing; exit code 1 when there is something to do.
+    #[arg(long)]
+    pub(crate) diff: bool,
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
@@ -61,6 +71,23 @@ pub(crate) struct Check {
     /// Leaves a problem out. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) allow: Vec<String>,
+}
+
+/// Puts the white space of specs in order.
+///
+/// Comments, strings and the meaning stay as they are, to the byte. A file with syntax errors is left alone, with its
+/// problems told and exit code 1.
+#[derive(Debug, Args)]
+pub(crate) struct Fmt {
+    /// Specs, or folders of them, as for `check`; `-` formats standard input onto standard output.
+    #[arg(value_name = "SPEC|FOLDER")]
+    pub(crate) specs: Vec<PathBuf>,
+    /// Lists the files that would change, and changes nothing; exit code 1 when there are any.
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) check: bool,
+    /// Shows what would change as a diff, and changes nothing; exit code 1 when anything would.
+    #[arg(long)]
+    pub(crate) diff: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

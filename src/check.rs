@@ -1,32 +1,41 @@
 //! `swarmc check`: the problems of specs.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use miette::miette;
 use serde_json::json;
-use swarmc_compiler::{Code, Levels, Profile, Settings, Severity};
+use swarmc_compiler::{Code, Compilation, Files, Levels, Overlay, Profile, Settings, Severity};
 
 use crate::args::{self, Check, Format};
+use crate::change::{self, Change};
 use crate::exit::Exit;
 use crate::files::Workspace;
+use crate::find;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let settings = settings(args)?;
-    let specs = if args.specs.is_empty() { find()? } else { args.specs.clone() };
+    let specs = find::specs(&args.specs)?;
     let mut seen = HashSet::new();
     let mut documents = Vec::new();
     let mut counts = Counts::default();
+    let mut mending = Mending::default();
     for spec in &specs {
         let (workspace, name) = Workspace::of(spec)?;
-        let compilation = swarmc_compiler::compile_with(&name, &workspace, &settings);
+        let compilation = match args.fix || args.diff {
+            true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
+            false => swarmc_compiler::compile_with(&name, &workspace, &settings),
+        };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
         counts += problems.counts();
         match args.format {
+            // What a fix would do is all that is shown on standard output then.
+            _ if args.diff => terminal::eprint(problems.short()),
             Format::Text => terminal::print(problems.text(Stream::Out))?,
             Format::Short => terminal::print(problems.short())?,
             Format::Json => documents.extend(problems.json()),
@@ -34,9 +43,20 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     }
     let line = |stream: Stream| {
         let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-        format!("{} in {specs}\n", count_line(counts, stream.paint()))
+        let left = if args.fix || args.diff { " left" } else { "" };
+        format!("{}{left} in {specs}\n", count_line(counts, stream.paint()))
     };
+    let changes = mending.changes();
+    if args.diff {
+        terminal::print(change::diff(&changes, Stream::Out.paint()))?;
+    } else {
+        change::write(&changes)?;
+    }
+    if args.fix || args.diff {
+        terminal::eprint(mending.told(changes.len(), args.diff));
+    }
     match args.format {
+        _ if args.diff => terminal::eprint(line(Stream::Err)),
         Format::Text => terminal::print(line(Stream::Out))?,
         // Standard output holds one line for each problem and nothing else.
         Format::Short => terminal::eprint(line(Stream::Err)),
@@ -52,7 +72,53 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
             terminal::print(format!("{document}\n"))?;
         }
     }
-    Ok(if counts.errors > 0 { Exit::Spec } else { Exit::Done })
+    Ok(if counts.errors > 0 || args.diff && !changes.is_empty() { Exit::Spec } else { Exit::Done })
+}
+
+/// The texts that fixes have changed so far, by workspace: specs may share a prompt.
+#[derive(Default)]
+struct Mending {
+    texts: BTreeMap<PathBuf, BTreeMap<String, Arc<str>>>,
+    fixes: usize,
+}
+
+impl Mending {
+    fn mend(&mut self, name: &str, workspace: &Workspace, settings: &Settings, guesses: bool) -> Compilation {
+        let mut overlay = Overlay::new(workspace);
+        let texts = self.texts.entry(workspace.root.clone()).or_default();
+        overlay.texts = std::mem::take(texts);
+        let mended = swarmc_compiler::mend(name, &mut overlay, settings, guesses);
+        *texts = overlay.texts;
+        self.fixes += mended.applied.len();
+        mended.compilation
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (root, texts) in &self.texts {
+            let workspace = Workspace { root: root.clone() };
+            for (name, after) in texts {
+                let before = workspace.read(name).map(|text| text.to_string()).unwrap_or_default();
+                if *before != **after {
+                    let (path, shown) = (root.join(name), workspace.shown(name));
+                    changes.push(Change { path, shown, before, after: after.to_string() });
+                }
+            }
+        }
+        changes
+    }
+
+    /// What was done, or would be.
+    fn told(&self, files: usize, only_shown: bool) -> String {
+        let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        match (files, only_shown) {
+            (0, _) => "nothing to fix\n".to_owned(),
+            (_, true) => format!("`--fix` would make these changes in {}\n", plural(files, "file")),
+            (_, false) => {
+                format!("made {} in {}\n", plural(self.fixes, "fix").replace("fixs", "fixes"), plural(files, "file"))
+            }
+        }
+    }
 }
 
 fn settings(args: &Check) -> miette::Result<Settings> {
@@ -83,41 +149,5 @@ pub(crate) fn code(name: &str) -> miette::Result<Code> {
             _ => "`swarmc explain` lists all codes".to_owned(),
         };
         miette!(help = help, "there is no problem called `{name}`")
-    })
-}
-
-/// The specs beneath the current folder, in order of their paths.
-fn find() -> miette::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![PathBuf::from(".")];
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        for entry in entries.filter_map(Result::ok) {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = folder.join(&*name);
-            if kind.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
-                folders.push(path);
-            } else if kind.is_file() && name.ends_with(".kdl") && is_spec(&path) {
-                found.push(path.strip_prefix(".").map(Path::to_owned).unwrap_or(path));
-            }
-        }
-    }
-    found.sort();
-    match found.is_empty() {
-        true => Err(miette!(help = "name one: `swarmc check SPEC`", "there is no spec beneath the current folder")),
-        false => Ok(found),
-    }
-}
-
-/// Whether a file declares a workflow or a pipeline: KDL is used for much else.
-fn is_spec(path: &Path) -> bool {
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    bytes.split(|&byte| byte == b'\n').any(|line| {
-        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-        [&b"workflow"[..], b"pipeline"].iter().any(|word| {
-            line.strip_prefix(*word).is_some_and(|rest| rest.first().is_none_or(|&byte| b" \t\r{".contains(&byte)))
-        })
     })
 }

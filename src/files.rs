@@ -10,7 +10,7 @@ use std::sync::Arc;
 use swarmc_compiler::{Entry, FileError, Files};
 
 /// The largest file that is read, in bytes (DESIGN "Limits").
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The names listed of one folder at most: they only serve "did you mean".
 const MAX_NAMES: usize = 10_000;

@@ -5,6 +5,7 @@
 mod approve;
 mod args;
 mod bounds;
+mod change;
 mod check;
 mod display;
 #[cfg(test)]
@@ -13,6 +14,8 @@ mod doctor;
 mod exit;
 mod explain;
 mod files;
+mod find;
+mod fmt;
 mod home;
 mod init;
 mod ledger;
@@ -41,6 +44,7 @@ use exit::Exit;
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
         Command::Check(args) => check::exec(&args),
+        Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),

@@ -1,0 +1,157 @@
+//! Texts that a command changed: shown as a diff, or written over the files they come from.
+//!
+//! Nothing is ever half written: every new text is prepared beside its file first, and then takes its place whole. A file
+//! that changed since it was read, or that may not be written, stops all of them.
+
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use similar::{ChangeTag, TextDiff};
+use tempfile::NamedTempFile;
+
+use crate::terminal::{Paint, printable};
+
+/// The lines shown around a change.
+const CONTEXT: usize = 3;
+
+/// A file and what becomes of it.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// Where it lies.
+    pub(crate) path: PathBuf,
+    /// As a person would type it.
+    pub(crate) shown: String,
+    /// Its text when it was read.
+    pub(crate) before: String,
+    pub(crate) after: String,
+}
+
+/// The changes as a unified diff.
+pub(crate) fn diff(changes: &[Change], paint: Paint) -> String {
+    let mut out = String::new();
+    for change in changes {
+        let diff = TextDiff::from_lines(&change.before, &change.after);
+        out.push_str(&paint.bold(&format!("--- {}\n+++ {}", change.shown, change.shown)));
+        out.push('\n');
+        for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+            out.push_str(&paint.cyan(&hunk.header().to_string()));
+            out.push('\n');
+            for line in hunk.iter_changes() {
+                let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
+                out.push_str(&match line.tag() {
+                    ChangeTag::Equal => format!(" {text}"),
+                    ChangeTag::Delete => paint.red(&format!("-{text}")),
+                    ChangeTag::Insert => paint.green(&format!("+{text}")),
+                });
+                out.push('\n');
+                if line.missing_newline() {
+                    out.push_str("\\ no line break at the end of the file\n");
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Writes all changes, or none of them.
+///
+/// # Errors
+/// Says which file may not be written or is another one now; every file is as it was then.
+pub(crate) fn write(changes: &[Change]) -> miette::Result<()> {
+    let mut ready = Vec::new();
+    for change in changes {
+        ready.push(prepare(change)?);
+    }
+    for (change, (file, path)) in changes.iter().zip(ready) {
+        file.persist(path).map_err(|error| failed(&change.shown, &error.error))?;
+    }
+    Ok(())
+}
+
+/// Puts the new text beside its file.
+fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
+    let failed = |error| failed(&change.shown, &error);
+    // Behind a link lies the file itself.
+    let path = change.path.canonicalize().map_err(failed)?;
+    let permissions = path.metadata().map_err(failed)?.permissions();
+    if permissions.readonly() {
+        return Err(miette!(
+            help = format!("`chmod u+w {}` lets it be written", change.shown),
+            "`{}` is read-only: nothing was written",
+            change.shown
+        ));
+    }
+    if std::fs::read(&path).map_err(failed)? != change.before.as_bytes() {
+        return Err(miette!(
+            help = "run the command again",
+            "`{}` has changed meanwhile: nothing was written",
+            change.shown
+        ));
+    }
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
+    std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
+    file.as_file().set_permissions(permissions).map_err(failed)?;
+    Ok((file, path))
+}
+
+fn failed(shown: &str, error: &std::io::Error) -> miette::Report {
+    miette!("cannot write `{shown}`: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::Stream;
+
+    fn change(folder: &Path, name: &str, before: &str, after: &str) -> Change {
+        std::fs::write(folder.join(name), before).unwrap();
+        Change { path: folder.join(name), shown: name.to_owned(), before: before.to_owned(), after: after.to_owned() }
+    }
+
+    #[test]
+    fn all_are_written_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = ["a", "b"].map(|name| change(folder.path(), name, "old\n", "new\n"));
+        std::fs::write(folder.path().join("b"), "other\n").unwrap();
+        let error = write(&changes).unwrap_err().to_string();
+        assert_eq!(error, "`b` has changed meanwhile: nothing was written");
+        let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!([text("a"), text("b")], ["old\n", "other\n"]);
+        std::fs::write(folder.path().join("b"), "old\n").unwrap();
+        let mut permissions = std::fs::metadata(folder.path().join("b")).unwrap().permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(folder.path().join("b"), permissions.clone()).unwrap();
+        assert!(write(&changes).unwrap_err().to_string().contains("read-only"));
+        assert_eq!(text("a"), "old\n");
+        std::fs::remove_file(folder.path().join("b")).unwrap();
+        std::fs::write(folder.path().join("b"), "old\n").unwrap();
+        write(&changes).unwrap();
+        assert_eq!([text("a"), text("b")], ["new\n", "new\n"]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_and_modes_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mut one = change(folder.path(), "real", "old", "new");
+        std::fs::set_permissions(&one.path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+        one.path = folder.path().join("link");
+        write(&[one]).unwrap();
+        assert!(folder.path().join("link").is_symlink());
+        let real = folder.path().join("real");
+        assert_eq!(std::fs::read_to_string(&real).unwrap(), "new");
+        assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_diff_shows_what_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines: String = (0..20).map(|line| format!("{line}\n")).collect();
+        let one = change(folder.path(), "a.kdl", &lines, &lines.replace("\n9\n", "\nnine\u{1b}[31m\n"));
+        let shown = diff(&[one], Stream::Out.paint());
+        assert_eq!(shown, "--- a.kdl\n+++ a.kdl\n@@ -7,7 +7,7 @@\n 6\n 7\n 8\n-9\n+nine\n 10\n 11\n 12\n");
+    }
+}

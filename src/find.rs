@@ -1,0 +1,64 @@
+//! Which specs a command is about: files as they were named, and those beneath the folders that were.
+
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use miette::miette;
+
+/// The specs that were named; beneath a folder, or the current one where nothing was named, every `*.kdl` file that
+/// declares a workflow, a pipeline or a swarm and that no ignore file leaves out, in order of their paths.
+///
+/// # Errors
+/// Says where there is none.
+pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
+    let here = [PathBuf::from(".")];
+    let mut found = Vec::new();
+    for path in if named.is_empty() { &here } else { named } {
+        if !path.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let beneath = beneath(path);
+        if beneath.is_empty() {
+            let folder = match path.as_os_str() == "." {
+                true => "the current folder".to_owned(),
+                false => format!("`{}`", path.display()),
+            };
+            return Err(miette!(help = "name one: `swarmc check SPEC`", "there is no spec beneath {folder}"));
+        }
+        found.extend(beneath);
+    }
+    // Who names a folder and a file in it means the file once.
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    Ok(found)
+}
+
+fn beneath(folder: &Path) -> Vec<PathBuf> {
+    // Hidden folders are left out as well. Ignore files count also where there is no repository.
+    let walk = WalkBuilder::new(folder)
+        .require_git(false)
+        .filter_entry(|entry| {
+            !(entry.depth() > 0 && (entry.file_name() == "target" || entry.file_name() == "node_modules"))
+        })
+        .build();
+    let files = walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
+    let paths = files.map(ignore::DirEntry::into_path);
+    let mut found: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "kdl") && is_spec(path))
+        .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Whether a file declares a workflow, a pipeline or a swarm: KDL is used for much else.
+fn is_spec(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    bytes.split(|&byte| byte == b'\n').any(|line| {
+        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        [&b"workflow"[..], b"pipeline", b"swarm"].iter().any(|word| {
+            line.strip_prefix(*word).is_some_and(|rest| rest.first().is_none_or(|&byte| b" \t\r{".contains(&byte)))
+        })
+    })
+}
