@@ -108,6 +108,12 @@ pub(crate) enum Format {
     Short,
     /// One JSON document, versioned.
     Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// Annotations of GitHub Actions, the worst first.
+    Github,
+    /// JUnit XML: a suite for each spec, a failure for each error.
+    Junit,
 }
 
 /// Shows what a run would do, or writes it as a plan.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use miette::miette;
-use serde_json::json;
+use quick_junit::TestSuite;
+use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Files, Levels, Overlay, Profile, Settings, Severity};
 
 use crate::args::{self, Check, Format};
@@ -14,14 +15,14 @@ use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::find;
 use crate::load::did_you_mean;
-use crate::render::{Counts, Problems, count_line};
+use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let settings = settings(args)?;
     let specs = find::specs(&args.specs)?;
     let mut seen = HashSet::new();
-    let mut documents = Vec::new();
+    let mut out = Output::new(args.format);
     let mut counts = Counts::default();
     let mut mending = Mending::default();
     for spec in &specs {
@@ -33,19 +34,12 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
         counts += problems.counts();
-        match args.format {
+        match args.diff {
             // What a fix would do is all that is shown on standard output then.
-            _ if args.diff => terminal::eprint(problems.short()),
-            Format::Text => terminal::print(problems.text(Stream::Out))?,
-            Format::Short => terminal::print(problems.short())?,
-            Format::Json => documents.extend(problems.json()),
+            true => terminal::eprint(problems.short()),
+            false => out.add(&problems, &workspace.shown(&name))?,
         }
     }
-    let line = |stream: Stream| {
-        let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-        let left = if args.fix || args.diff { " left" } else { "" };
-        format!("{}{left} in {specs}\n", count_line(counts, stream.paint()))
-    };
     let changes = mending.changes();
     if args.diff {
         terminal::print(change::diff(&changes, Stream::Out.paint()))?;
@@ -55,24 +49,78 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     if args.fix || args.diff {
         terminal::eprint(mending.told(changes.len(), args.diff));
     }
+    let left = if args.fix || args.diff { " left" } else { "" };
+    let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
+    let line = |stream: Stream| format!("{}{left} in {specs}\n", count_line(counts, stream.paint()));
     match args.format {
+        Format::Text if !args.diff => terminal::print(line(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
-        Format::Text => terminal::print(line(Stream::Out))?,
-        // Standard output holds one line for each problem and nothing else.
-        Format::Short => terminal::eprint(line(Stream::Err)),
-        Format::Json => {
-            let Counts { errors, warnings, hints } = counts;
-            let document = json!({
-                "version": 1,
-                "diagnostics": documents,
-                "errors": errors,
-                "warnings": warnings,
-                "hints": hints,
-            });
-            terminal::print(format!("{document}\n"))?;
+        _ => {
+            out.end(counts)?;
+            terminal::eprint(line(Stream::Err));
         }
     }
     Ok(if counts.errors > 0 || args.diff && !changes.is_empty() { Exit::Spec } else { Exit::Done })
+}
+
+/// Problems on their way to standard output. Where a program reads them, nothing else is there.
+enum Output {
+    Text,
+    Short,
+    Json(Vec<Value>),
+    Sarif(Vec<Value>),
+    Github(Vec<(Severity, String)>),
+    Junit(Vec<TestSuite>),
+}
+
+impl Output {
+    fn new(format: Format) -> Output {
+        match format {
+            Format::Text => Output::Text,
+            Format::Short => Output::Short,
+            Format::Json => Output::Json(Vec::new()),
+            Format::Sarif => Output::Sarif(Vec::new()),
+            Format::Github => Output::Github(Vec::new()),
+            Format::Junit => Output::Junit(Vec::new()),
+        }
+    }
+
+    /// Takes the problems of a spec.
+    fn add(&mut self, problems: &Problems, spec: &str) -> miette::Result<()> {
+        match self {
+            Output::Text => terminal::print(problems.text(Stream::Out))?,
+            Output::Short => terminal::print(problems.short())?,
+            Output::Json(documents) => documents.extend(problems.json()),
+            Output::Sarif(results) => results.extend(problems.sarif()),
+            Output::Github(commands) => commands.extend(problems.github()),
+            Output::Junit(suites) => suites.push(problems.junit(spec)),
+        }
+        Ok(())
+    }
+
+    /// Prints what has to stand as one document.
+    fn end(self, counts: Counts) -> miette::Result<()> {
+        match self {
+            Output::Text | Output::Short => Ok(()),
+            Output::Json(diagnostics) => {
+                let Counts { errors, warnings, hints } = counts;
+                let document = json!({
+                    "version": 1,
+                    "diagnostics": diagnostics,
+                    "errors": errors,
+                    "warnings": warnings,
+                    "hints": hints,
+                });
+                terminal::print(format!("{document}\n"))
+            }
+            Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),
+            Output::Github(mut commands) => {
+                commands.sort_by_key(|(severity, _)| *severity);
+                terminal::print(commands.into_iter().map(|(_, command)| command).collect::<String>())
+            }
+            Output::Junit(suites) => terminal::print(junit_report(suites)?),
+        }
+    }
 }
 
 /// The texts that fixes have changed so far, by workspace: specs may share a prompt.

@@ -1,7 +1,12 @@
-//! Diagnostics for people and machines: drawn on a terminal, plain text in a pipe, one line each, or JSON.
+//! Diagnostics for people and machines: drawn on a terminal, plain text in a pipe, one line each, JSON, and the forms of
+//! code scanning (SARIF), GitHub Actions and JUnit.
 //!
 //! In: a compilation and where its files lie. Out: text, with paths as the user would type them. Nothing that a spec
 //! holds reaches a terminal as a control character, and no line is ever longer than a screen needs.
+
+mod github;
+mod junit;
+mod sarif;
 
 use std::fmt::Write;
 
@@ -11,6 +16,9 @@ use swarmc_compiler::{Compilation, Diagnostic, Label, Levels, Report, Severity, 
 
 use crate::files::Workspace;
 use crate::terminal::{Paint, Stream, printable, same_length};
+
+pub(crate) use junit::report as junit_report;
+pub(crate) use sarif::log as sarif_log;
 
 /// Lines longer than this many bytes are not drawn but quoted in part.
 const LONG_LINE: usize = 400;
@@ -282,13 +290,11 @@ mod tests {
         }
     }
 
-    const PAINT: Paint = Paint { colour: false };
-
     #[test]
     fn plain_text_shows_the_place_and_the_help() {
         let sources = sources("pipeline release {\n    task draft\n\ttask review { depends-on drafd }\n}\n");
         let diagnostic = diagnostic(&sources, &[("drafd", "no step has this name"), ("draft", "this one is similar")]);
-        insta::assert_snapshot!(plain(&sources, Severity::Error, &diagnostic, PAINT), @r"
+        insta::assert_snapshot!(plain(&sources, Severity::Error, &diagnostic, Paint::NONE), @r"
         flow.kdl:3:27: error[SW101]: unknown step `drafd`
           3 | 	task review { depends-on drafd }
             | 	                         ^^^^^ no step has this name
@@ -303,7 +309,7 @@ mod tests {
         let text = format!("{} drafd {}", "x".repeat(100_000), "é".repeat(100_000));
         let sources = sources(&text);
         let diagnostic = diagnostic(&sources, &[("drafd", "here")]);
-        let shown = plain(&sources, Severity::Error, &diagnostic, PAINT);
+        let shown = plain(&sources, Severity::Error, &diagnostic, Paint::NONE);
         assert!(shown.lines().all(|line| line.chars().count() < 200), "{shown}");
         assert!(shown.contains("xx drafd éé"));
     }
@@ -338,8 +344,11 @@ mod tests {
 
     #[test]
     fn the_count_line_is_english() {
-        assert_eq!(count_line(Counts { errors: 2, warnings: 1, hints: 3 }, PAINT), "2 errors, 1 warning, 3 hints");
-        assert_eq!(count_line(Counts { warnings: 2, ..Counts::default() }, PAINT), "2 warnings");
-        assert_eq!(count_line(Counts::default(), PAINT), "no problems");
+        assert_eq!(
+            count_line(Counts { errors: 2, warnings: 1, hints: 3 }, Paint::NONE),
+            "2 errors, 1 warning, 3 hints"
+        );
+        assert_eq!(count_line(Counts { warnings: 2, ..Counts::default() }, Paint::NONE), "2 warnings");
+        assert_eq!(count_line(Counts::default(), Paint::NONE), "no problems");
     }
 }

@@ -104,6 +104,9 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
+    /// No colours, for what goes into files.
+    pub(crate) const NONE: Paint = Paint { colour: false };
+
     fn with(self, code: &str, text: &str) -> String {
         match self.colour && !text.is_empty() {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
