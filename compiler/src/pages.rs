@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Code, Settings, compile_with};
+use crate::{Code, Overlay, Settings, compile_with, mend};
 
 /// A fenced block of Markdown.
 struct Fence<'a> {
@@ -56,15 +56,7 @@ fn mended_examples_raise_nothing() {
 fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
     let mut wrong = Vec::new();
     for &code in Code::ALL {
-        let fences = fences(code.page());
-        let mut files: BTreeMap<String, String> =
-            fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
-        let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
-        files.insert("spec.kdl".to_owned(), spec);
-        // Other rules of its profile would have more to say.
-        let mut settings = Settings::default();
-        settings.levels.set(Some(code), Some(code.severity()));
-        let found = compile_with("spec.kdl", &files, &settings).diagnostics;
+        let found = compile_with("spec.kdl", &files(code, info), &settings(code)).diagnostics;
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();
@@ -76,6 +68,55 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The codes whose problems are mended by a fix: certainly, or probably.
+const CERTAIN: &[Code] =
+    &[Code::V1Literal, Code::UnusedSuppression, Code::PreviousIteration, Code::LegacyDirective, Code::UnboundedLoop];
+const LIKELY: &[Code] = &[
+    Code::UnknownNode,
+    Code::UnknownReference,
+    Code::UnusedDefinition,
+    Code::OutputNotUpstream,
+    Code::UnknownField,
+    Code::BadDirective,
+    Code::UnattendedGate,
+    Code::UnboundedInput,
+    Code::DuplicatedContext,
+    Code::UntrustedToCommand,
+];
+
+#[test]
+fn fixes_mend_the_failing_examples() {
+    let mut wrong = Vec::new();
+    for (codes, guesses) in [(CERTAIN, false), (LIKELY, true)] {
+        for &code in codes {
+            let files = files(code, "kdl error");
+            let mut overlay = Overlay::new(&files);
+            let mended = mend("spec.kdl", &mut overlay, &settings(code), guesses);
+            for left in &mended.compilation.diagnostics {
+                wrong.push(format!("{}: {} {}\n{:?}", code.id(), left.code.id(), left.message, overlay.texts));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A page's example with the files beside it.
+fn files(code: Code, info: &str) -> BTreeMap<String, String> {
+    let fences = fences(code.page());
+    let mut files: BTreeMap<String, String> =
+        fences.iter().filter_map(|fence| Some((path(fence.info)?.to_owned(), fence.text.clone()))).collect();
+    let spec = fences.iter().find(|fence| fence.info == info).map(|fence| fence.text.clone()).unwrap_or_default();
+    files.insert("spec.kdl".to_owned(), spec);
+    files
+}
+
+/// With the rule on, and no other one of its profile: they would have more to say.
+fn settings(code: Code) -> Settings {
+    let mut settings = Settings::default();
+    settings.levels.set(Some(code), Some(code.severity()));
+    settings
 }
 
 /// The path of a block that is a file of its own.
