@@ -14,3 +14,4 @@ mod runs;
 mod specs;
 mod swarms;
 mod tidy;
+mod tools;

@@ -22,10 +22,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use swarmc_compiler::{Compilation, Profile, Settings, compile, compile_with};
-use swarmc_plan::Plan;
+use swarmc_compiler::{Compilation, Diagnostic, Overlay, Profile, Settings, Severity, compile, compile_with, mend};
 
-use crate::specs::texts;
+use crate::specs::{meaning, texts};
 use operators::{Mutant, mutants};
 use places::{Places, Spec};
 use random::Random;
@@ -72,26 +71,12 @@ fn specs() -> Vec<Spec> {
     paths.map(beside).collect()
 }
 
-/// What a plan says, without places, digests and words for people.
-fn meaning(plan: &Plan) -> Value {
-    fn strip(value: &mut Value) {
-        match value {
-            Value::Object(fields) => {
-                ["origin", "digest", "description", "sources"].iter().for_each(|name| _ = fields.remove(*name));
-                fields.values_mut().for_each(strip);
-            }
-            Value::Array(values) => values.iter_mut().for_each(strip),
-            _ => {}
-        }
-    }
-    let mut json = serde_json::to_value(plan).expect("a plan is JSON");
-    strip(&mut json);
-    json
-}
-
 fn judge(spec: &Spec, mutant: &Mutant, original: &Value, words: &[String]) -> Fate {
     let mutated = mutant.apply(spec);
     let Compilation { diagnostics, plan, .. } = compile(&mutated.path, &mutated.files);
+    if let Some(worse) = worsened(&mutated, &diagnostics) {
+        return Fate::Escaped(worse);
+    }
     let Some(plan) = plan else { return Fate::Reported };
     let warned = !diagnostics.is_empty();
     if !warned && meaning(&plan) == *original {
@@ -105,6 +90,18 @@ fn judge(spec: &Spec, mutant: &Mutant, original: &Value, words: &[String]) -> Fa
         None if mutant.wrong => Fate::Slipped,
         None => Fate::Changed,
     }
+}
+
+/// What fixes break, if they do: who applies all of them, guesses included, has no more errors than before.
+fn worsened(spec: &Spec, diagnostics: &[Diagnostic]) -> Option<String> {
+    if diagnostics.iter().all(|diagnostic| diagnostic.fix.is_none()) {
+        return None;
+    }
+    let mut overlay = Overlay::new(&spec.files);
+    let mended = mend(&spec.path, &mut overlay, &Settings::default(), true);
+    let errors = |list: &[Diagnostic]| list.iter().filter(|one| one.severity() == Severity::Error).count();
+    let (before, after) = (errors(diagnostics), errors(&mended.compilation.diagnostics));
+    (after > before).then(|| format!("{before} errors became {after} by {:?}", mended.applied))
 }
 
 /// Mutates every spec and judges what comes of it.

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
 use swarmc_compiler::compile;
+use swarmc_plan::Plan;
 use tempfile::TempDir;
 
 const QUICKSTART: &str = "specs/quickstart/quickstart.kdl";
@@ -286,4 +288,21 @@ fn the_feature_compiles_for_real_agents_too() {
     let provider = plan.provider("team").expect("it has the provider");
     let swarmc_plan::Connection::Exec { argv, .. } = &provider.connection else { panic!("{provider:?}") };
     assert_eq!(argv[0], "claude");
+}
+
+/// What a plan says, without places, digests and words for people.
+pub(crate) fn meaning(plan: &Plan) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                ["origin", "digest", "description", "sources"].iter().for_each(|name| _ = fields.remove(*name));
+                fields.values_mut().for_each(strip);
+            }
+            Value::Array(values) => values.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    let mut json = serde_json::to_value(plan).expect("a plan is JSON");
+    strip(&mut json);
+    json
 }
