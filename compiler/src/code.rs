@@ -167,6 +167,8 @@ codes! {
     SecretTooWide = "SW603" "secret-too-wide" Warning Strict;
     /// A provider that cannot do what a step needs.
     ProviderLacks = "SW701" "provider-lacks" Error;
+    /// A plan that is not what its spec gives.
+    StalePlan = "SW703" "stale-plan" Error;
 }
 
 impl Code {
