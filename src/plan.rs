@@ -17,10 +17,10 @@ use crate::terminal::{self, Paint, Stream};
 use crate::units::{count, limit, size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
-    let settings = Settings { count_tokens: true, ..Settings::default() };
     if let Some(plan) = &args.check {
-        return stale::exec(&args.spec, plan, &settings);
+        return stale::exec(&args.spec, plan);
     }
+    let settings = Settings { count_tokens: true, ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     // A swarm may be named as well as a pipeline.
     let swarm = args.pipeline.as_deref().and_then(|name| loaded.plan.swarm(name));

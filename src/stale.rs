@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use miette::{WrapErr, miette};
-use swarmc_compiler::{Compilation, Settings, Severity};
+use swarmc_compiler::{Compilation, Levels, Settings, Severity};
 
 use crate::exit::Exit;
 use crate::files::Workspace;
@@ -14,7 +14,7 @@ use crate::render::{Problems, count_line};
 use crate::terminal::{self, Stream};
 
 /// Compares; says nothing where nothing differs. Warnings of the spec are told by `swarmc check`.
-pub(crate) fn exec(spec: &Path, plan: &Path, settings: &Settings) -> miette::Result<Exit> {
+pub(crate) fn exec(spec: &Path, plan: &Path) -> miette::Result<Exit> {
     let help = format!("name the spec: `swarmc plan SPEC --check {}`", word(plan));
     if plan_text(spec)?.is_some() {
         return Err(miette!(help = help, "`{}` is a plan already, so nothing can be compiled", spec.display()));
@@ -28,10 +28,10 @@ pub(crate) fn exec(spec: &Path, plan: &Path, settings: &Settings) -> miette::Res
         _ => miette!("cannot read the plan `{}`: {error}", plan.display()),
     })?;
     let (workspace, name) = Workspace::of(spec)?;
-    let mut compilation = swarmc_compiler::compile_with(&name, &workspace, settings);
+    let mut compilation = swarmc_compiler::compile_with(&name, &workspace, &Settings::default());
     if compilation.plan.is_none() {
         compilation.diagnostics.retain(|found| found.severity() == Severity::Error);
-        return Ok(tell(&compilation, &workspace, settings));
+        return Ok(tell(&compilation, &workspace));
     }
     let found = swarmc_compiler::stale(&compilation, &written, &plan.display().to_string(), &command)
         .map_err(|error| miette!("{error}"))
@@ -39,14 +39,14 @@ pub(crate) fn exec(spec: &Path, plan: &Path, settings: &Settings) -> miette::Res
     Ok(match found {
         Some(found) => {
             compilation.diagnostics = vec![found];
-            tell(&compilation, &workspace, settings)
+            tell(&compilation, &workspace)
         }
         None => Exit::Done,
     })
 }
 
-fn tell(compilation: &Compilation, workspace: &Workspace, settings: &Settings) -> Exit {
-    let problems = Problems::new(compilation, workspace, &settings.levels);
+fn tell(compilation: &Compilation, workspace: &Workspace) -> Exit {
+    let problems = Problems::new(compilation, workspace, &Levels::default());
     terminal::eprint(problems.text(Stream::Err));
     terminal::eprint(format!("{}\n", count_line(problems.counts(), Stream::Err.paint())));
     Exit::Spec

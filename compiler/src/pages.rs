@@ -90,7 +90,8 @@ fn stale(compilation: &Compilation, written: &str) -> Option<crate::Diagnostic> 
 fn plan_of_mended(fences: &[Fence<'_>], settings: &Settings) -> String {
     let mended = fences.iter().find(|fence| fence.info == "kdl ok").map(|fence| fence.text.clone());
     let files: BTreeMap<String, String> = [("spec.kdl".to_owned(), mended.unwrap_or_default())].into();
-    let plan = compile_with("spec.kdl", &files, settings).plan;
+    let settings = Settings { count_tokens: true, ..settings.clone() };
+    let plan = compile_with("spec.kdl", &files, &settings).plan;
     swarmc_plan::write(&plan.expect("the mended example is right"))
 }
 
