@@ -171,6 +171,8 @@ codes! {
     FloatingVersion = "SW702" "floating-version" Hint Audit;
     /// A plan that is not what its spec gives.
     StalePlan = "SW703" "stale-plan" Error;
+    /// An older spelling.
+    Deprecated = "SW704" "deprecated" Warning;
 }
 
 impl Code {
@@ -207,6 +209,7 @@ impl Code {
                 | Code::SecretInPrompt
                 | Code::SecretTooWide
                 | Code::FloatingVersion
+                | Code::Deprecated
         )
     }
 
