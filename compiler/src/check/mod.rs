@@ -24,6 +24,7 @@ pub(crate) mod packs;
 mod permissions;
 mod privileged;
 mod provider_lacks;
+mod receivers;
 mod secret_flow;
 mod secret_width;
 mod secrets;
@@ -70,6 +71,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             made::check(pipeline, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
+            }
+            if diagnostics.shows(Code::UnreachableReceiver) {
+                receivers::check(pipeline, &mut flow, diagnostics);
             }
         }
         if diagnostics.shows(Code::DeadOutput) {
