@@ -21,6 +21,7 @@ mod made;
 mod maybe_missing;
 mod never_runs;
 pub(crate) mod packs;
+pub(crate) mod patterns;
 mod permissions;
 mod privileged;
 mod provider_lacks;
