@@ -38,6 +38,7 @@ mod unhandled;
 mod unused;
 pub(crate) mod upstream;
 mod writers;
+mod written;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -56,6 +57,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
     given::check(model, diagnostics);
+    let mut written = written::Written::new(model, sources);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
@@ -68,7 +70,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
-            writers::check(pipeline, sources, &mut flow, diagnostics);
+            writers::check(pipeline, &mut written, &mut flow, diagnostics);
             made::check(pipeline, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
