@@ -87,6 +87,7 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
+    check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);

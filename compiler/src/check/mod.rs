@@ -13,7 +13,7 @@ mod edges;
 mod exhaustive;
 mod gates;
 mod given;
-mod hidden;
+pub(crate) mod hidden;
 mod injection;
 mod irreversible;
 mod loops;
