@@ -300,6 +300,12 @@ fn mentions_include(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), b"include").is_some()
 }
 
+/// A path of the workspace, written in the file that it counts from; none when it leads out of it.
+pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
+    let home = sources.name(path.span(0..0).file);
+    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), path.as_str())
+}
+
 /// A path below the workspace; none when it leads out of it.
 pub(crate) fn join(folder: &str, written: &str) -> Option<String> {
     if written.starts_with(['/', '\\', '~']) {

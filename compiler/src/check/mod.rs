@@ -71,7 +71,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, &mut written, &mut flow, diagnostics);
-            made::check(pipeline, diagnostics);
+            made::check(model, pipeline, sources, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
