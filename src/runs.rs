@@ -204,7 +204,7 @@ pub(crate) fn prune(args: &Prune) -> miette::Result<Exit> {
     let _ = writeln!(out, "{verb} {what}{}, {}", count(pruned.runs.len() as u64, "run"), size(bytes));
     if !pruned.kept.is_empty() {
         let kept = count(pruned.kept.len() as u64, "older run");
-        let _ = writeln!(out, "kept {kept} that can still be resumed; name them to delete them");
+        let _ = writeln!(out, "kept {kept} that can still be resumed, or keep worktrees; name them to delete them");
     }
     terminal::print(out)?;
     Ok(Exit::Done)

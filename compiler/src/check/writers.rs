@@ -172,6 +172,8 @@ fn copies(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
     let instances =
         pipeline.ast.parallelism > 1 && pipeline.ast.worktree.is_none() && pipeline.ast.concurrency != Some(1);
     for step in &pipeline.steps {
+        // An unnamed tree is each item's own, a named one that of the instance.
+        let apart = step.ast.worktree.is_some();
         let own = step.ast.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none());
         let items = match &step.ast.for_each {
             Some(each) => {
@@ -180,10 +182,10 @@ fn copies(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             None => false,
         };
         // Items write files of their own under a pattern, and one file under its name.
-        let clashing = |path: &&crate::syntax::Text| !own && (instances || items && !is_glob(path.as_str()));
+        let clashing = |path: &&crate::syntax::Text| instances && !apart || items && !own && !is_glob(path.as_str());
         let Some(path) = step.ast.writes.iter().find(clashing) else { continue };
         let name = step.name();
-        let (what, help) = match items && !is_glob(path.as_str()) {
+        let (what, help) = match items && !own && !is_glob(path.as_str()) {
             true => (
                 format!("the items of `{name}` run at once, and each writes `{}`", path.as_str()),
                 "say `parallel=1` in its `for-each`, give each item a `worktree`, or put the items together in a step after it",

@@ -23,9 +23,6 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
 }
 
 fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
-    if pipeline.worktree {
-        return Some("it wants a working tree of its own (`worktree`)");
-    }
     (!pipeline.edges.is_empty()).then_some("it has `edges`")
 }
 
@@ -59,9 +56,6 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     }
     if let Some(word) = of_texts(plan, step) {
         return Some(format!("it reads `{word}`"));
-    }
-    if step.worktree.is_some() {
-        return Some("it wants a working tree (`worktree`)".to_owned());
     }
     let agent = agent.and_then(|name| plan.agent(name))?;
     if agent.files.is_some() {
