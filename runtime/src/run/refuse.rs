@@ -7,6 +7,13 @@ use crate::graph::Graph;
 
 /// Refuses a run that would come to something that cannot be run.
 pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+    let called = graph.scopes.iter().skip(1).filter_map(|scope| plan.pipeline(&scope.pipeline));
+    if let Some(pipeline) = called.into_iter().find(|pipeline| pipeline.parallelism > 1) {
+        let name = &pipeline.name;
+        return Err(RunError::Request(format!(
+            "pipeline `{name}` is called, and has `parallelism`: a call has one value"
+        )));
+    }
     let pipelines = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
     for (scope, pipeline) in pipelines {
         if let Some(problem) = of_pipeline(pipeline) {
