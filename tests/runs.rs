@@ -168,7 +168,7 @@ fn a_run_that_fails_without_a_failed_step_says_why() {
     );
     place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["p: no `until` held in 2 rounds"]);
     let place = Place::new("pipeline p {\n    stop bad status=failure { message \"no\" }\n}\n");
-    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["a `stop` with status=failure ended it"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["p: `bad` ended it as failed: no\n"]);
 }
 
 #[test]
@@ -227,4 +227,93 @@ pipeline main { task say { run echo fine }; task ask { call inner verdict="<<out
     let told = "parameter `verdict` of `inner` is not of its type: ";
     let ended = place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["ask: failed", told]);
     assert!(!ended.err.contains("show: started"), "{ended:#?}");
+}
+
+#[test]
+fn what_a_stop_says_is_shown_at_the_end() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+pipeline sub {
+    task a { run "exit 3"; on-failure skip }
+    stop bad status=failure { when "status.a == 'skipped'"; message "No luck." }
+}
+pipeline main {
+    task c { call sub; on-failure skip }
+    loop l max=2 {
+        task x { run "true" }
+        stop enough { when "output.x == ''"; message "Nothing\nto do." }
+    }
+    task late { depends-on c l; run echo late }
+}
+pipeline failing { parallelism 2; stop no status=failure { message "one\ntwo" } }
+pipeline listed { stop done { message "That is it." }; result done }
+"#,
+    );
+    let ended = place.swarmc(&["run", "flow.kdl"]);
+    let ended = ended.expect(
+        0,
+        &[],
+        &["main: `enough` ended it:\n  Nothing\n  to do.\n", "`bad` ended it as failed: No luck."],
+    );
+    assert!(!ended.err.contains("sub: "), "{ended:#?}");
+    place.swarmc(&["run", "flow.kdl", "-q", "--pipeline", "failing"]).expect(
+        3,
+        &[],
+        &["failing.1: `no` ended it as failed:\n  one\n  two\n", "failing.2: "],
+    );
+    let ended = place.swarmc(&["run", "flow.kdl", "--pipeline", "listed"]).expect(0, &["That is it.\n"], &[]);
+    assert!(!ended.err.contains("ended it"), "it is shown once: {ended:#?}");
+}
+
+#[test]
+fn what_a_pipeline_says_of_itself_holds_also_where_it_is_called() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+provider rec { script { answer "ok" } }
+agent a provider=rec
+pipeline rounds {
+    iterations 5
+    until "output.n == '3'"
+    task n { run "echo x >>count; wc -l <count" }
+    result n
+}
+pipeline alone {
+    concurrency 1
+    task one { run "mkdir held && echo >>done && rmdir held" }
+    task two { run "mkdir held && echo >>done && rmdir held" }
+}
+pipeline quick {
+    fail-fast
+    task fails { run "exit 1" }
+    task later { depends-on fails when=failure; run "echo >>done; exit 1" }
+    task last { depends-on later; run "echo >>done" }
+}
+pipeline place {
+    working-dir inner
+    env GREETING="hello"
+    task where { run "echo $GREETING $(basename $(pwd))" }
+    result where
+}
+pipeline cheap {
+    param list type=list<string>
+    budget calls=1
+    task each { for-each "param.list" parallel=1; prompt "a" }
+}
+pipeline main {
+    task a { call rounds }
+    task b { call alone }
+    task c { for-each "range(2)"; call alone }
+    task d { depends-on b c; call quick; on-failure skip }
+    task e { call place }
+    task f { call cheap list="{{ ['a', 'b'] }}"; on-failure skip }
+    task g { depends-on d f when=always; run "wc -l <done; cat"; stdin "<<output:a>> <<output:e>>" }
+    result g
+}
+"#,
+    );
+    fs::create_dir(place.work().join("inner")).expect("the workspace can be written");
+    let told = "1 of 2 items failed, first item 1: the budget of pipeline `cheap` is 1 ";
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["\n7\n3 hello inner\n"], &[told]);
 }

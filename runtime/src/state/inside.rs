@@ -165,7 +165,13 @@ impl State {
             }),
             (End::Stopped, ending) => {
                 let by = ending.as_ref().map_or("a stop", |ending| &*ending.by);
-                Some(format!("`{by}` ended it as failed"))
+                let said = self.look(number, by).and_then(|reading| reading.output);
+                Some(match said {
+                    Some(Content::Text(text)) if !text.trim().is_empty() => {
+                        format!("`{by}` ended it as failed: {}", text.trim())
+                    }
+                    _ => format!("`{by}` ended it as failed"),
+                })
             }
             (End::Unhandled, _) => {
                 let key = Key { frame: number, step: *frame.unhandled.first()? };
