@@ -153,9 +153,9 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
         table(&mut out, &ledger, std::iter::once(row), paint);
         details(&mut out, row, &paths(row), &folder, paint);
     }
-    let idle = ledger.total.saturating_sub(ledger.rows.iter().filter(|row| ledger.is_current(row)).count());
-    if idle > 0 {
-        let _ = writeln!(out, "{} not begun", count(idle as u64, "step"));
+    let left = run.total.saturating_sub(run.done);
+    if left > 0 {
+        let _ = writeln!(out, "{} of {} not done", grouped(left), count(run.total, "step"));
     }
     if run.state == RunningState::Resumable {
         let _ = writeln!(out, "resume with: swarmc resume {}", run.id);

@@ -317,3 +317,40 @@ pipeline main {
     let told = "1 of 2 items failed, first item 1: the budget of pipeline `cheap` is 1 ";
     place.swarmc(&["run", "flow.kdl"]).expect(0, &["\n7\n3 hello inner\n"], &[told]);
 }
+
+#[test]
+fn ps_counts_what_is_inside_and_knows_the_last_run_of_a_second() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+pipeline sub { task one { value "a" }; task two { value "<<output:one>>" }; result two }
+pipeline main {
+    loop rounds max=3 { task a { value "<<iteration>>" }; until "output.a == 2" }
+    task each { for-each "range(3)"; call sub }
+    task none { for-each "range(0)"; call sub }
+    gate last { message "?"; options ok; on-timeout ok after="24h" }
+}
+"#,
+    );
+    let count = |run: &str| {
+        let ps: Value =
+            serde_json::from_str(&place.swarmc(&["ps", "--all", "--json"]).expect(0, &[], &[]).out).unwrap();
+        let runs = ps["runs"].as_array().expect("a list").clone();
+        let position = runs.iter().position(|summary| summary["run"] == run).expect("it is listed");
+        (position, runs[position]["done"].as_u64(), runs[position]["total"].as_u64())
+    };
+    let started = |text: &str| text.split("run ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().to_owned();
+    let (child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    let inspected: Value =
+        serde_json::from_str(&place.swarmc(&["inspect", "last", "--json"]).expect(0, &[], &[]).out).unwrap();
+    let first = inspected["run"].as_str().expect("a name").to_owned();
+    assert_eq!(count(&first), (0, Some(8), Some(9)), "1 in the loop, 6 in calls, 1 for nothing, and the gate");
+    for number in 0..3 {
+        let ended = place.swarmc(&["run", "flow.kdl", "--task", "each"]).expect(0, &[], &[]);
+        assert_eq!(count(&started(&ended.err)).0, 0, "run {number} is the newest");
+    }
+    place.swarmc(&["approve", &first, "last", "ok"]).expect(0, &[], &[]);
+    let mut child = child;
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(count(&first), (3, Some(9), Some(9)));
+}
