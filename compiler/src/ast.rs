@@ -128,6 +128,8 @@ pub(crate) struct Pipeline {
     pub exhausted: plan::Exhausted,
     pub until: Vec<Text>,
     pub parallelism: u32,
+    /// Where it says so.
+    pub instances: Option<Span>,
     pub concurrency: Option<u32>,
     pub uses: Vec<Use>,
     pub result: Vec<Name>,

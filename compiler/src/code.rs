@@ -133,6 +133,8 @@ codes! {
     FailureUnhandled = "SW305" "failure-unhandled" Warning Strict;
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
+    /// An edge to a task that takes no turn after it.
+    UnreachableReceiver = "SW307" "unreachable-receiver" Warning Strict;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -196,6 +198,7 @@ impl Code {
                 | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
+                | Code::UnreachableReceiver
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged

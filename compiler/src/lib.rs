@@ -12,6 +12,7 @@ mod diagnostic;
 mod emit;
 mod files;
 mod flow;
+mod ignored;
 mod library;
 mod load;
 mod lower;
@@ -88,6 +89,8 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
+    check::hidden::check_documents(&spec, &loader, &mut diagnostics);
+    check::patterns::check(&model, &loader, &mut diagnostics);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

@@ -152,7 +152,7 @@ static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swar
 static UNATTENDED_POLICY: Node = Node::new("unattended", "What an approval of a person becomes where no person is.")
     .arguments(&[defaulted("WHAT", Kind::Choice(UNATTENDED), "deny")]);
 
-static HOOK: Node = Node::new("hook", "A command that runs when something happened, with `SWARM_*` variables.")
+static HOOK: Node = Node::new("hook", "A command that runs when something happened, in the workspace and beside the steps; it holds nothing up and changes nothing. It gets `SWARM_EVENT`, `SWARM_RUN`, `SWARM_RUN_DIR` and `SWARM_WORKFLOW`; at the end `SWARM_STATUS` (`succeeded`, `failed`, `over_budget`), at a gate `SWARM_GATE`.")
     .arguments(&[required("EVENT", Kind::Choice(EVENTS))])
     .children(&[&DESCRIPTION, &RUN])
     .many();
