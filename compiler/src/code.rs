@@ -169,6 +169,10 @@ codes! {
     SecretTooWide = "SW603" "secret-too-wide" Warning Strict;
     /// A provider that cannot do what a step needs.
     ProviderLacks = "SW701" "provider-lacks" Error;
+    /// A model or a tool that may be another one tomorrow.
+    FloatingVersion = "SW702" "floating-version" Hint Audit;
+    /// A plan that is not what its spec gives.
+    StalePlan = "SW703" "stale-plan" Error;
 }
 
 impl Code {
@@ -205,6 +209,7 @@ impl Code {
                 | Code::SecretInSource
                 | Code::SecretInPrompt
                 | Code::SecretTooWide
+                | Code::FloatingVersion
         )
     }
 

@@ -25,6 +25,7 @@ mod resolve;
 mod schema;
 mod settings;
 mod source;
+mod stale;
 mod suggest;
 mod suppress;
 pub mod syntax;
@@ -40,6 +41,7 @@ pub use files::{Entry, FileError, Files};
 pub use library::{library, presets};
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
+pub use stale::stale;
 pub use suggest::closest;
 pub use tokens::{Bytes, O200k, Tokenizer};
 

@@ -11,6 +11,7 @@ mod deadlock;
 mod duplicated;
 mod edges;
 mod exhaustive;
+mod floating;
 mod gates;
 mod given;
 pub(crate) mod hidden;
@@ -20,6 +21,7 @@ mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod packages;
 pub(crate) mod packs;
 pub(crate) mod patterns;
 mod permissions;
@@ -139,5 +141,8 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     }
     if diagnostics.shows(Code::UngatedIrreversible) {
         irreversible::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::FloatingVersion) {
+        floating::check(model, diagnostics);
     }
 }

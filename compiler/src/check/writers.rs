@@ -171,6 +171,8 @@ fn copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diag
     let instances =
         pipeline.ast.parallelism > 1 && pipeline.ast.worktree.is_none() && pipeline.ast.concurrency != Some(1);
     for (step, writes) in pipeline.steps.iter().zip(writes) {
+        // An unnamed tree is each item's own, a named one that of the instance.
+        let apart = step.ast.worktree.is_some();
         let own = step.ast.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none());
         let items = match &step.ast.for_each {
             Some(each) => {
@@ -179,10 +181,10 @@ fn copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diag
             None => false,
         };
         // Items write files of their own under a pattern, and one file under its name.
-        let clashing = |write: &&Write| !own && (instances || items && !is_glob(&write.pattern));
+        let clashing = |write: &&Write| instances && !apart || items && !own && !is_glob(&write.pattern);
         let Some(write) = writes.iter().find(clashing) else { continue };
         let (name, pattern) = (step.name(), &write.pattern);
-        let (what, help) = match items && !is_glob(pattern) {
+        let (what, help) = match items && !own && !is_glob(pattern) {
             true => (
                 format!("the items of `{name}` run at once, and each writes `{pattern}`"),
                 "say `parallel=1` in its `for-each`, give each item a `worktree`, or put the items together in a step after it",
