@@ -68,6 +68,8 @@ pub(crate) struct Workflow {
     pub edition: Option<Name>,
     pub docs_root: Option<Text>,
     pub mode: Option<Spanned<plan::Mode>>,
+    /// Where it asks for fixed versions.
+    pub locked: Option<Span>,
 }
 
 /// Another spec, or a part of the library (`std:NAME`).
