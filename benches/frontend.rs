@@ -118,15 +118,13 @@ fn audit_ours(bencher: Bencher<'_, '_>, count: usize) {
     bencher.counter(size).bench(|| compile_with(black_box("flow.kdl"), &files, &settings));
 }
 
-/// Prompts of 10 KB each, and a spec that asks an agent with each of them.
+/// Prompts of 10 KB each, of prose that somebody wrote, and a spec that asks an agent with each of them.
 fn long_prompts(count: usize) -> (BTreeMap<String, String>, usize) {
-    let line = |index: usize, line: usize| {
-        format!(
-            "{line}. Read chapter {} of the report with care, and say in a few words what it leaves open.\n",
-            index + line
-        )
+    let prose = include_str!("../docs/language.md").replace(['<', '{'], "(");
+    let prompt = |index: usize| {
+        let start = prose.ceil_char_boundary(index * 997 % (prose.len() - 10_300));
+        format!("{index}. {}", &prose[start..prose.ceil_char_boundary(start + 10_240)])
     };
-    let prompt = |index: usize| (0..).map(|number| line(index, number)).take(115).collect::<String>();
     let mut files: BTreeMap<String, String> =
         (0..count).map(|index| (format!("prompts/{index}.md"), prompt(index))).collect();
     let size = files.values().map(String::len).sum();

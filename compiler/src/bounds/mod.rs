@@ -12,6 +12,7 @@ mod prompt;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod text;
 mod totals;
 mod turns;
 mod value;

@@ -5,6 +5,7 @@ use swarmc_plan::{Agent, Body, Connection, Origin, PromptBody, Provider, Segment
 
 use super::amount::{Amount, Cause, written};
 use super::schema::Types;
+use super::text::logic;
 use super::value::Scope;
 use crate::tokens::{Family, Meter, overhead};
 
@@ -54,20 +55,12 @@ impl<'p> Reader<'p, '_, '_> {
     /// The tokens of a text with holes.
     pub(crate) fn template(&mut self, text: &'p Template, reader: Option<&'p Step>, family: Family) -> Amount<'p> {
         let mut sum = Amount::most(self.meter.fixed(text, family));
-        let mut logic = None;
         for segment in &text.segments {
-            match segment {
-                Segment::Text(_) => {}
-                Segment::Directive(directive) => {
-                    sum = sum.plus(self.scope.directive(directive, reader, self.types));
-                }
-                Segment::Logic(expression) => _ = logic.get_or_insert(expression),
+            if let Segment::Directive(directive) = segment {
+                sum = sum.plus(self.scope.directive(directive, reader, self.types));
             }
         }
-        match logic {
-            Some(first) => sum.plus(self.scope.logic(text, Cause::Logic(first), self.types)),
-            None => sum,
-        }
+        sum.plus(logic(self.scope, text, reader, self.types))
     }
 
     /// The parts of what a turn is given, the greatest first.
@@ -92,7 +85,7 @@ impl<'p> Reader<'p, '_, '_> {
                 _ => None,
             });
             if let Some(first) = first {
-                let tokens = self.scope.logic(text, Cause::Logic(first), self.types);
+                let tokens = logic(self.scope, text, Some(step), self.types);
                 parts.push(Part { what: "what its `{{ … }}` give".to_owned(), origin: &first.origin, tokens });
             }
         }

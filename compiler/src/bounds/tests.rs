@@ -82,8 +82,42 @@ fn outputs_count_as_much_as_they_may_have() {
     assert!((1024 + 40 + 50..1400).contains(&input), "{input}");
     let bounds = of("param goal\npipeline p { task b { prompt \"<<param:goal>>\" } }");
     assert_eq!(why(&bounds.input_tokens), "`<<param:goal>>` can be of any length");
-    let bounds = of("pipeline p { task b { prompt \"{% for x in [1, 2] %}again{% endfor %}\" } }");
-    assert!(why(&bounds.input_tokens).contains("can give any amount of text"));
+}
+
+#[test]
+fn loops_count_as_often_as_their_lists_have_items() {
+    let input = |types: &str, prompt: &str| {
+        let spec = format!(
+            "type Remark {{ file string\nsays string max=10\n{types} }}
+             pipeline p {{ task a {{ run a; output list<Remark> max=\"1KB\" }}
+                 task n {{ run n; output {{ list list<Remark> max=4 }} }}
+                 task b {{ prompt #\"{prompt}\"# }} }}"
+        );
+        of(&spec).input_tokens
+    };
+    // The fixed text counts once, and once more for each round.
+    assert_eq!(most(&input("", "{% for x in [1, 2] %}again{% endfor %}")), 5 + 2 * 5);
+    let four = "{% for one in output.n.list %}";
+    assert_eq!(most(&input("", &format!("{four}- {{% endfor %}}."))), 3 + 4 * 2);
+    // Ten characters of four bytes, or six where JSON escapes them, in quotes.
+    let says = most(&input("", &format!("{four}{{{{ one.says }}}}{{% endfor %}}")));
+    assert!((4 * 40..=4 * 62).contains(&says), "{says}");
+    // A file may have any name, and all of them stand in one output.
+    let files = most(&input("", &format!("{four}{{{{ one.file }}}}{{{{ loop.index }}}}{{% endfor %}}")));
+    assert_eq!(files, 102_400 + 4 * 25);
+    // Two lists in each other; and what is read of the outer one in the inner one.
+    let both = format!("{four}{{% for n in [1, 2, 3] %}}{{{{ one.file }}}}{{% endfor %}}{{% endfor %}}");
+    assert_eq!(most(&input("", &both)), 3 * 4 * 102_400);
+    let inner = format!("{four}{{% for tag in one.tags %}}{{{{ tag }}}}{{% endfor %}}{{% endfor %}}");
+    assert_eq!(most(&input("tags list<bool> max=3", &inner)), 4 * 3 * 5);
+    // A directive is repeated with the rest.
+    let error = format!("{four}<<error:a | default:none>>{{% endfor %}}");
+    assert_eq!(most(&input("", &error)), 4096 * 5);
+    // What a text sets hides the item.
+    let hidden = format!("{four}{{% set one = output.a %}}{{{{ one }}}}{{% endfor %}}");
+    assert!(why(&input("", &hidden)).contains("`{% for one in output.n.list %}`"));
+    let open = "Here: {% if true %}{% for one in output.a %}{{ one.says }}{% endfor %}{% endif %}";
+    assert_eq!(why(&input("", open)), "`{% for one in output.a %}` can give any amount of text");
 }
 
 #[test]

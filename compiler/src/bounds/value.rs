@@ -5,22 +5,21 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::{
-    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Segment, Step, Template,
-};
+use swarmc_plan::{Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Step};
 
 use super::amount::{Amount, Cause, Times};
 use super::schema::Types;
-use crate::template::{self, Const, Expr, ExprKind, Operator, Root};
+use super::text::Writer;
+use crate::template::{self, Const, Expr, ExprKind, Root};
 
 /// What the runner keeps of the error of a step.
 const ERROR: u64 = 4096;
 /// The longest path of a file.
-const PATH: u64 = 4096;
+pub(super) const PATH: u64 = 4096;
 /// A number in any notation.
-const NUMBER: u64 = 25;
+pub(super) const NUMBER: u64 = 25;
 /// The most bytes that a byte of text becomes in a JSON string.
-const ESCAPED: u64 = 6;
+pub(super) const ESCAPED: u64 = 6;
 /// The most bytes of a character.
 const CHARACTER: u64 = 4;
 
@@ -164,7 +163,7 @@ impl<'p> Scope<'p> {
         Amount::most(limit.max(default))
     }
 
-    fn error(&self, name: &str, open: Cause<'p>) -> Amount<'p> {
+    pub(super) fn error(&self, name: &str, open: Cause<'p>) -> Amount<'p> {
         match self.step(name) {
             // A list of `{index item message}`.
             Some(step) if step.for_each.is_some() => Amount::open(open),
@@ -172,7 +171,13 @@ impl<'p> Scope<'p> {
         }
     }
 
-    fn param_value(&self, name: &str, fields: &[&str], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+    pub(super) fn param_value(
+        &self,
+        name: &str,
+        fields: &[&str],
+        open: Cause<'p>,
+        types: &mut Types<'p>,
+    ) -> Amount<'p> {
         let Some(param) = self.param(name) else { return Amount::open(open) };
         match &param.kind {
             ParamType::Int | ParamType::Float => Amount::most(NUMBER),
@@ -187,13 +192,19 @@ impl<'p> Scope<'p> {
     }
 
     /// The item of the for-each that `reader` is.
-    fn item(&self, reader: Option<&'p Step>, fields: &[&str], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
+    pub(super) fn item(
+        &self,
+        reader: Option<&'p Step>,
+        fields: &[&str],
+        open: Cause<'p>,
+        types: &mut Types<'p>,
+    ) -> Amount<'p> {
         let list = reader.and_then(|step| step.for_each.as_ref()).map(|each| each.list.source.as_str());
         let Some(list) = list.map(template::expression) else { return Amount::open(open) };
         let Some(list) = &list.tree else { return Amount::open(open) };
         if let Some(items) = list.items() {
-            let longest = items.iter().map(|item| self.expression(item, open, types));
-            return longest.fold(Amount::ZERO, Amount::or);
+            let mut text = Writer::new(self, reader, open, types);
+            return items.iter().map(|item| text.expression(item)).fold(Amount::ZERO, Amount::or);
         }
         let Some((source, limit)) = self.list(list, types) else { return Amount::open(open) };
         let item = fields.iter().try_fold(source, |schema, field| types.field(schema, field));
@@ -205,11 +216,22 @@ impl<'p> Scope<'p> {
     }
 
     /// The schema of the items of a list that an expression reads, and the bytes of the output that it stands in.
-    fn list(&self, list: &Expr, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
+    pub(super) fn list(&self, list: &Expr, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
         let path = list.path()?;
+        if let (Root::Output | Root::Previous, []) = (path.root, path.fields())
+            && let Some(step) = self.step(path.name()?).filter(|step| step.for_each.is_some())
+        {
+            return Some((&step.output.schema.as_ref()?.0, Some(step.output.max_bytes)));
+        }
+        let (schema, limit) = self.schema(path, types)?;
+        Some((types.items(schema)?.0, limit))
+    }
+
+    /// The schema of what a path reads, and the bytes of the output that it stands in; none of a list of successes.
+    fn schema(&self, path: &template::Path, types: &mut Types<'p>) -> Option<(&'p serde_json::Value, Option<u64>)> {
         let (schema, limit) = match path.root {
             Root::Output | Root::Previous => {
-                let step = self.step(path.name()?)?;
+                let step = self.step(path.name()?).filter(|step| step.for_each.is_none())?;
                 (step.output.schema.as_ref()?, Some(step.output.max_bytes))
             }
             Root::Param => match &self.param(path.name()?)?.kind {
@@ -218,8 +240,7 @@ impl<'p> Scope<'p> {
             },
             _ => return None,
         };
-        let schema = path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?;
-        Some((types.items(schema)?.0, limit))
+        Some((path.fields().iter().try_fold(&schema.0, |schema, field| types.field(schema, &field.text))?, limit))
     }
 
     /// How many items the list of a for-each can have.
@@ -231,7 +252,7 @@ impl<'p> Scope<'p> {
         }
     }
 
-    fn length(&self, list: &Expr, types: &mut Types<'p>) -> Option<u64> {
+    pub(super) fn length(&self, list: &Expr, types: &mut Types<'p>) -> Option<u64> {
         match &list.kind {
             ExprKind::List(items) => Some(items.len() as u64),
             ExprKind::Path(path) => {
@@ -288,120 +309,6 @@ impl<'p> Scope<'p> {
     /// The length of a list that is written out.
     fn static_length(&self, list: &str) -> Option<u64> {
         Some(template::expression(list).tree.as_ref()?.items()?.len() as u64)
-    }
-
-    /// What the logic of a text puts there, besides its fixed text and its directives.
-    pub(crate) fn logic(&self, text: &'p Template, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
-        let blocks = text.segments.iter().filter_map(|segment| match segment {
-            Segment::Logic(expression) => Some(expression.source.as_str()),
-            _ => None,
-        });
-        // Holes alone need no look at the text around them.
-        if blocks.clone().all(|source| source.starts_with("{{") || source.starts_with("{#")) {
-            return blocks.filter(|source| source.starts_with("{{")).fold(Amount::ZERO, |sum, source| {
-                let inner = source.trim_start_matches("{{").trim_end_matches("}}").trim_matches(['-', '+']);
-                let parsed = template::expression(inner);
-                sum.plus(parsed.tree.map_or(Amount::open(open), |tree| self.expression(&tree, open, types)))
-            });
-        }
-        let mut source = String::new();
-        for segment in &text.segments {
-            match segment {
-                Segment::Text(text) => source.push_str(text),
-                Segment::Directive(_) => {}
-                Segment::Logic(expression) => source.push_str(&expression.source),
-            }
-        }
-        let scanned = template::scan(&source);
-        if scanned.logic.is_empty() {
-            return Amount::open(open);
-        }
-        self.statements(&scanned.logic, open, types)
-    }
-
-    fn statements(&self, list: &[template::Statement], open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
-        use template::Statement;
-        list.iter().fold(Amount::ZERO, |sum, statement| {
-            sum.plus(match statement {
-                Statement::Emit(expression) => self.expression(expression, open, types),
-                Statement::Directive(_) | Statement::Set { .. } | Statement::Do(_) => Amount::ZERO,
-                Statement::If { then, otherwise, .. } => {
-                    self.statements(then, open, types).or(self.statements(otherwise, open, types))
-                }
-                Statement::With { body, .. } | Statement::AutoEscape { body, .. } => self.statements(body, open, types),
-                // Its body's fixed text is repeated too.
-                Statement::For { .. } | Statement::Capture { .. } | Statement::Filter { .. } => Amount::open(open),
-            })
-        })
-    }
-
-    /// The text of an expression's value.
-    fn expression(&self, expr: &Expr, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
-        match &expr.kind {
-            ExprKind::Const(Const::Text(text)) => Amount::most(text.len() as u64),
-            ExprKind::Const(_) => Amount::most(NUMBER),
-            ExprKind::Path(path) => self.path(path, open, types),
-            ExprKind::Attribute { of, .. } | ExprKind::Item { of, .. } | ExprKind::Slice { of, .. } => {
-                self.expression(of, open, types)
-            }
-            ExprKind::Not(_) | ExprKind::Compare { .. } | ExprKind::Chain { .. } | ExprKind::Test { .. } => {
-                Amount::most(5)
-            }
-            ExprKind::Negative(of) => self.expression(of, open, types).plus(Amount::most(1)),
-            ExprKind::And(terms) | ExprKind::Or(terms) => {
-                terms.iter().map(|term| self.expression(term, open, types)).fold(Amount::most(5), Amount::or)
-            }
-            ExprKind::Arithmetic { left, op: Operator::Add, right } | ExprKind::Concat(left, right) => {
-                let sum = self.expression(left, open, types).plus(self.expression(right, open, types));
-                sum.plus(Amount::most(NUMBER))
-            }
-            ExprKind::Choice { then, otherwise, .. } => {
-                let otherwise = otherwise.as_ref().map_or(Amount::ZERO, |other| self.expression(other, open, types));
-                self.expression(then, open, types).or(otherwise)
-            }
-            ExprKind::Filter { of: Some(of), name, arguments } => {
-                let of = self.expression(of, open, types);
-                match name.value.as_str() {
-                    "trim" | "string" | "first" | "last" | "min" | "max" | "sort" | "reverse" | "unique" | "list"
-                    | "safe" => of,
-                    // Other cases of a letter can be longer.
-                    "upper" | "lower" | "title" | "capitalize" => of.times(3_u64),
-                    "length" | "count" | "int" | "float" | "round" | "abs" | "bool" => Amount::most(NUMBER),
-                    "tojson" | "escape" | "e" => of.times(ESCAPED).plus(Amount::most(2)),
-                    "default" | "d" => arguments
-                        .iter()
-                        .map(|argument| self.expression(&argument.value, open, types))
-                        .fold(of, Amount::or),
-                    _ => Amount::open(open),
-                }
-            }
-            ExprKind::List(items) => items
-                .iter()
-                .map(|item| self.expression(item, open, types).plus(Amount::most(4)))
-                .fold(Amount::most(2), Amount::plus),
-            ExprKind::Variable(_)
-            | ExprKind::Arithmetic { .. }
-            | ExprKind::Filter { of: None, .. }
-            | ExprKind::Call { .. }
-            | ExprKind::Map(_) => Amount::open(open),
-        }
-    }
-
-    fn path(&self, path: &template::Path, open: Cause<'p>, types: &mut Types<'p>) -> Amount<'p> {
-        let name = path.name().unwrap_or_default();
-        let fields: Vec<&str> = path.fields().iter().map(|field| field.text.as_str()).collect();
-        match path.root {
-            Root::Output | Root::Previous => {
-                self.step(name).map_or(Amount::open(open), |step| self.output(step, &fields, types))
-            }
-            Root::Status => Amount::most(9),
-            Root::Exit | Root::Iteration => Amount::most(NUMBER),
-            Root::Error => self.error(name, open),
-            Root::Param => self.param_value(name, &fields, open, types),
-            Root::Run => Amount::most(PATH),
-            Root::Task => Amount::most(swarmc_plan::LONGEST_NAME as u64),
-            _ => Amount::open(open),
-        }
     }
 }
 

@@ -118,12 +118,9 @@ fn manifest(loader: &Loader<'_>) -> Vec<plan::SourceFile> {
 
 /// `sha256:` and the digest in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let mut text = String::from("sha256:");
-    for byte in digest {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte is one digit");
+    let digits = Sha256::digest(bytes).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    "sha256:".chars().chain(digits).collect()
 }
 
 struct Emitter<'e, 'a, 'l> {
