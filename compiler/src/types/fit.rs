@@ -41,7 +41,9 @@ impl Types {
             (Kind::Any, _) | (Kind::None, Value::Null) | (Kind::Bool, Value::Bool(_)) => None,
             (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => unlike(limits, text, place),
             (Kind::Enum(words), Value::String(word)) if words.words.contains(word) => None,
-            (Kind::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+            (Kind::Int, Value::Number(number))
+                if number.is_i64() || number.is_u64() || place != "it" && is_whole(number) =>
+            {
                 beyond(limits, number, &format!("{place} is {number}"))
             }
             (Kind::Float, Value::Number(number)) => beyond(limits, number, &format!("{place} is {number}")),
@@ -91,7 +93,11 @@ impl Types {
             (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
             (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
             (wanted, given) if wanted.is_text() && given.is_text() => true,
+            // A text in a list or a record counts as what it says.
+            (_, given) if depth < DEEPEST && given.is_text() => true,
+            // A number in a record is a whole one where it has no fraction.
             (Kind::Float, Kind::Int) => true,
+            (Kind::Int, Kind::Float) => depth < DEEPEST,
             (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
                 self.fits(wanted, given, depth - 1)
             }
@@ -110,6 +116,11 @@ impl Types {
             (wanted, given) => std::mem::discriminant(wanted) == std::mem::discriminant(given),
         }
     }
+}
+
+/// Whether a number has no fraction.
+pub(super) fn is_whole(number: &Number) -> bool {
+    number.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
 /// What a part of `place` is called in messages.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use serde_json::{Number, Value};
 
-use super::super::fit::{beyond, inside, noun};
+use super::super::fit::{beyond, inside, is_whole, noun};
 use super::super::{Kind, Lack, Limits, Type};
 use super::{Checker, Need};
 use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template};
@@ -106,6 +106,10 @@ impl Checker<'_> {
                 Some(Unfit::new(&expr.range, said))
             }
             _ => match literal(expr) {
+                Some(Value::Number(number)) if !wanted.any_as_text && *resolved == Kind::Int && is_whole(&number) => {
+                    beyond(wanted.limits, &number, &format!("{place} is {number}"))
+                        .map(|said| Unfit::new(&expr.range, said))
+                }
                 Some(value) => {
                     let said = types.wrong(wanted.kind, wanted.limits, &value, place)?;
                     Some(Unfit::new(&expr.range, said))
@@ -157,6 +161,13 @@ impl Checker<'_> {
         if matches!(types.kind(&given.kind), Kind::Text) {
             let untyped = step.filter(|_| !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None))?;
             return Some(Unfit { untyped: Some(untyped), ..Unfit::new(range, "it is text without a type".to_owned()) });
+        }
+        // In a value a text counts as what it says, and a number without a fraction is a whole one.
+        let inner = types.kind(&given.kind);
+        if !wanted.any_as_text
+            && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
+        {
+            return None;
         }
         (!types.accepts(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
     }
