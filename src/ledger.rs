@@ -2,11 +2,11 @@
 //!
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan};
+use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
 use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 /// The rows of one run.
@@ -26,6 +26,9 @@ pub(crate) struct Ledger {
     rules: HashMap<String, (u32, bool)>,
     /// The attempts in which an agent mends what failed, by step.
     mended: HashMap<String, u32>,
+    /// The `stop`s of the pipeline, with how they end it, and its loops.
+    stops: HashMap<String, StopStatus>,
+    loops: HashSet<String>,
     /// The gates, by name.
     pub(crate) gates: HashMap<String, Gate>,
     /// The round that each instance, and each loop, item and call, is in.
@@ -57,6 +60,8 @@ pub(crate) struct Row {
     pub(crate) repairs: u32,
     /// What a gate asks.
     pub(crate) question: Option<Content>,
+    /// Why a `stop` of the pipeline ended it.
+    pub(crate) message: Option<Content>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +115,11 @@ impl Ledger {
             Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
             _ => None,
         };
+        let stop = |step: &swarmc_plan::Step| match &step.body {
+            Body::Stop { status, .. } => Some((step.name.clone(), *status)),
+            _ => None,
+        };
+        let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {
             rows: Vec::new(),
@@ -122,6 +132,8 @@ impl Ledger {
             finished: None,
             index: HashMap::new(),
             rules: steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            stops: pipeline.all_steps().filter_map(stop).collect(),
+            loops: loops.map(|step| step.name.clone()).collect(),
             gates: steps().filter_map(gate).collect(),
             mended: steps().filter_map(mended).collect(),
             current: HashMap::new(),
@@ -214,6 +226,7 @@ impl Ledger {
             fallback: None,
             repairs: 0,
             question: None,
+            message: None,
         });
         self.rows.len() - 1
     }
@@ -234,6 +247,7 @@ impl Ledger {
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&attempt);
+        let ends = self.ends(&self.rows[index].step).is_some();
         let row = &mut self.rows[index];
         row.ended_ms = at;
         row.attempt = attempt;
@@ -243,6 +257,7 @@ impl Ledger {
         row.fallback.clone_from(&outcome.fallback);
         row.repairs = row.repairs.saturating_add(outcome.repairs);
         row.usage = sum(row.usage, outcome.usage);
+        row.message = outcome.output.clone().filter(|_| ends && outcome.failure.is_none());
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
@@ -275,6 +290,19 @@ impl Ledger {
             }
         }
         counts
+    }
+
+    /// How a step ends the whole pipeline, where it is a `stop` of it: not that of a called one.
+    pub(crate) fn ends(&self, step: &StepId) -> Option<StopStatus> {
+        let is_loop = |part: &str| self.loops.contains(part.split(['.', '~', '[']).next().unwrap_or_default());
+        let inside = step.within.iter().flat_map(|path| path.split('/')).all(is_loop);
+        self.stops.get(&*step.name).copied().filter(|_| inside)
+    }
+
+    /// The `stop` that ended an instance of the pipeline.
+    pub(crate) fn stop_of(&self, instance: u32) -> Option<&Row> {
+        let ended = |row: &&Row| row.step.instance == instance && row.message.is_some() && self.is_current(row);
+        self.rows.iter().find(ended)
     }
 
     /// The furthest round of any instance, from 1.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Code, Settings, compile_with};
+use crate::{Code, Compilation, Settings, compile_with};
 
 /// A fenced block of Markdown.
 struct Fence<'a> {
@@ -64,7 +64,11 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
         // Other rules of its profile would have more to say.
         let mut settings = Settings::default();
         settings.levels.set(Some(code), Some(code.severity()));
-        let found = compile_with("spec.kdl", &files, &settings).diagnostics;
+        let compilation = compile_with("spec.kdl", &files, &settings);
+        let mut found = compilation.diagnostics.clone();
+        if code == Code::StalePlan {
+            found.extend(stale(&compilation, &plan_of_mended(&fences, &settings)));
+        }
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();
@@ -76,6 +80,19 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// What is said of a plan that was written when the spec was the mended example.
+fn stale(compilation: &Compilation, written: &str) -> Option<crate::Diagnostic> {
+    crate::stale(compilation, written, "plan.json", "swarmc plan spec.kdl -o plan.json").expect("it is a plan")
+}
+
+fn plan_of_mended(fences: &[Fence<'_>], settings: &Settings) -> String {
+    let mended = fences.iter().find(|fence| fence.info == "kdl ok").map(|fence| fence.text.clone());
+    let files: BTreeMap<String, String> = [("spec.kdl".to_owned(), mended.unwrap_or_default())].into();
+    let settings = Settings { count_tokens: true, ..settings.clone() };
+    let plan = compile_with("spec.kdl", &files, &settings).plan;
+    swarmc_plan::write(&plan.expect("the mended example is right"))
 }
 
 /// The path of a block that is a file of its own.

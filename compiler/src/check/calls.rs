@@ -1,6 +1,6 @@
-//! SW101 and SW205: what a `call` gives to the parameters of the pipeline that it calls.
+//! SW005, SW101 and SW205: whether a pipeline can be called, and what a `call` gives to its parameters.
 //!
-//! Each parameter without a default gets a value, and each value has a parameter; `given` holds it against the type.
+//! A call takes the value of one instance. Each parameter without a default gets a value, and each value has a parameter; `given` holds it against the type.
 
 use crate::ast;
 use crate::code::Code;
@@ -17,6 +17,9 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let Some(ast::Body::Call { pipeline: name, args }) = &step.ast.body else { continue };
         let called = &model.pipelines[*target];
         diagnostics.about(Some(step.ast.name.span));
+        if let Some(span) = called.ast.instances.filter(|_| called.ast.parallelism > 1) {
+            diagnostics.push(copies(step, name, called, span));
+        }
         let known = |given: &ast::Name| called.ast.params.iter().any(|param| param.name.value == given.value);
         let others: Vec<&ast::Name> = args.iter().map(|(given, _)| given).filter(|given| !known(given)).collect();
         let mut missing = missing(called, &model.typing.pipelines[*target].own_params, args);
@@ -25,6 +28,19 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         others.into_iter().for_each(|given| diagnostics.push(unknown(called, given)));
     }
     diagnostics.about(None);
+}
+
+fn copies(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) -> Diagnostic {
+    let (caller, count) = (step.name(), called.ast.parallelism);
+    let what = format!("`{caller}` calls `{}`, which runs in {count} instances", name.value);
+    let help = match step.ast.for_each {
+        None => format!("take `parallelism` out, and write `for-each \"range({count})\"` in `{caller}`"),
+        Some(_) => format!("take `parallelism` out: `{caller}` starts one for each item"),
+    };
+    Diagnostic::new(Code::WrongValue, what)
+        .label(name.span, "a call has the value of one instance")
+        .label(says, "asked for here")
+        .help(help)
 }
 
 /// The parameters that must be given and are not.

@@ -198,7 +198,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, then starts what was decided, and makes it known.
+    /// Decides until there is nothing to decide, then makes known what was decided, and starts it.
     fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
         while self.broken.is_none() {
@@ -212,11 +212,16 @@ impl Loop<'_> {
                 break;
             }
         }
+        let written = self.fresh.is_empty();
+        // What a process puts out is shown after the record that it started.
+        self.show();
         // What waits for none of this turn's records need not wait for them to be written either.
         let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
         self.submit(ready);
         self.jobs = waiting;
-        self.publish();
+        if !written {
+            self.hand_over();
+        }
         self.acknowledge();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
@@ -390,20 +395,22 @@ impl Loop<'_> {
         self.fresh.push(record);
     }
 
-    /// Hands this turn's records to the system, and shows them.
-    fn publish(&mut self) {
-        if self.fresh.is_empty() {
+    /// Shows this turn's records.
+    fn show(&mut self) {
+        let fresh = std::mem::take(&mut self.fresh);
+        if self.broken.is_some() || fresh.is_empty() {
             return;
         }
-        match self.journal.as_mut().map_or(Ok(()), |journal| journal.flush()) {
-            Ok(()) => {
-                let fresh = std::mem::take(&mut self.fresh);
-                if !self.scene.plan.hooks.is_empty() {
-                    fresh.iter().for_each(|record| self.fire(&record.event));
-                }
-                self.viewer.records(fresh);
-            }
-            Err(error) => self.give_up(format!("the journal cannot be written: {error}")),
+        if !self.scene.plan.hooks.is_empty() {
+            fresh.iter().for_each(|record| self.fire(&record.event));
+        }
+        self.viewer.records(fresh);
+    }
+
+    /// Hands this turn's records to the system.
+    fn hand_over(&mut self) {
+        if let Some(Err(error)) = self.journal.as_mut().map(|journal| journal.flush()) {
+            self.give_up(format!("the journal cannot be written: {error}"));
         }
     }
 
