@@ -32,6 +32,17 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
         ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
         (called, false) => format!("`{called}` takes {}", suggest::list(allowed.iter().copied(), "and")),
     };
+    if name == "timeout" && called == "gate" {
+        let after = match node.entries.first().map(|entry| &entry.value.kind) {
+            Some(ValueKind::String(text)) => text.as_str(),
+            _ => "24h",
+        };
+        let meant = format!("on-timeout fail after=\"{after}\"");
+        return Diagnostic::new(Code::MisplacedNode, "a gate says what holds when time is up".to_owned())
+            .label(node.name.span, "not known in a `gate`")
+            .help(format!("write `on-timeout OPTION after=\"{after}\"`, or `fail` for the option"))
+            .unsafe_fix(format!("write `{meant}`"), node.span, meant);
+    }
     let parents = schema::parents(name);
     if !parents.is_empty() {
         let home = match parents.as_slice() {
