@@ -127,6 +127,10 @@ pub(crate) struct Plan {
     /// Writes the whole plan as JSON to this file instead; `-` is standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Says whether this file is the plan that the spec gives, byte for byte: exit code 0 and nothing printed when it is,
+    /// 1 and what differs when it is stale.
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "pipeline"])]
+    pub(crate) check: Option<PathBuf>,
     /// Shows only this pipeline.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use swarmc_plan::Pipeline;
+use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::{Content, Event, Observer, Record, Status, StepId};
 
 use crate::args::Show;
@@ -263,6 +263,19 @@ impl Screen {
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())
             }
             RowState::Cancelled => format!("{} {name}: cancelled after {took}", paint.yellow("-")),
+            RowState::Ended(Status::Succeeded) if row.message.is_some() => {
+                let sign = match self.ledger.ends(&row.step) {
+                    Some(StopStatus::Failure) => paint.red("✗"),
+                    _ => paint.green("✓"),
+                };
+                let message = match row.message.as_deref() {
+                    Some(Content::Text(text)) if !text.trim().is_empty() => {
+                        format!(": {}", printable(text.trim().lines().next().unwrap_or_default()))
+                    }
+                    _ => String::new(),
+                };
+                format!("{sign} {name}: ends the pipeline{round}{message}")
+            }
             RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
             RowState::Ended(Status::Failed) => {
                 format!("{} {name}: failed after {took}{round}: {}", paint.red("✗"), reason())

@@ -2,11 +2,11 @@
 //!
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan};
+use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
 use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
 /// The rows of one run.
@@ -26,13 +26,16 @@ pub(crate) struct Ledger {
     rules: HashMap<String, (u32, bool)>,
     /// The attempts in which an agent mends what failed, by step.
     mended: HashMap<String, u32>,
+    /// The `stop`s of the pipeline, with how they end it, and its loops.
+    stops: HashMap<String, StopStatus>,
+    loops: HashSet<String>,
     /// The gates, by name.
     pub(crate) gates: HashMap<String, Gate>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
 
-/// One step of one instance in one round.
+/// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) step: StepId,
@@ -42,21 +45,23 @@ pub(crate) struct Row {
     pub(crate) attempts: u32,
     pub(crate) started_ms: u64,
     pub(crate) ended_ms: u64,
-    pub(crate) skip: Option<SkipReason>,
+    pub(crate) skip: Option<Box<SkipReason>>,
     /// Why the last attempt failed, in words.
     pub(crate) failure: Option<String>,
     pub(crate) exit: Option<i32>,
-    pub(crate) stderr: String,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) session: Option<String>,
+    pub(crate) stderr: Box<str>,
+    pub(crate) usage: Option<Box<Usage>>,
+    pub(crate) session: Option<Box<str>>,
     /// The round of its instance that it belongs to.
     round: u32,
     /// The agent that took the last turn in place of the step's own.
-    pub(crate) fallback: Option<String>,
+    pub(crate) fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
     /// What a gate asks.
-    pub(crate) question: Option<Content>,
+    pub(crate) question: Option<Box<Content>>,
+    /// Why a `stop` of the pipeline ended it.
+    pub(crate) message: Option<Box<Content>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +115,11 @@ impl Ledger {
             Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
             _ => None,
         };
+        let stop = |step: &swarmc_plan::Step| match &step.body {
+            Body::Stop { status, .. } => Some((step.name.clone(), *status)),
+            _ => None,
+        };
+        let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {
             rows: Vec::new(),
@@ -122,6 +132,8 @@ impl Ledger {
             finished: None,
             index: HashMap::new(),
             rules: steps().map(|step| (step.name.clone(), rule(step))).collect(),
+            stops: pipeline.all_steps().filter_map(stop).collect(),
+            loops: loops.map(|step| step.name.clone()).collect(),
             gates: steps().filter_map(gate).collect(),
             mended: steps().filter_map(mended).collect(),
             current: HashMap::new(),
@@ -159,7 +171,7 @@ impl Ledger {
             Event::GateOpened { step, message } => {
                 let row = self.row(step, record.at);
                 self.rows[row].state = RowState::Asking;
-                self.rows[row].question = Some(message.clone());
+                self.rows[row].question = Some(Box::new(message.clone()));
                 row
             }
             Event::GateAnswered { step, choice, .. } => {
@@ -171,7 +183,7 @@ impl Ledger {
                 let index = self.row(step, record.at);
                 let row = &mut self.rows[index];
                 row.state = RowState::Ended(Status::Skipped);
-                row.skip = Some(reason.clone());
+                row.skip = Some(Box::new(reason.clone()));
                 row.ended_ms = record.at;
                 index
             }
@@ -207,13 +219,14 @@ impl Ledger {
             skip: None,
             failure: None,
             exit: None,
-            stderr: String::new(),
+            stderr: Box::default(),
             usage: None,
             session: None,
             round,
             fallback: None,
             repairs: 0,
             question: None,
+            message: None,
         });
         self.rows.len() - 1
     }
@@ -234,15 +247,17 @@ impl Ledger {
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&attempt);
+        let ends = self.ends(&self.rows[index].step).is_some();
         let row = &mut self.rows[index];
         row.ended_ms = at;
         row.attempt = attempt;
         row.exit = outcome.exit;
-        row.stderr.clone_from(&outcome.stderr);
-        row.session.clone_from(&outcome.session);
-        row.fallback.clone_from(&outcome.fallback);
+        row.stderr = outcome.stderr.as_str().into();
+        row.session = outcome.session.as_deref().map(Into::into);
+        row.fallback = outcome.fallback.as_deref().map(Into::into);
         row.repairs = row.repairs.saturating_add(outcome.repairs);
-        row.usage = sum(row.usage, outcome.usage);
+        row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+        row.message = outcome.output.as_ref().filter(|_| ends && outcome.failure.is_none()).cloned().map(Box::new);
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
@@ -277,6 +292,19 @@ impl Ledger {
         counts
     }
 
+    /// How a step ends the whole pipeline, where it is a `stop` of it: not that of a called one.
+    pub(crate) fn ends(&self, step: &StepId) -> Option<StopStatus> {
+        let is_loop = |part: &str| self.loops.contains(part.split(['.', '~', '[']).next().unwrap_or_default());
+        let inside = step.within.iter().flat_map(|path| path.split('/')).all(is_loop);
+        self.stops.get(&*step.name).copied().filter(|_| inside)
+    }
+
+    /// The `stop` that ended an instance of the pipeline.
+    pub(crate) fn stop_of(&self, instance: u32) -> Option<&Row> {
+        let ended = |row: &&Row| row.step.instance == instance && row.message.is_some() && self.is_current(row);
+        self.rows.iter().find(ended)
+    }
+
     /// The furthest round of any instance, from 1.
     pub(crate) fn round(&self) -> u32 {
         let instances = self.current.iter().filter(|((_, within), _)| within.is_none());
@@ -306,7 +334,7 @@ impl Ledger {
 impl Row {
     /// Why it did not succeed, in words; empty when it did.
     pub(crate) fn reason(&self) -> String {
-        match (&self.skip, &self.failure) {
+        match (self.skip.as_deref(), &self.failure) {
             (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
             (Some(reason), _) => skipped(reason),
             (None, Some(failure)) => failure.clone(),

@@ -67,7 +67,7 @@ pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl Iterator<Item = &'a str>
 }
 
 /// The text of a plan: a `.json` file, or one that begins as JSON does. None for a spec.
-fn plan_text(path: &Path) -> miette::Result<Option<String>> {
+pub(crate) fn plan_text(path: &Path) -> miette::Result<Option<String>> {
     let named = path.extension().is_some_and(|extension| extension == "json");
     if !path.is_file() {
         return match named {

@@ -29,6 +29,7 @@ mod run;
 mod runs;
 mod shell;
 mod signals;
+mod stale;
 mod summary;
 mod swarm;
 mod terminal;

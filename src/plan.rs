@@ -11,11 +11,15 @@ use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment,
 use crate::bounds;
 use crate::exit::Exit;
 use crate::load::{load_with, pipeline};
+use crate::stale;
 use crate::swarm;
 use crate::terminal::{self, Paint, Stream};
 use crate::units::{count, limit, size};
 
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
+    if let Some(plan) = &args.check {
+        return stale::exec(&args.spec, plan);
+    }
     let settings = Settings { count_tokens: true, ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     // A swarm may be named as well as a pipeline.
@@ -222,7 +226,7 @@ pub(crate) fn line(command: &Command) -> String {
 }
 
 /// A word as one would type it in a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

@@ -153,9 +153,9 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
         table(&mut out, &ledger, std::iter::once(row), paint);
         details(&mut out, row, &paths(row), &folder, paint);
     }
-    let idle = ledger.total.saturating_sub(ledger.rows.iter().filter(|row| ledger.is_current(row)).count());
-    if idle > 0 {
-        let _ = writeln!(out, "{} not begun", count(idle as u64, "step"));
+    let left = run.total.saturating_sub(run.done);
+    if left > 0 {
+        let _ = writeln!(out, "{} of {} not done", grouped(left), count(run.total, "step"));
     }
     if run.state == RunningState::Resumable {
         let _ = writeln!(out, "resume with: swarmc resume {}", run.id);
@@ -204,7 +204,7 @@ pub(crate) fn prune(args: &Prune) -> miette::Result<Exit> {
     let _ = writeln!(out, "{verb} {what}{}, {}", count(pruned.runs.len() as u64, "run"), size(bytes));
     if !pruned.kept.is_empty() {
         let kept = count(pruned.kept.len() as u64, "older run");
-        let _ = writeln!(out, "kept {kept} that can still be resumed; name them to delete them");
+        let _ = writeln!(out, "kept {kept} that can still be resumed, or keep worktrees; name them to delete them");
     }
     terminal::print(out)?;
     Ok(Exit::Done)

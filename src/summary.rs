@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::json;
 use swarmc_plan::Pipeline;
-use swarmc_runtime::{End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
+use swarmc_runtime::{Content, End, Ended, Home, RunFolder, RunOutcome, Status, Stream as TaskStream};
 
 use crate::args::Show;
 use crate::exit::Exit;
@@ -42,8 +42,9 @@ pub(crate) fn show(
         table(&mut text, ledger, ledger.rows.iter().filter(|row| ledger.is_current(row)), paint);
     }
     if outcome.ended != Ended::Stopped {
-        failures(&mut text, home.find(&outcome.run).ok().as_ref(), pipeline, ledger, paint);
-        ends(&mut text, &outcome, pipeline);
+        let folder = home.find(&outcome.run).ok();
+        failures(&mut text, folder.as_ref(), pipeline, ledger, paint);
+        ends(&mut text, &outcome, pipeline, (ledger, folder.as_ref()), show.quiet);
     }
     if !show.quiet || outcome.ended != Ended::Succeeded {
         last_line(&mut text, ledger, &outcome, paint);
@@ -113,18 +114,49 @@ fn failures(out: &mut String, folder: Option<&RunFolder>, pipeline: &Pipeline, l
     }
 }
 
-/// Why an instance failed without a step that did.
-fn ends(out: &mut String, outcome: &RunOutcome, pipeline: &Pipeline) {
+/// Why an instance ended without a step that failed: what a `stop` said, or that no `until` held.
+fn ends(
+    out: &mut String,
+    outcome: &RunOutcome,
+    pipeline: &Pipeline,
+    (ledger, folder): (&Ledger, Option<&RunFolder>),
+    quiet: bool,
+) {
     for (number, end) in (1_u32..).zip(&outcome.ends) {
-        let why = match end {
-            End::Exhausted => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
-            End::Stopped => "a `stop` with status=failure ended it".to_owned(),
-            End::Succeeded | End::Unhandled | End::Cut => continue,
+        let stop = ledger.stop_of(number);
+        let why = match (end, stop) {
+            (End::Exhausted, _) => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
+            (End::Stopped, Some(stop)) => format!("`{}` ended it as failed{}", stop.step.name, said(stop, folder)),
+            (End::Stopped, None) => "a `stop` with status=failure ended it".to_owned(),
+            (End::Succeeded, Some(stop)) if !quiet && !is_value(stop, outcome) => {
+                format!("`{}` ended it{}", stop.step.name, said(stop, folder))
+            }
+            (End::Succeeded | End::Unhandled | End::Cut, _) => continue,
         };
         let _ = match outcome.ends.len() {
             1 => writeln!(out, "\n{}: {why}", pipeline.name),
             _ => writeln!(out, "\n{}.{number}: {why}", pipeline.name),
         };
+    }
+}
+
+/// Whether what a `stop` says is the value of the pipeline, and shown as that.
+fn is_value(stop: &Row, outcome: &RunOutcome) -> bool {
+    matches!(stop.message.as_deref(), Some(Content::Text(text)) if outcome.values.contains(text))
+}
+
+/// What a `stop` says, behind what it did: in the same line where it is one.
+fn said(stop: &Row, folder: Option<&RunFolder>) -> String {
+    let text = match (stop.message.as_deref(), folder) {
+        (Some(Content::Text(text)), _) => text.clone(),
+        (Some(stored), Some(folder)) => folder.text(stored).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let text = lines(text.trim());
+    match text.lines().count() {
+        0 => String::new(),
+        1 => format!(": {}", text.trim_end()),
+        _ => text.lines().fold(":".to_owned(), |all, line| all + "\n  " + line),
     }
 }
 

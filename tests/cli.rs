@@ -342,6 +342,33 @@ fn a_plan_is_shown_written_and_run() {
 }
 
 #[test]
+fn a_committed_plan_is_held_against_its_spec() {
+    let place = Place::new(TWO);
+    let check = ["plan", "flow.kdl", "--check", "plan.json"];
+    place.swarmc(&check).expect(2, &[], &["there is no plan `plan.json`", "`swarmc plan flow.kdl -o plan.json`"]);
+    place.swarmc(&["plan", "flow.kdl", "-o", "plan.json"]).expect(0, &[], &["wrote"]);
+    let same = place.swarmc(&check).expect(0, &[], &[]);
+    assert_eq!((same.out.as_str(), same.err.as_str()), ("", ""));
+
+    place.write("flow.kdl", &TWO.replace("got", "had"));
+    let changed = ["error[SW703]", "`flow.kdl` changed, and with it step `second`", "1 error", "-o plan.json"];
+    place.swarmc(&check).expect(1, &[], &changed);
+    place.write("flow.kdl", &format!("\n{TWO}"));
+    place.swarmc(&check).expect(1, &[], &["only positions moved"]);
+    place.write("flow.kdl", "pipeline p { task t }\n");
+    place.swarmc(&check).expect(1, &[], &["error[SW"]);
+
+    place.write("flow.kdl", TWO);
+    for (text, said) in [("{", "malformed"), ("[]", "malformed"), ("{\"version\": 99}", "update swarmc")] {
+        place.write("plan.json", text);
+        place.swarmc(&check).expect(2, &[], &["cannot use the plan `plan.json`", said]);
+    }
+    place.swarmc(&["plan", "plan.json", "--check", "plan.json"]).expect(2, &[], &["is a plan already"]);
+    place.swarmc(&["plan", "flow.kdl", "--check", "."]).expect(2, &[], &["cannot read the plan `.`"]);
+    place.swarmc(&["plan", "flow.kdl", "--check", "a", "-o", "b"]).expect(2, &[], &["cannot be used with"]);
+}
+
+#[test]
 fn what_init_writes_runs_and_is_never_overwritten() {
     let full = Place::new("");
     full.swarmc(&["init", "flow.kdl"]).expect(2, &[], &["`flow.kdl` is a file, not a folder"]);

@@ -168,7 +168,7 @@ fn a_run_that_fails_without_a_failed_step_says_why() {
     );
     place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["p: no `until` held in 2 rounds"]);
     let place = Place::new("pipeline p {\n    stop bad status=failure { message \"no\" }\n}\n");
-    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["a `stop` with status=failure ended it"]);
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["p: `bad` ended it as failed: no\n"]);
 }
 
 #[test]
@@ -221,10 +221,137 @@ fn an_argument_that_is_not_of_its_type_fails_the_call_that_gives_it() {
 workflow w { default main }
 type Verdict { ok bool }
 pipeline inner { param verdict type=Verdict; task show { run cat; stdin "<<param:verdict.ok>>" }; result show }
-pipeline main { task say { run echo fine }; task ask { call inner verdict="<<output:say>>" } }
+pipeline main { task say { run echo fine }; task ask { call inner verdict="<<output:say | tail:1>>" } }
 "#,
     );
     let told = "parameter `verdict` of `inner` is not of its type: ";
     let ended = place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["ask: failed", told]);
     assert!(!ended.err.contains("show: started"), "{ended:#?}");
+}
+
+#[test]
+fn what_a_stop_says_is_shown_at_the_end() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+pipeline sub {
+    task a { run "exit 3"; on-failure skip }
+    stop bad status=failure { when "status.a == 'skipped'"; message "No luck." }
+}
+pipeline main {
+    task c { call sub; on-failure skip }
+    loop l max=2 {
+        depends-on c when=always
+        task x { run "true" }
+        stop enough { when "output.x == ''"; message "Nothing\nto do." }
+    }
+    task late { depends-on c l; run echo late }
+}
+pipeline failing { parallelism 2; stop no status=failure { message "one\ntwo" } }
+pipeline listed { stop done { message "That is it." }; result done }
+"#,
+    );
+    let ended = place.swarmc(&["run", "flow.kdl"]);
+    let ended = ended.expect(
+        0,
+        &[],
+        &["main: `enough` ended it:\n  Nothing\n  to do.\n", "`bad` ended it as failed: No luck."],
+    );
+    assert!(!ended.err.contains("sub: "), "{ended:#?}");
+    place.swarmc(&["run", "flow.kdl", "-q", "--pipeline", "failing"]).expect(
+        3,
+        &[],
+        &["failing.1: `no` ended it as failed:\n  one\n  two\n", "failing.2: "],
+    );
+    let ended = place.swarmc(&["run", "flow.kdl", "--pipeline", "listed"]).expect(0, &["That is it.\n"], &[]);
+    assert!(!ended.err.contains("ended it"), "it is shown once: {ended:#?}");
+}
+
+#[test]
+fn what_a_pipeline_says_of_itself_holds_also_where_it_is_called() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+provider rec { script { answer "ok" } }
+agent a provider=rec
+pipeline rounds {
+    iterations 5
+    until "output.n == '3'"
+    task n { run "echo x >>count; wc -l <count" }
+    result n
+}
+pipeline alone {
+    concurrency 1
+    task one { run "mkdir held && echo >>done && rmdir held" }
+    task two { run "mkdir held && echo >>done && rmdir held" }
+}
+pipeline quick {
+    fail-fast
+    task fails { run "exit 1" }
+    task later { depends-on fails when=failure; run "echo >>done; exit 1" }
+    task last { depends-on later; run "echo >>done" }
+}
+pipeline place {
+    working-dir inner
+    env GREETING="hello"
+    task where { run "echo $GREETING $(basename $(pwd))" }
+    result where
+}
+pipeline cheap {
+    param list type=list<string>
+    budget calls=1
+    task each { for-each "param.list" parallel=1; prompt "a" }
+}
+pipeline main {
+    task a { call rounds }
+    task b { call alone }
+    task c { for-each "range(2)"; call alone }
+    task d { depends-on b c; call quick; on-failure skip }
+    task e { call place }
+    task f { call cheap list="{{ ['a', 'b'] }}"; on-failure skip }
+    task g { depends-on d f when=always; run "wc -l <done; cat"; stdin "<<output:a>> <<output:e>>" }
+    result g
+}
+"#,
+    );
+    fs::create_dir(place.work().join("inner")).expect("the workspace can be written");
+    let told = "1 of 2 items failed, first item 1: the budget of pipeline `cheap` is 1 ";
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["\n7\n3 hello inner\n"], &[told]);
+}
+
+#[test]
+fn ps_counts_what_is_inside_and_knows_the_last_run_of_a_second() {
+    let place = Place::new(
+        r#"
+workflow w { default main }
+pipeline sub { task one { value "a" }; task two { value "<<output:one>>" }; result two }
+pipeline main {
+    loop rounds max=3 { task a { value "<<iteration>>" }; until "output.a == 2" }
+    task each { for-each "range(3)"; call sub }
+    task none { for-each "range(0)"; call sub }
+    gate last { message "?"; options ok; on-timeout ok after="24h" }
+}
+"#,
+    );
+    let count = |run: &str| {
+        let ps: Value =
+            serde_json::from_str(&place.swarmc(&["ps", "--all", "--json"]).expect(0, &[], &[]).out).unwrap();
+        let runs = ps["runs"].as_array().expect("a list").clone();
+        let position = runs.iter().position(|summary| summary["run"] == run).expect("it is listed");
+        (position, runs[position]["done"].as_u64(), runs[position]["total"].as_u64())
+    };
+    let started = |text: &str| text.split("run ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().to_owned();
+    let (child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    let inspected: Value =
+        serde_json::from_str(&place.swarmc(&["inspect", "last", "--json"]).expect(0, &[], &[]).out).unwrap();
+    let first = inspected["run"].as_str().expect("a name").to_owned();
+    assert_eq!(count(&first), (0, Some(8), Some(9)), "1 in the loop, 6 in calls, 1 for nothing, and the gate");
+    for number in 0..3 {
+        let ended = place.swarmc(&["run", "flow.kdl", "--task", "each"]).expect(0, &[], &[]);
+        assert_eq!(count(&started(&ended.err)).0, 0, "run {number} is the newest");
+    }
+    place.swarmc(&["approve", &first, "last", "ok"]).expect(0, &[], &[]);
+    let mut child = child;
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(count(&first), (3, Some(9), Some(9)));
 }

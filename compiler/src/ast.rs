@@ -68,6 +68,8 @@ pub(crate) struct Workflow {
     pub edition: Option<Name>,
     pub docs_root: Option<Text>,
     pub mode: Option<Spanned<plan::Mode>>,
+    /// Where it asks for fixed versions.
+    pub locked: Option<Span>,
 }
 
 /// Another spec, or a part of the library (`std:NAME`).
@@ -126,6 +128,8 @@ pub(crate) struct Pipeline {
     pub exhausted: plan::Exhausted,
     pub until: Vec<Text>,
     pub parallelism: u32,
+    /// Where it says so.
+    pub instances: Option<Span>,
     pub concurrency: Option<u32>,
     pub uses: Vec<Use>,
     pub result: Vec<Name>,

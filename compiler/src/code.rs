@@ -133,6 +133,8 @@ codes! {
     FailureUnhandled = "SW305" "failure-unhandled" Warning Strict;
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
+    /// An edge to a task that takes no turn after it.
+    UnreachableReceiver = "SW307" "unreachable-receiver" Warning Strict;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -167,6 +169,12 @@ codes! {
     SecretTooWide = "SW603" "secret-too-wide" Warning Strict;
     /// A provider that cannot do what a step needs.
     ProviderLacks = "SW701" "provider-lacks" Error;
+    /// A model or a tool that may be another one tomorrow.
+    FloatingVersion = "SW702" "floating-version" Hint Audit;
+    /// A plan that is not what its spec gives.
+    StalePlan = "SW703" "stale-plan" Error;
+    /// An older spelling.
+    Deprecated = "SW704" "deprecated" Warning;
 }
 
 impl Code {
@@ -190,6 +198,7 @@ impl Code {
                 | Code::DuplicatedContext
                 | Code::Deadlock
                 | Code::UnattendedGate
+                | Code::UnreachableReceiver
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged
@@ -202,6 +211,8 @@ impl Code {
                 | Code::SecretInSource
                 | Code::SecretInPrompt
                 | Code::SecretTooWide
+                | Code::FloatingVersion
+                | Code::Deprecated
         )
     }
 

@@ -13,6 +13,7 @@ mod emit;
 mod files;
 mod flow;
 mod format;
+mod ignored;
 mod library;
 mod load;
 mod lower;
@@ -22,10 +23,12 @@ mod modules;
 #[cfg(test)]
 mod pages;
 mod passage;
+mod pattern;
 mod resolve;
 mod schema;
 mod settings;
 mod source;
+mod stale;
 mod suggest;
 mod suppress;
 pub mod syntax;
@@ -43,6 +46,7 @@ pub use library::{library, presets};
 pub use mend::{Mended, Overlay, mend};
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
+pub use stale::stale;
 pub use suggest::closest;
 pub use tokens::{Bytes, O200k, Tokenizer};
 
@@ -90,6 +94,8 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
+    check::hidden::check_documents(&spec, &loader, &mut diagnostics);
+    check::patterns::check(&model, &loader, &mut diagnostics);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

@@ -120,31 +120,9 @@ impl<'a> Loader<'a> {
         None
     }
 
-    /// Whether a file matches a pattern. Folders `aside` are not looked into unless the pattern begins there; after
-    /// `most` entries it is taken for granted.
-    pub(crate) fn any_file(&self, pattern: &str, most: usize, aside: &[&str]) -> bool {
-        if !pattern.contains(['*', '?', '[', '{']) {
-            return self.files.find(pattern).is_ok();
-        }
-        let first = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{']));
-        let mut open = vec![first.collect::<Vec<&str>>().join("/")];
-        let mut looked = 0;
-        while let Some(folder) = open.pop() {
-            for name in self.files.list(&folder) {
-                looked += 1;
-                if looked > most {
-                    return true;
-                }
-                let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
-                match path.strip_suffix('/') {
-                    Some(_) if aside.contains(&name.as_str()) => {}
-                    Some(folder) => open.push(folder.to_owned()),
-                    None if fast_glob::glob_match(pattern, &path) => return true,
-                    None => {}
-                }
-            }
-        }
-        false
+    /// The files, for questions that this page has no answer to.
+    pub(crate) fn workspace(&self) -> &'a dyn Files {
+        self.files
     }
 
     /// The text of a file whose contents are not part of the plan; none where there is none, which others report.
@@ -320,6 +298,12 @@ impl Expansion<'_, '_, '_> {
 /// Whether a scan for includes would be worth its time.
 fn mentions_include(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), b"include").is_some()
+}
+
+/// A path of the workspace, written in the file that it counts from; none when it leads out of it.
+pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
+    let home = sources.name(path.span(0..0).file);
+    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), path.as_str())
 }
 
 /// A path below the workspace; none when it leads out of it.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Code, Overlay, Settings, compile_with, mend};
+use crate::{Code, Compilation, Overlay, Settings, compile_with, mend};
 
 /// A fenced block of Markdown.
 struct Fence<'a> {
@@ -56,7 +56,12 @@ fn mended_examples_raise_nothing() {
 fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
     let mut wrong = Vec::new();
     for &code in Code::ALL {
-        let found = compile_with("spec.kdl", &files(code, info), &settings(code)).diagnostics;
+        let settings = settings(code);
+        let compilation = compile_with("spec.kdl", &files(code, info), &settings);
+        let mut found = compilation.diagnostics.clone();
+        if code == Code::StalePlan {
+            found.extend(stale(&compilation, &plan_of_mended(&settings)));
+        }
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();
@@ -72,7 +77,7 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
 
 /// The codes whose problems are mended by a fix: certainly, or probably.
 const CERTAIN: &[Code] =
-    &[Code::V1Literal, Code::UnusedSuppression, Code::PreviousIteration, Code::LegacyDirective, Code::UnboundedLoop];
+    &[Code::V1Literal, Code::UnusedSuppression, Code::PreviousIteration, Code::LegacyDirective, Code::UnboundedLoop, Code::Deprecated];
 const LIKELY: &[Code] = &[
     Code::UnknownNode,
     Code::UnknownReference,
@@ -117,6 +122,18 @@ fn settings(code: Code) -> Settings {
     let mut settings = Settings::default();
     settings.levels.set(Some(code), Some(code.severity()));
     settings
+}
+
+/// What is said of a plan that was written when the spec was the mended example.
+fn stale(compilation: &Compilation, written: &str) -> Option<crate::Diagnostic> {
+    crate::stale(compilation, written, "plan.json", "swarmc plan spec.kdl -o plan.json").expect("it is a plan")
+}
+
+fn plan_of_mended(settings: &Settings) -> String {
+    let files = files(Code::StalePlan, "kdl ok");
+    let settings = Settings { count_tokens: true, ..settings.clone() };
+    let plan = compile_with("spec.kdl", &files, &settings).plan;
+    swarmc_plan::write(&plan.expect("the mended example is right"))
 }
 
 /// The path of a block that is a file of its own.

@@ -4,6 +4,7 @@
 //! spelled out, every default is filled in. What may be named in a message at run time carries an [`Origin`].
 //! The JSON form is versioned, byte-stable for the same input, and meant to be read in a review.
 
+mod compare;
 mod json;
 mod limits;
 mod pipeline;
@@ -12,6 +13,7 @@ mod step;
 mod swarm;
 mod template;
 
+pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};

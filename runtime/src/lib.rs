@@ -34,5 +34,5 @@ pub use observer::{Observer, Stream};
 pub use rehearse::{Answer, Asks, Fault, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
 pub use socket::{answer_gate, request_stop};
-pub use state::{Counts, End, Open, Reading, State};
+pub use state::{Counts, End, Open, Progress, Reading, State};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

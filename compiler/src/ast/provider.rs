@@ -85,7 +85,7 @@ pub(crate) struct Agent {
     pub template: Option<Name>,
     pub provider: Option<Name>,
     pub tier: Option<Name>,
-    pub model: Option<String>,
+    pub model: Option<Name>,
     pub description: Option<String>,
     pub system: Option<Source>,
     /// None: the workflow's.

@@ -1,10 +1,15 @@
-//! SW507: characters that cannot be seen, or that change the direction of what is read, in a spec or a prompt.
+//! SW507: characters that cannot be seen, or that change the direction of what is read, in a spec, in a prompt, or in a
+//! document of a context pack.
 //!
 //! An agent reads what a reviewer does not see. What writing needs is left alone: joiners in emoji and in scripts that
 //! join, marks of direction beside text that runs from right to left, variation selectors after what they vary.
 
+use std::collections::BTreeSet;
+
+use crate::ast::{PackRule, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::Loader;
 use crate::source::{FileId, Sources, Span};
 
 pub(super) fn check(sources: &Sources, diagnostics: &mut Diagnostics) {
@@ -27,30 +32,67 @@ fn check_text(file: FileId, text: &str, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// The documents that packs take in: their texts are no part of the plan, so that the place that names one stands for it.
+pub(crate) fn check_documents(spec: &Spec, loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
+    let mut seen = BTreeSet::new();
+    for rule in spec.packs.iter().flat_map(|pack| &pack.rules) {
+        let PackRule::Docs { path, lines } = &rule.value else { continue };
+        let span = path.span(0..path.as_str().len());
+        let lines = lines.as_ref().map_or((1, u32::MAX), |lines| lines.value);
+        if !seen.insert((span.file, path.as_str(), lines)) {
+            continue;
+        }
+        let Some(text) = loader.peek(path.as_str(), span).filter(|text| !text.is_ascii()) else { continue };
+        let (mut line, mut looked) = (1, 0);
+        let inside = hidden(&text).into_iter().find_map(|(start, end)| {
+            line += text[looked..start].matches('\n').count();
+            looked = start;
+            let taken = u32::try_from(line).is_ok_and(|line| (lines.0..=lines.1).contains(&line));
+            taken.then_some((line, start, end))
+        });
+        if let Some((line, start, end)) = inside {
+            let column = text[..start].chars().rev().take_while(|&sign| sign != '\n').count() + 1;
+            diagnostics.push(
+                Diagnostic::new(Code::HiddenText, format!("in `{}`, {}", path.as_str(), what(&text[start..end])))
+                    .label(span, format!("line {line}, column {column}: {}", means(&text[start..end])))
+                    .help("remove it there"),
+            );
+        }
+    }
+}
+
 fn report(hidden: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HiddenText, what(hidden))
+        .label(span, means(hidden))
+        .help("remove it; in a string of the spec an escape, `\\u{…}`, says that it is meant")
+        .unsafe_fix("remove it", span, "")
+}
+
+/// What these characters do.
+fn what(hidden: &str) -> String {
     let turns = hidden.chars().all(|sign| matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
     let first = hidden.chars().next().unwrap_or_default();
     let count = hidden.chars().count();
-    let message = match (count, turns) {
+    match (count, turns) {
         (1, true) => format!("U+{:04X} changes the direction of the text around it", u32::from(first)),
         (1, false) => format!("U+{:04X} cannot be seen", u32::from(first)),
         (_, true) => format!("{count} characters change the direction of the text around them"),
         (_, false) => format!("{count} characters cannot be seen"),
-    };
+    }
+}
+
+/// Why that matters.
+fn means(hidden: &str) -> String {
     // Tags spell ASCII that nobody sees.
     let secret: String = hidden
         .chars()
         .filter_map(|sign| u32::from(sign).checked_sub(0xe0000).and_then(char::from_u32))
         .filter(|sign| (' '..='~').contains(sign))
         .collect();
-    let label = match secret.is_empty() {
+    match secret.is_empty() {
         true => "an agent reads it, a reviewer does not see it".to_owned(),
         false => format!("spells `{secret}`"),
-    };
-    Diagnostic::new(Code::HiddenText, message)
-        .label(span, label)
-        .help("remove it; in a string of the spec an escape, `\\u{…}`, says that it is meant")
-        .unsafe_fix("remove it", span, "")
+    }
 }
 
 /// The runs of characters that hide something, by their bytes.

@@ -2,32 +2,42 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Made, Pipeline};
+use crate::model::{Made, Model, Pipeline, Step};
+use crate::resolve::files::{copies, lies_in};
+use crate::source::{Sources, Span};
+use crate::syntax::Text;
 
-pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let makes = |step: usize, made: &Made| !places(model, &pipeline.steps[step], sources, made).is_empty();
     for (reader, step) in pipeline.steps.iter().enumerate() {
         if step.made.is_empty() {
             continue;
         }
         let late: Vec<&Made> =
-            step.made.iter().filter(|made| !step.needs.iter().any(|need| makes(pipeline, need.step, made))).collect();
+            step.made.iter().filter(|made| !step.needs.iter().any(|need| makes(need.step, made))).collect();
         if late.is_empty() {
             continue;
         }
         let before = before(pipeline, reader);
         for made in late {
-            let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(pipeline, step, made));
+            let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(step, made));
             let Some(first) = makers.next() else { continue };
             if !before[first] && !makers.any(|maker| before[maker]) {
-                diagnostics.push(too_early(pipeline, reader, first, made));
+                let places = places(model, &pipeline.steps[first], sources, made);
+                diagnostics.push(too_early(pipeline, reader, first, made, &places));
             }
         }
     }
 }
 
-/// Whether a step says that it writes the file.
-fn makes(pipeline: &Pipeline<'_>, step: usize, made: &Made) -> bool {
-    pipeline.steps[step].ast.writes.iter().any(|glob| fast_glob::glob_match(glob.as_str(), &made.path))
+/// Where a step says that it writes the file, or that it is copied there.
+fn places(model: &Model<'_>, step: &Step<'_>, sources: &Sources, made: &Made) -> Vec<Span> {
+    let whole = |text: &Text| text.span(0..text.as_str().len());
+    let written = step.ast.writes.iter().filter(|glob| fast_glob::glob_match(glob.as_str(), &made.path));
+    let of_agent = step.agent.and_then(|agent| model.agents[agent].ast.files.as_ref());
+    let files = step.ast.files.iter().chain(of_agent);
+    let copied = files.flat_map(|files| copies(files, sources)).filter(|(place, _)| lies_in(&made.path, place));
+    written.map(whole).chain(copied.map(|(_, place)| whole(place))).collect()
 }
 
 /// The steps that have settled when this one starts.
@@ -45,7 +55,7 @@ fn before(pipeline: &Pipeline<'_>, step: usize) -> Vec<bool> {
     before
 }
 
-fn too_early(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made) -> Diagnostic {
+fn too_early(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made, places: &[Span]) -> Diagnostic {
     let (step, name) = (pipeline.steps[reader].name(), pipeline.steps[maker].name());
     let path = &made.path;
     let diagnostic = match reader == maker {
@@ -58,10 +68,5 @@ fn too_early(pipeline: &Pipeline<'_>, reader: usize, maker: usize, made: &Made) 
         .help(format!("write `depends-on {name}` in `{step}`")),
     };
     let diagnostic = diagnostic.label(made.span, "not there yet");
-    pipeline.steps[maker].ast.writes.iter().fold(diagnostic, |diagnostic, glob| {
-        match fast_glob::glob_match(glob.as_str(), path) {
-            true => diagnostic.label(glob.span(0..glob.as_str().len()), "made here"),
-            false => diagnostic,
-        }
-    })
+    places.iter().fold(diagnostic, |diagnostic, place| diagnostic.label(*place, "made here"))
 }

@@ -11,19 +11,23 @@ mod deadlock;
 mod duplicated;
 mod edges;
 mod exhaustive;
+mod floating;
 mod gates;
 mod given;
-mod hidden;
+pub(crate) mod hidden;
 mod injection;
 mod irreversible;
 mod loops;
 mod made;
 mod maybe_missing;
 mod never_runs;
+mod packages;
 pub(crate) mod packs;
+pub(crate) mod patterns;
 mod permissions;
 mod privileged;
 mod provider_lacks;
+mod receivers;
 mod secret_flow;
 mod secret_width;
 mod secrets;
@@ -36,6 +40,7 @@ mod unhandled;
 mod unused;
 pub(crate) mod upstream;
 mod writers;
+mod written;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -54,6 +59,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
     given::check(model, diagnostics);
+    let mut written = written::Written::new(model, sources);
     for pipeline in &model.pipelines {
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
@@ -66,10 +72,13 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
             maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             never_runs::check(pipeline, &mut flow, diagnostics);
             exhaustive::check(model, pipeline, &mut flow, diagnostics);
-            writers::check(pipeline, sources, &mut flow, diagnostics);
-            made::check(pipeline, diagnostics);
+            writers::check(pipeline, &mut written, &mut flow, diagnostics);
+            made::check(model, pipeline, sources, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
+            }
+            if diagnostics.shows(Code::UnreachableReceiver) {
+                receivers::check(pipeline, &mut flow, diagnostics);
             }
         }
         if diagnostics.shows(Code::DeadOutput) {
@@ -132,5 +141,8 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     }
     if diagnostics.shows(Code::UngatedIrreversible) {
         irreversible::check(model, sources, diagnostics);
+    }
+    if diagnostics.shows(Code::FloatingVersion) {
+        floating::check(model, diagnostics);
     }
 }

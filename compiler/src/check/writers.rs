@@ -1,16 +1,18 @@
 //! SW211: steps that can run at once and write the same files, share a worktree, or continue one conversation.
 //!
+//! A step writes what it says, what its `files` copy to the workspace, and what the pipeline that it calls writes.
 //! Patterns count as overlapping only where that is certain: they are equal, one names a path that the other matches, or
 //! one takes a whole folder that the other writes in.
 
 use std::collections::BTreeMap;
 
+use super::written::{Write, Written};
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::Lazy;
 use crate::model::{Pipeline, Step};
-use crate::source::{Sources, Span};
+use crate::source::Span;
 
 /// The pairs of different patterns that are compared.
 const COMPARED: usize = 200_000;
@@ -19,20 +21,24 @@ const LOOKED_AT: usize = 2_000;
 
 pub(super) fn check<'a>(
     pipeline: &Pipeline<'a>,
-    sources: &Sources,
+    written: &mut Written<'_, 'a>,
     flow: &mut Lazy<'_, 'a>,
     diagnostics: &mut Diagnostics,
 ) {
+    let writes: Vec<Vec<Write>> = pipeline.steps.iter().map(|step| written.by(step)).collect();
     let mut groups: BTreeMap<(&str, String), Vec<Use>> = BTreeMap::new();
     for (index, step) in pipeline.steps.iter().enumerate() {
         let add = |groups: &mut BTreeMap<_, Vec<Use>>, kind, name, span| {
-            groups.entry((kind, name)).or_default().push(Use { step: index, span });
+            groups.entry((kind, name)).or_default().push(Use { step: index, span, inner: None });
         };
         let place = checkout(step);
-        for pattern in &step.ast.writes {
-            let span = pattern.span(0..pattern.as_str().len());
-            let path = rooted(sources.name(span.file), pattern.as_str());
-            add(&mut groups, "writes", format!("{place}\n{path}"), span);
+        for write in &writes[index] {
+            let Write { pattern, span, inner } = write;
+            groups.entry(("writes", format!("{place}\n{pattern}"))).or_default().push(Use {
+                step: index,
+                span: *span,
+                inner: *inner,
+            });
         }
         if let Some(ast::Worktree { name: Some(name), .. }) = &step.ast.worktree {
             add(&mut groups, "worktree", name.value.clone(), name.span);
@@ -41,7 +47,7 @@ pub(super) fn check<'a>(
             add(&mut groups, "session", format!("{agent}\n{}", session.value), session.span);
         }
     }
-    copies(pipeline, diagnostics);
+    copies(pipeline, &writes, diagnostics);
     if pipeline.ast.concurrency == Some(1) {
         return;
     }
@@ -67,6 +73,8 @@ pub(super) fn check<'a>(
 struct Use {
     step: usize,
     span: Span,
+    /// Where a step of the pipeline that it calls says so.
+    inner: Option<Span>,
 }
 
 /// The working tree that a step's files are in: none but its own where it has an unnamed one.
@@ -75,15 +83,6 @@ fn checkout(step: &Step<'_>) -> String {
         Some(ast::Worktree { name: Some(name), .. }) => name.value.clone(),
         Some(ast::Worktree { name: None, .. }) => format!("\t{}", step.name()),
         None => String::new(),
-    }
-}
-
-/// A pattern from the root of the workspace.
-fn rooted(file: &str, pattern: &str) -> String {
-    let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
-    match file.rsplit_once('/') {
-        Some((folder, _)) => format!("{folder}/{pattern}"),
-        None => pattern.to_owned(),
     }
 }
 
@@ -168,10 +167,12 @@ fn takes_folder(glob: &str, other: &str) -> bool {
 }
 
 /// Copies of one step that run at once: instances of the pipeline, items of a list.
-fn copies(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
+fn copies(pipeline: &Pipeline<'_>, writes: &[Vec<Write>], diagnostics: &mut Diagnostics) {
     let instances =
         pipeline.ast.parallelism > 1 && pipeline.ast.worktree.is_none() && pipeline.ast.concurrency != Some(1);
-    for step in &pipeline.steps {
+    for (step, writes) in pipeline.steps.iter().zip(writes) {
+        // An unnamed tree is each item's own, a named one that of the instance.
+        let apart = step.ast.worktree.is_some();
         let own = step.ast.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none());
         let items = match &step.ast.for_each {
             Some(each) => {
@@ -180,31 +181,32 @@ fn copies(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
             None => false,
         };
         // Items write files of their own under a pattern, and one file under its name.
-        let clashing = |path: &&crate::syntax::Text| !own && (instances || items && !is_glob(path.as_str()));
-        let Some(path) = step.ast.writes.iter().find(clashing) else { continue };
-        let name = step.name();
-        let (what, help) = match items && !is_glob(path.as_str()) {
+        let clashing = |write: &&Write| instances && !apart || items && !own && !is_glob(&write.pattern);
+        let Some(write) = writes.iter().find(clashing) else { continue };
+        let (name, pattern) = (step.name(), &write.pattern);
+        let (what, help) = match items && !own && !is_glob(pattern) {
             true => (
-                format!("the items of `{name}` run at once, and each writes `{}`", path.as_str()),
+                format!("the items of `{name}` run at once, and each writes `{pattern}`"),
                 "say `parallel=1` in its `for-each`, give each item a `worktree`, or put the items together in a step after it",
             ),
             false => (
-                format!(
-                    "{} instances of `{name}` run at once, and each writes `{}`",
-                    pipeline.ast.parallelism,
-                    path.as_str()
-                ),
+                format!("{} instances of `{name}` run at once, and each writes `{pattern}`", pipeline.ast.parallelism),
                 "give each instance its own working tree: `worktree` in the pipeline",
             ),
         };
         diagnostics.about(Some(step.ast.name.span));
-        diagnostics.push(
-            Diagnostic::new(Code::ParallelWriters, what)
-                .label(path.span(0..path.as_str().len()), "written by all of them")
-                .help(help),
-        );
+        let diagnostic = Diagnostic::new(Code::ParallelWriters, what).label(write.span, "written by all of them");
+        diagnostics.push(within(diagnostic, write.inner).help(help));
     }
     diagnostics.about(None);
+}
+
+/// With the place in the pipeline that is called.
+fn within(diagnostic: Diagnostic, inner: Option<Span>) -> Diagnostic {
+    match inner {
+        Some(inner) => diagnostic.label(inner, "written in the pipeline that it calls"),
+        None => diagnostic,
+    }
 }
 
 fn shared(pipeline: &Pipeline<'_>, kind: &str, one: Use, other: Use) -> Diagnostic {
@@ -225,10 +227,13 @@ fn shared(pipeline: &Pipeline<'_>, kind: &str, one: Use, other: Use) -> Diagnost
             "let one wait for the other, `depends-on {first}` in `{second}`, or give one of them a `worktree` of its own"
         ),
     };
-    Diagnostic::new(Code::ParallelWriters, format!("`{first}` and `{second}` can run at once, and {what}"))
+    let message = format!("`{first}` and `{second}` can run at once, and {what}");
+    let diagnostic = Diagnostic::new(Code::ParallelWriters, message)
         .label(other.span, "neither waits for the other")
-        .label(one.span, format!("`{first}` {how}"))
-        .help(help)
+        .label(one.span, format!("`{first}` {how}"));
+    let diagnostic = within(diagnostic, other.inner);
+    let inner = one.inner.filter(|_| one.inner != other.inner);
+    within(diagnostic, inner).help(help)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl Emitter<'_, '_, '_> {
         plan::Agent {
             name: ast.name.value.clone(),
             provider: self.model.providers[provider].ast.name.value.clone(),
-            model: ast.model.clone().or_else(of_tier),
+            model: ast.model.as_ref().map(|model| model.value.clone()).or_else(of_tier),
             description: ast.description.clone(),
             system: agent.system.as_ref().map(|system| self.prose(system, &|_| false)),
             fallback: agent.fallback.map(name),

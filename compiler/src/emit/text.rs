@@ -12,7 +12,18 @@ use crate::template::{Directive, Kind, Part, Read, Root};
 
 /// A template of segments, with its digest.
 pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
-    let bytes = serde_json::to_vec(&segments).expect("segments have string keys only");
+    let mut bytes = Vec::new();
+    for segment in &segments {
+        // Where a piece stands is no part of the text.
+        let origin = plan::Origin::default();
+        let written = match segment {
+            Segment::Text(_) => serde_json::to_vec(segment),
+            Segment::Directive(directive) => serde_json::to_vec(&plan::Directive { origin, ..directive.clone() }),
+            Segment::Logic(logic) => serde_json::to_vec(&plan::Expression { origin, source: logic.source.clone() }),
+        };
+        bytes.extend(written.expect("segments have string keys only"));
+        bytes.push(b'\n');
+    }
     plan::Template { digest: digest(&bytes), segments }
 }
 

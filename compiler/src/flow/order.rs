@@ -3,9 +3,14 @@
 //! Two steps go in; whether neither waits for the other, and some route runs both, comes out. Work is bounded: where a
 //! pipeline is too large to tell, they count as ordered.
 
+use std::collections::BTreeSet;
+
+use swarmc_plan::When;
+
 use super::Flow;
 use super::diagram::NEVER;
 use crate::model::siblings;
+use crate::source::Span;
 
 /// The steps that may be looked at, over all questions of a pipeline.
 const MOST_LOOKS: usize = 1_000_000;
@@ -25,6 +30,43 @@ impl Flow<'_, '_> {
         both != Ok(NEVER)
     }
 
+    /// What makes `later` start only after `earlier` has ended, in every run that it runs in; none where nothing surely
+    /// does. A step that is skipped settles before all that it waits for has, so that only what must hold leads further.
+    pub(crate) fn after(&mut self, later: usize, earlier: usize) -> Option<Span> {
+        let (later, earlier) = siblings(&self.pipeline.steps, later, earlier)?;
+        let mut seen = BTreeSet::new();
+        // Each step with the need of the first that leads to it.
+        let mut open = vec![(later, None)];
+        while let Some((step, first)) = open.pop() {
+            let resolved = &self.pipeline.steps[step];
+            for need in &resolved.needs {
+                let first = first.unwrap_or(need.span);
+                if need.step == earlier {
+                    return Some(first);
+                }
+                let ran = need.when != When::Always && resolved.binds(need);
+                if ran && self.position[need.step] > self.position[earlier] && seen.insert(need.step) {
+                    open.push((need.step, Some(first)));
+                }
+            }
+            self.looks += 1;
+            if self.looks > MOST_LOOKS {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether each of two steps runs in some run, and both in none.
+    pub(crate) fn exclude(&mut self, one: usize, other: usize) -> bool {
+        self.diagram.ask();
+        let both = self.runs(one).and_then(|one| {
+            let other = self.runs(other)?;
+            Ok((one, other, self.diagram.and(one, other)?))
+        });
+        matches!(both, Ok((one, other, NEVER)) if one != NEVER && other != NEVER)
+    }
+
     /// Where a step stands in an order that the needs allow.
     pub(crate) fn position(&self, step: usize) -> usize {
         self.position[step]
@@ -35,7 +77,7 @@ impl Flow<'_, '_> {
         if self.position[later] < self.position[earlier] {
             return false;
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut open = vec![later];
         while let Some(step) = open.pop() {
             for need in &self.pipeline.steps[step].needs {

@@ -49,7 +49,7 @@ pub(super) fn agent(element: &Element, diagnostics: &mut Diagnostics) -> Option<
         template: reference("template"),
         provider,
         tier,
-        model: element.property("model").map(|model| model.text.as_str().to_owned()),
+        model: reference("model"),
         description: description(element),
         system: element.child("system").and_then(|system| source(system, 0, diagnostics)),
         mode: element.child("mode").and_then(|node| Some(choice(node.argument(0)?, mode))),

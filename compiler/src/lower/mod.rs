@@ -7,6 +7,7 @@ mod datum;
 mod edges;
 mod element;
 mod files;
+mod foreign;
 mod pack;
 mod pipeline;
 mod policy;
@@ -71,6 +72,10 @@ fn workflow(element: &Element) -> Option<ast::Workflow> {
         edition: element.child("edition").and_then(|edition| name(edition, 0)),
         docs_root: argument(element, "docs-root"),
         mode: element.child("mode").and_then(|node| Some(choice(node.argument(0)?, agent::mode))),
+        locked: element
+            .child("locked")
+            .filter(|node| node.argument(0).is_none_or(|on| on.number == 1))
+            .map(|node| node.span),
     })
 }
 

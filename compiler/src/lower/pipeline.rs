@@ -35,6 +35,7 @@ pub(super) fn pipeline(element: &Element, text: &str, diagnostics: &mut Diagnost
         exhausted: exhausted(&iterations.word_of("exhausted")),
         until: element.children("until").filter_map(|until| Some(until.argument(0)?.text.clone())).collect(),
         parallelism: section.child("parallelism").count(),
+        instances: element.child("parallelism").map(|node| node.span),
         concurrency: step::concurrency(element),
         uses,
         result: element.child("result").map(names).unwrap_or_default(),

@@ -10,8 +10,9 @@ use crate::ast::{self, FileOutput, Name};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
+use crate::load::beside;
 use crate::model::{Agent, Await, Files, Prose, Step};
-use crate::source::Span;
+use crate::source::{Sources, Span};
 use crate::suggest;
 use crate::syntax::Text;
 use crate::types::{Lookup, Type, Types};
@@ -146,10 +147,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             steps.iter().any(|step| {
                 let globs = &step.ast.writes;
                 globs.iter().any(|glob| fast_glob::glob_match(glob.as_str(), path))
-                    || outputs(step, agents).filter_map(|output| output.copy_to.as_ref()).any(|copy| {
-                        let copy = crate::load::join(folder(loader, home), copy.as_str()).unwrap_or_default();
-                        path == copy || path.starts_with(&format!("{copy}/"))
-                    })
+                    || outputs(step, agents)
+                        .filter_map(|output| output.copy_to.as_ref())
+                        .any(|copy| beside(&loader.sources, copy).is_some_and(|copy| lies_in(path, &copy)))
             })
         };
         self.loader.find(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
@@ -199,13 +199,20 @@ fn outputs<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> impl Iterator<Ite
     step.ast.files.iter().chain(of_agent).flat_map(|files| &files.outputs)
 }
 
+/// The places in the workspace that the outputs are copied to: files, or folders that files lie in.
+pub(crate) fn copies<'f>(files: &'f ast::Files, sources: &Sources) -> impl Iterator<Item = (String, &'f Text)> {
+    let places = files.outputs.iter().filter_map(|output| output.copy_to.as_ref());
+    places.filter_map(|place| Some((beside(sources, place)?, place)))
+}
+
+/// Whether a path is a place that something is copied to, or lies in it.
+pub(crate) fn lies_in(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// The types of outputs, in their order.
 pub(super) fn kinds(files: &ast::Files, types: &Types, lookup: &mut Lookup<'_>) -> Vec<Option<Type>> {
     files.outputs.iter().map(|output| Some(types.resolve(output.kind.as_ref()?, lookup))).collect()
-}
-
-fn folder<'l>(loader: &'l crate::load::Loader<'_>, span: Span) -> &'l str {
-    loader.sources.name(span.file).rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 /// A path without what does not change it.

@@ -1,7 +1,7 @@
 //! Typed tree to model: looks names up, reads the files that texts stand in, scans the texts, and spells needs out.
 
 mod edges;
-mod files;
+pub(crate) mod files;
 mod names;
 mod needs;
 mod order;

@@ -16,11 +16,6 @@ use crate::model::{Pack, PackRule, Pipeline, Read, Step, Swarm};
 use crate::suggest;
 use crate::syntax::Text;
 
-/// The entries that are looked at before a pattern is taken to match something.
-const LOOKED_AT: usize = 20_000;
-/// Folders of what others made, which a pattern has to name to mean them.
-const ASIDE: &[&str] = &[".git/", "node_modules/", "target/"];
-
 impl<'a> Resolver<'_, 'a, '_, '_> {
     pub(super) fn packs(&mut self) -> Vec<Pack<'a>> {
         let spec = self.spec;
@@ -46,7 +41,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 PackRule::Plain
             }
             ast::PackRule::Files { globs, .. } => {
-                globs.iter().for_each(|glob| self.matches(glob, made));
+                for glob in globs {
+                    self.loader.path(glob.as_str(), glob.span(0..glob.as_str().len()), self.diagnostics);
+                }
                 PackRule::Plain
             }
             ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(What::Pack, name, self.diagnostics)),
@@ -79,21 +76,6 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
         }
         globs
-    }
-
-    /// Reports a pattern that nothing in the workspace matches (SW106).
-    fn matches(&mut self, glob: &Text, made: &[&str]) {
-        let span = glob.span(0..glob.as_str().len());
-        let Some(pattern) = self.loader.path(glob.as_str(), span, self.diagnostics) else { return };
-        // What a task writes, a pattern may mean before it is there.
-        if !made.is_empty() || self.loader.any_file(&pattern, LOOKED_AT, ASIDE) {
-            return;
-        }
-        self.diagnostics.push(
-            Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
-                .label(span, "matches nothing")
-                .help("patterns are relative to the spec; `**` stands for any folders, as in `src/**/*.rs`"),
-        );
     }
 
     /// Whose work the packs of a step hand on.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::names::Names;
 use super::tables::What;
 use super::text::Has;
-use super::{Resolver, needs, order, text};
+use super::{Resolver, files, needs, order, text};
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -28,6 +28,8 @@ pub(super) struct Within<'w> {
     pub(super) params: &'w Names,
     /// The patterns of paths that steps say they write.
     pub(super) writes: Vec<&'w str>,
+    /// Where the `files` of its steps and of any agent are copied to.
+    pub(super) copies: Vec<String>,
     /// Shared tasks that `use partial=#true` left out.
     pub(super) left_out: BTreeSet<&'w str>,
     /// The steps that an edge leads to.
@@ -53,6 +55,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             self.loader.find(path.as_str(), Entry::Folder, span, None, self.diagnostics);
         }
         let writes = list.iter().flat_map(|step| &step.ast.writes).map(|pattern| pattern.as_str()).collect();
+        let files = list.iter().filter_map(|step| step.ast.files.as_ref());
+        let files = files.chain(agents.iter().filter_map(|agent| agent.ast.files.as_ref()));
+        let copies =
+            files.flat_map(|files| files::copies(files, &self.loader.sources)).map(|(place, _)| place).collect();
         let left_out = match list.iter().any(|step| step.partial) {
             true => {
                 let tasks = self.spec.tasks.iter().map(|task| task.name.value.as_str());
@@ -66,6 +72,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             steps: &steps,
             params: &params,
             writes,
+            copies,
             left_out,
             receivers: receivers(pipeline),
         };

@@ -1,5 +1,6 @@
 //! Steps: who does them, what they say, what they read.
 
+use super::files::lies_in;
 use super::names::Names;
 use super::params::Params;
 use super::pipeline::{Listed, Within};
@@ -61,7 +62,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         };
         for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env).chain(of_files) {
             reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this", has));
-            made.extend(self.file_reads(prose, Some(&within.writes)));
+            made.extend(self.file_reads(prose, Some(within)));
         }
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
@@ -256,14 +257,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// `<<file:PATH>>`: it must be there, unless a step says that it writes it; those are given.
-    pub(super) fn file_reads(&mut self, prose: &Prose, writes: Option<&[&str]>) -> Vec<Made> {
+    pub(super) fn file_reads(&mut self, prose: &Prose, within: Option<&Within<'_>>) -> Vec<Made> {
         let mut made = Vec::new();
         for part in &prose.template.parts {
             let crate::template::Part::Directive(directive) = part else { continue };
             let (crate::template::Kind::File, Some(name)) = (directive.kind, &directive.name) else { continue };
             let span = prose.passage.span(name.range.clone());
-            let written = |path: &str| writes.unwrap_or_default().iter().any(|glob| fast_glob::glob_match(glob, path));
-            let written = writes.map(|_| &written as &dyn Fn(&str) -> bool);
+            let written = |path: &str| {
+                within.is_some_and(|within| {
+                    within.writes.iter().any(|glob| fast_glob::glob_match(glob, path))
+                        || within.copies.iter().any(|place| lies_in(path, place))
+                })
+            };
+            let written = within.map(|_| &written as &dyn Fn(&str) -> bool);
             let path = self.loader.find(&name.value, Entry::File, span, written, self.diagnostics);
             made.extend(path.map(|path| Made { path, span }));
         }

@@ -46,7 +46,7 @@ pub(super) static DESCRIPTION: Node =
 static WORKFLOW: Node =
     Node::new("workflow", "The workflow as a whole; without this node it has the name of its file.")
         .arguments(NAME)
-        .children(&[&DESCRIPTION, &DEFAULT, &EDITION_OF, &DOCS_ROOT, &WORKFLOW_MODE]);
+        .children(&[&DESCRIPTION, &DEFAULT, &EDITION_OF, &DOCS_ROOT, &WORKFLOW_MODE, &LOCKED]);
 
 static DEFAULT: Node =
     Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline unless said.")
@@ -57,6 +57,11 @@ static DOCS_ROOT: Node = Node::new("docs-root", "The folder of the documents tha
     .arguments(&[required("PATH", Kind::Path)]);
 static WORKFLOW_MODE: Node = Node::new("mode", "What agents are there to do, unless they say otherwise.")
     .arguments(&[defaulted("MODE", Kind::Choice(MODE), "implementation")]);
+static LOCKED: Node = Node::new(
+    "locked",
+    "Asks for models and tools of a fixed version everywhere; the profile `audit` tells where one floats.",
+)
+.arguments(&[optional("ON", Kind::Bool)]);
 
 static IMPORT: Node =
     Node::new("import", "Takes in the declarations of another spec, or of the library: `\"std:types\"`.")
@@ -147,7 +152,7 @@ static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swar
 static UNATTENDED_POLICY: Node = Node::new("unattended", "What an approval of a person becomes where no person is.")
     .arguments(&[defaulted("WHAT", Kind::Choice(UNATTENDED), "deny")]);
 
-static HOOK: Node = Node::new("hook", "A command that runs when something happened, with `SWARM_*` variables.")
+static HOOK: Node = Node::new("hook", "A command that runs when something happened, in the workspace and beside the steps; it holds nothing up and changes nothing. It gets `SWARM_EVENT`, `SWARM_RUN`, `SWARM_RUN_DIR` and `SWARM_WORKFLOW`; at the end `SWARM_STATUS` (`succeeded`, `failed`, `over_budget`), at a gate `SWARM_GATE`.")
     .arguments(&[required("EVENT", Kind::Choice(EVENTS))])
     .children(&[&DESCRIPTION, &RUN])
     .many();

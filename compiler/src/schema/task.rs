@@ -2,7 +2,7 @@
 
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME, REF};
 use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
-use super::{Kind, Node, Property, defaulted, optional, required};
+use super::{Kind, Node, Older, Property, defaulted, optional, required};
 
 /// One step.
 pub(crate) static TASK: Node = Node::new(
@@ -49,7 +49,10 @@ pub(super) static DEPENDS_ON: Node = Node::new("depends-on", "Steps that must ha
     .arguments(&[required("STEP", Kind::Reference)])
     .rest("STEP", Kind::Reference)
     .properties(&[Property::new("when", Kind::Choice(WHEN), "How they must have ended.").default("success")])
+    .older(COMPOSED)
     .many();
+/// As compose files write it, which the first users have come from.
+pub(super) const COMPOSED: &[Older] = &[Older { name: "depends_on", since: "2026" }];
 pub(super) static STEP_JOIN: Node =
     Node::new("join", "How several `depends-on` combine.").arguments(&[defaulted("HOW", Kind::Choice(JOIN), "all")]);
 pub(super) static STEP_WHEN: Node = Node::new("when", "What must be true besides; otherwise the step is skipped.")
@@ -157,7 +160,7 @@ static WRITES: Node =
 static READS: Node =
     Node::new("reads", "The files it reads, relative to the workspace.").rest("GLOB", Kind::Glob).many();
 pub(super) static WORKTREE: Node =
-    Node::new("worktree", "A Git worktree of its own to work in; those of one name share it.")
+    Node::new("worktree", "A Git worktree of its own to work in, for each instance, call and item; tasks that name one share it. It begins at the last commit, on a branch `swarm/RUN/…`, and is kept after the run when there is work in it.")
         .arguments(&[optional("NAME", Kind::Name)]);
 static STDIN: Node =
     Node::new("stdin", "What its process reads on standard input.").arguments(&[required("TEXT", Kind::Template)]);

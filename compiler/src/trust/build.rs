@@ -11,7 +11,6 @@ use super::powers::{self, Secrets};
 use super::{command, gates, paths};
 use crate::ast::{self, Name, TypeExpr, TypeKind};
 use crate::model::{Body, Model, Pipeline, Step};
-use crate::resolve::tables::What;
 use crate::source::{Sources, Span};
 
 /// Nodes beyond what the spec itself has, before calls share what they call.
@@ -193,14 +192,6 @@ impl<'m, 'a> Builder<'m, 'a> {
             });
         }
         marks
-    }
-
-    /// The agent of this name, else the only one that the place sees.
-    pub(super) fn agent_named(&self, name: Option<&Name>, place: Span) -> Option<usize> {
-        match name {
-            Some(name) => self.model.tables.find(What::Agent, &name.value, true, name.span.file),
-            None => self.model.tables.sole(What::Agent, place.file),
-        }
     }
 
     /// Follows the texts of the steps of an instance.

@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::build::{Builder, Instance};
-use super::carry;
+use super::carry::Carried;
 use super::graph::{Kind, Via};
-use super::label::Label;
-use crate::ast::{self, TypeExpr};
-use crate::model::{Body, Read, Step, Variable};
-use crate::resolve::tables::What;
+use super::label::{Label, Labels};
+use super::paths;
+use crate::ast::{self, Name, TypeExpr};
+use crate::model::{self, Body, ParamRef, Read, Step, Variable};
 use crate::source::Span;
-use crate::template::{Root, same_name};
+use crate::syntax::Text;
+use crate::template::Root;
+
+/// Who is called so where a pack is given, if free text comes from there; the whole of what an artifact is does.
+pub(super) type Find<'f, 'm, 'a> = dyn Fn(&Builder<'m, 'a>, &str, bool) -> Option<usize> + 'f;
 
 /// Lists that items come from, of one step.
 const MOST_LISTS: usize = 16;
@@ -25,7 +29,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         if matches!(step.body, Body::Gate(_) | Body::Loop { .. }) {
             return;
         }
-        let idle = idle(model, step);
+        let carried = carried(model, step);
         let targets = self.targets(instance, index);
         let list = step.list.as_ref().map(|list| list.text.span(0..list.text.as_str().len()));
         let of_list = |read: &Read| {
@@ -41,37 +45,40 @@ impl<'m, 'a> Builder<'m, 'a> {
             None => Vec::new(),
         };
         for read in &step.reads {
-            if read.in_when || idle.contains(&read.whole) || of_list(read) {
+            if read.in_when || carried.idle.contains(&read.whole) || of_list(read) {
                 continue;
             }
             let (to, via) = targets.get(&read.whole).copied().unwrap_or((Some(node), Via::Reads));
             let Some(to) = to else { continue };
-            if read.root == Root::Item {
-                for &(source, kind) in &lists {
-                    if kind.is_none_or(|kind| self.labels.at(kind, &read.fields) == Label::Arbitrary) {
-                        self.graph.edge(source, to, read.span, via);
+            for fields in parts(read, carried.parts.get(&read.whole)) {
+                if read.root == Root::Item {
+                    for &(source, kind) in &lists {
+                        if kind.is_none_or(|kind| self.labels.at(kind, &fields) == Label::Arbitrary) {
+                            self.graph.edge(source, to, read.span, via);
+                        }
                     }
+                } else if let Some(source) = self.source(instance, read, &fields) {
+                    self.graph.edge(source, to, read.span, via);
+                    break;
                 }
-            } else if let Some(source) = self.source(instance, read) {
-                self.graph.edge(source, to, read.span, via);
             }
         }
     }
 
-    /// Where free text that is read comes from; none where what is read carries none.
-    fn source(&mut self, instance: &Instance, read: &Read) -> Option<usize> {
+    /// Where free text that is read comes from; none where what goes on of it, by these fields, carries none.
+    fn source(&mut self, instance: &Instance, read: &Read, fields: &[Name]) -> Option<usize> {
         match read.root {
             Root::Output | Root::Previous | Root::Input => {
                 let step = read.step?;
-                (self.output(instance.pipeline, step, &read.fields) == Label::Arbitrary).then(|| instance.steps[step])
+                (self.output(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
             }
             Root::Error => read.step.map(|step| instance.steps[step]),
             Root::Param => {
                 let (index, kind) = self.param(instance, read)?;
-                (self.labels.at(kind, &read.fields) == Label::Arbitrary).then(|| instance.params[index])
+                (self.labels.at(kind, fields) == Label::Arbitrary).then(|| instance.params[index])
             }
             Root::Stdin => Some(self.stdin(read.span)),
-            Root::Context => self.pack_named(instance, read),
+            Root::Context => Some(self.pack_given(instance, read.pack?)),
             _ => None,
         }
     }
@@ -94,10 +101,9 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// A parameter of the pipeline itself: those of the workflow are what its user wrote.
     fn param(&self, instance: &Instance, read: &Read) -> Option<(usize, &'m TypeExpr)> {
-        let name = read.name.as_deref()?;
+        let Some(ParamRef::Pipeline(index)) = read.param else { return None };
         let params = &self.model.pipelines[instance.pipeline].ast.params;
-        let index = params.iter().position(|param| same_name(&param.name.value, name))?;
-        Some((index, &params[index].kind))
+        Some((index, &params.get(index)?.kind))
     }
 
     /// What a step calls or starts, and where each of its texts goes, by the place of the read.
@@ -132,10 +138,12 @@ impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn sessions(&mut self, instance: &Instance) {
         let model = self.model;
         let pipeline = &model.pipelines[instance.pipeline];
-        let mut talks: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        // Agents with one name for their conversations have one each.
+        let mut talks: BTreeMap<(Option<usize>, &str), Vec<usize>> = BTreeMap::new();
         for &index in &pipeline.order.sorted {
-            if let Some(session) = &pipeline.steps[index].ast.session {
-                talks.entry(&session.value).or_default().push(index);
+            let step = &pipeline.steps[index];
+            if let Some(session) = &step.ast.session {
+                talks.entry((step.agent, &session.value)).or_default().push(index);
             }
         }
         for turns in talks.values() {
@@ -182,61 +190,69 @@ impl<'m, 'a> Builder<'m, 'a> {
         let steps = &model.pipelines[instance.pipeline].steps;
         for (index, step) in steps.iter().enumerate() {
             for (&pack, name) in step.context.iter().zip(&step.ast.context) {
-                let from = self.pack(instance, pack);
+                let from = self.pack_given(instance, pack);
                 self.graph.edge(from, instance.steps[index], name.span, Via::Reads);
             }
         }
     }
 
-    fn pack_named(&mut self, instance: &Instance, read: &Read) -> Option<usize> {
-        let name = read.name.as_deref()?;
-        let pack = self.model.tables.find(What::Pack, name, true, read.span.file)?;
-        Some(self.pack(instance, pack))
+    /// The node of a pack, as a turn of this instance is given it.
+    fn pack_given(&mut self, instance: &Instance, pack: usize) -> usize {
+        let steps = &self.model.pipelines[instance.pipeline].steps;
+        let place = instance.steps.first().copied().unwrap_or_default();
+        self.pack(place, pack, &|builder, name, whole| {
+            let step = steps.iter().position(|step| step.name() == name)?;
+            let free = whole || builder.output(instance.pipeline, step, &[]) == Label::Arbitrary;
+            free.then(|| instance.steps[step])
+        })
     }
 
-    /// The node of a pack, as a turn of this instance is given it.
-    fn pack(&mut self, instance: &Instance, pack: usize) -> usize {
-        let known = (instance.steps.first().copied().unwrap_or_default(), pack);
-        if let Some(&node) = self.files.packs.get(&known) {
+    /// The node of a pack in a place: `find` gives the node of whom it names, where free text comes from there; of an
+    /// artifact always.
+    pub(super) fn pack(&mut self, place: usize, pack: usize, find: &Find<'_, 'm, 'a>) -> usize {
+        if let Some(&node) = self.files.packs.get(&(place, pack)) {
             return node;
         }
         let model = self.model;
         let spec = model.spec;
         let node = self.graph.node(&*spec.packs[pack].name.value, Kind::Pack, spec.packs[pack].name.span);
-        self.files.packs.insert(known, node);
-        let steps = &model.pipelines[instance.pipeline].steps;
-        let find = |name: &str| steps.iter().position(|step| step.name() == name);
+        self.files.packs.insert((place, pack), node);
         let (mut open, mut seen) = (vec![pack], HashSet::from([pack]));
         while let Some(pack) = open.pop() {
-            for rule in &spec.packs[pack].rules {
+            for (rule, found) in spec.packs[pack].rules.iter().zip(&model.packs[pack].rules) {
+                let (names, artifact) = match &rule.value {
+                    ast::PackRule::Inputs(names) => (names.as_slice(), false),
+                    ast::PackRule::Artifacts { from, .. } => (std::slice::from_ref(from), true),
+                    _ => (&[][..], false),
+                };
+                for name in names {
+                    if let Some(from) = find(self, &name.value, artifact) {
+                        self.graph.edge(from, node, name.span, Via::Joins);
+                    }
+                }
                 match &rule.value {
-                    ast::PackRule::Inputs(names) => {
-                        for name in names {
-                            if let Some(step) = find(&name.value)
-                                && self.output(instance.pipeline, step, &[]) == Label::Arbitrary
-                            {
-                                self.graph.edge(instance.steps[step], node, name.span, Via::Joins);
-                            }
-                        }
-                    }
-                    ast::PackRule::Artifacts { from: name, .. } => {
-                        if let Some(step) = find(&name.value) {
-                            self.graph.edge(instance.steps[step], node, name.span, Via::Joins);
-                        }
-                    }
-                    ast::PackRule::Docs { path, .. } => self.files.read(node, path.as_str(), whole(path)),
-                    ast::PackRule::Files { globs, .. } => {
-                        globs.iter().for_each(|glob| self.files.read(node, glob.as_str(), whole(glob)));
-                    }
-                    ast::PackRule::Merge(name) => {
-                        let other = model.tables.find(What::Pack, &name.value, true, name.span.file);
-                        open.extend(other.filter(|&other| seen.insert(other)));
-                    }
+                    ast::PackRule::Docs { path, .. } => self.read_beside(node, path),
+                    ast::PackRule::Files { globs, .. } => globs.iter().for_each(|glob| self.read_beside(node, glob)),
                     _ => {}
+                }
+                if let model::PackRule::Merge(Some(other)) = found
+                    && seen.insert(*other)
+                {
+                    open.push(*other);
                 }
             }
         }
         node
+    }
+
+    /// A path that counts from the file that it stands in.
+    fn read_beside(&mut self, node: usize, path: &Text) {
+        let seen = self.beside(path);
+        self.files.read(node, &seen, whole(path));
+    }
+
+    fn beside(&self, path: &Text) -> String {
+        paths::beside(self.sources, whole(path), path.as_str())
     }
 
     /// The files that a step says it writes and reads, and the folder that it works in.
@@ -249,7 +265,19 @@ impl<'m, 'a> Builder<'m, 'a> {
         for (path, span) in super::paths::named(model, step, self.sources) {
             self.files.read(node, &path, span);
         }
-        for input in step.ast.files.iter().flat_map(|files| &files.inputs) {
+        let Some(files) = self.protocol(step) else { return self.folder(step, node) };
+        for output in files.outputs.iter().filter(|output| free(&self.labels, output)) {
+            if let Some(place) = &output.copy_to {
+                let target = self.beside(place);
+                self.files.write(node, &target, whole(place));
+                // What is copied to a folder has a name in it.
+                let path = output.path.as_str();
+                let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+                let inside = if name.is_empty() { "**" } else { name };
+                self.files.write(node, &format!("{target}/{inside}"), whole(place));
+            }
+        }
+        for input in &files.inputs {
             match &input.from {
                 Some(from) => {
                     if let Some(maker) = steps.iter().position(|step| step.name() == from.value)
@@ -258,9 +286,14 @@ impl<'m, 'a> Builder<'m, 'a> {
                         self.graph.edge(instance.steps[maker], node, from.span, Via::Reads);
                     }
                 }
-                None => self.files.read(node, input.path.as_str(), whole(&input.path)),
+                None => self.read_beside(node, &input.path),
             }
         }
+        self.folder(step, node);
+    }
+
+    /// The folder that a step shares with others.
+    fn folder(&mut self, step: &Step<'a>, node: usize) {
         if let Some(name) = step.ast.worktree.as_ref().and_then(|worktree| worktree.name.as_ref()) {
             let folder = self.worktree(name);
             let writes = self.graph.nodes[node].marks.privileged.is_some() || !step.ast.writes.is_empty();
@@ -268,28 +301,45 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
+    /// The file protocol of a step: its own, else that of its agent.
+    fn protocol(&self, step: &Step<'a>) -> Option<&'a ast::Files> {
+        step.ast.files.as_ref().or_else(|| self.model.agents[step.agent?].ast.files.as_ref())
+    }
+
     /// What a file in the outbox of a step can carry.
     fn left(&self, step: &Step<'a>, path: &str) -> Label {
-        let outputs = step.ast.files.iter().flat_map(|files| &files.outputs);
+        let outputs = self.protocol(step).into_iter().flat_map(|files| &files.outputs);
         let kind = outputs.filter(|output| output.path.as_str() == path).find_map(|output| output.kind.as_ref());
         kind.map_or(Label::Arbitrary, |kind| self.labels.of(kind))
     }
 }
 
-fn whole(text: &crate::syntax::Text) -> Span {
+/// Whether a file can hold free text.
+fn free(labels: &Labels<'_>, output: &ast::FileOutput) -> bool {
+    output.kind.as_ref().is_none_or(|kind| labels.of(kind) == Label::Arbitrary)
+}
+
+fn whole(text: &Text) -> Span {
     text.span(0..text.as_str().len())
 }
 
-/// The places in the texts of a step whose value only decides something.
-fn idle(model: &crate::model::Model<'_>, step: &Step<'_>) -> HashSet<Span> {
-    let mut idle = HashSet::new();
+/// The fields that lead to what goes on of a read: its own, or those and further ones to each part.
+fn parts(read: &Read, parts: Option<&Vec<Vec<String>>>) -> Vec<Vec<Name>> {
+    let Some(parts) = parts else { return vec![read.fields.clone()] };
+    let name = |field: &String| Name { value: field.clone(), span: read.span };
+    parts.iter().map(|part| read.fields.iter().cloned().chain(part.iter().map(name)).collect()).collect()
+}
+
+/// What goes on of what the texts of a step read.
+fn carried(model: &model::Model<'_>, step: &Step<'_>) -> Carried {
+    let mut carried = Carried::default();
     let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
     let env = step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
     for prose in step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(env) {
-        idle.extend(carry::idle(prose));
+        carried.add(prose);
     }
-    idle
+    carried
 }

@@ -18,7 +18,7 @@ const MOST: usize = 2_000_000;
 pub(super) struct Files {
     written: BTreeMap<String, Vec<(usize, Span)>>,
     read: BTreeMap<String, Vec<(usize, Span)>>,
-    /// The nodes of packs, by the instance and pack.
+    /// The nodes of packs, by a node of the place and the pack.
     pub packs: HashMap<(usize, usize), usize>,
 }
 
@@ -98,17 +98,23 @@ pub(super) fn named(model: &Model<'_>, step: &Step<'_>, sources: &Sources) -> Ve
     proses.flat_map(|prose| in_prose(prose, sources)).collect()
 }
 
-fn in_prose(prose: &Prose, sources: &Sources) -> Vec<(String, Span)> {
+/// The files that a text names, as the workspace sees them.
+pub(super) fn in_prose(prose: &Prose, sources: &Sources) -> Vec<(String, Span)> {
     let files = prose.template.parts.iter().filter_map(|part| match part {
         Part::Directive(directive) if directive.kind == Word::File => directive.name.as_ref(),
         _ => None,
     });
     let path = |name: &crate::template::Spanned<String>| {
         let span = prose.passage.span(name.range.clone());
-        let folder = sources.name(span.file).rsplit_once('/').map_or("", |(folder, _)| folder);
-        (join(folder, &name.value), span)
+        (beside(sources, span, &name.value), span)
     };
     files.map(path).collect()
+}
+
+/// A path of the workspace, written in the file of this place.
+pub(super) fn beside(sources: &Sources, place: Span, path: &str) -> String {
+    let folder = sources.name(place.file).rsplit_once('/').map_or("", |(folder, _)| folder);
+    join(folder, path)
 }
 
 /// A path seen from a folder of the workspace.

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use super::build::Builder;
 use super::graph::{Kind, Via};
-use crate::ast::{self, Name};
+use super::paths;
+use crate::model::{Prose, Swarm};
 use crate::source::Span;
 
 impl Builder<'_, '_> {
     /// The nodes of a swarm; gives the one that its goal goes to. `caller` is the step that starts it, if one does.
     pub(super) fn swarm(&mut self, index: usize, caller: Option<(usize, Span)>) -> usize {
-        let swarm = &self.model.spec.swarms[index];
+        let found = &self.model.swarms[index];
+        let swarm = found.ast;
         if let (false, Some(&team)) = (self.spares(), self.teams.get(&index)) {
             self.returns(team, caller);
             return team;
@@ -20,22 +22,24 @@ impl Builder<'_, '_> {
         self.teams.insert(index, team);
         let mut nodes: HashMap<&str, usize> = HashMap::new();
         let leader = swarm.leader.as_ref().map(|leader| {
-            let node = self.member(&leader.name.value, leader.agent.as_ref(), leader.name.span);
+            let node = self.member(&leader.name.value, found.leader, leader.name.span);
             nodes.insert(&leader.name.value, node);
             node
         });
         let mut members = Vec::new();
-        for member in &swarm.members {
-            let node = self.member(&member.name.value, member.agent.as_ref(), member.name.span);
+        for (member, resolved) in swarm.members.iter().zip(&found.members) {
+            let node = self.member(&member.name.value, resolved.agent, member.name.span);
             nodes.insert(&member.name.value, node);
             members.push((node, member.name.span));
         }
-        for group in &swarm.groups {
-            let agent = group.agent.as_ref();
-            let called = agent.map_or("members", |agent| agent.value.as_str());
+        for (group, &agent) in swarm.groups.iter().zip(&found.groups) {
+            let called = group.agent.as_ref().map_or("members", |agent| agent.value.as_str());
             members.push((self.member(called, agent, group.span), group.span));
         }
-        self.messages(swarm, &nodes, leader, &members, team);
+        for (task, &(node, _)) in found.members.iter().zip(&members) {
+            task.task.iter().for_each(|task| self.told(found, task, node, team, &nodes));
+        }
+        self.messages(found, &nodes, leader, &members, team);
         // The goal goes to the leader, who hands it out; without one, to everybody.
         match leader {
             Some(leader) => {
@@ -49,27 +53,54 @@ impl Builder<'_, '_> {
             }
             None => members.iter().for_each(|&(member, span)| self.graph.edge(team, member, span, Via::Reads)),
         }
-        self.result(swarm, leader, &members, team, caller);
+        self.result(found, leader, &members, team, caller);
         team
     }
 
-    fn member(&mut self, name: &str, agent: Option<&Name>, span: Span) -> usize {
+    fn member(&mut self, name: &str, agent: Option<usize>, span: Span) -> usize {
         let node = self.graph.node(name, Kind::Member, span);
-        if let Some(agent) = self.agent_named(agent, span) {
-            self.graph.nodes[node].marks = self.agents[agent].clone();
+        if let Some(agent) = agent {
+            let mut marks = self.agents[agent].clone();
+            if let Some(fallback) = self.model.agents[agent].fallback {
+                marks.merge(&self.agents[fallback]);
+            }
+            self.graph.nodes[node].marks = marks;
+            for (path, place) in self.model.agents[agent].system.iter().flat_map(|it| paths::in_prose(it, self.sources))
+            {
+                self.files.read(node, &path, place);
+            }
         }
         node
+    }
+
+    /// The packs and files in the text of a member.
+    fn told(&mut self, found: &Swarm<'_>, task: &Prose, node: usize, team: usize, nodes: &HashMap<&str, usize>) {
+        for (path, place) in paths::in_prose(task, self.sources) {
+            self.files.read(node, &path, place);
+        }
+        let places: Vec<Span> = task.template.reads.iter().map(|read| task.passage.span(read.whole.clone())).collect();
+        let given: Vec<(usize, Span)> = found
+            .reads
+            .iter()
+            .filter(|read| places.contains(&read.whole))
+            .filter_map(|read| Some((read.pack?, read.span)))
+            .collect();
+        for (pack, span) in given {
+            let from = self.pack(team, pack, &|_, name, _| nodes.get(name).copied());
+            self.graph.edge(from, node, span, Via::Reads);
+        }
     }
 
     /// Who can write to whom: along edges, in channels and folders; without edges, everybody to everybody.
     fn messages(
         &mut self,
-        swarm: &ast::Swarm,
+        found: &Swarm<'_>,
         nodes: &HashMap<&str, usize>,
         leader: Option<usize>,
         members: &[(usize, Span)],
         team: usize,
     ) {
+        let swarm = found.ast;
         match &swarm.edges {
             Some(edges) => self.edges(edges, nodes),
             None => {
@@ -89,8 +120,12 @@ impl Builder<'_, '_> {
                 }
             }
         }
-        for managed in &swarm.worktrees {
+        for (managed, &agent) in swarm.worktrees.iter().zip(&found.managers) {
             let folder = self.worktree(&managed.name);
+            if let (Some(agent), Some(name)) = (agent, &managed.manager) {
+                let manager = self.member(&name.value, Some(agent), name.span);
+                self.works_in(manager, folder, name.span, true);
+            }
             for name in managed.members.iter().chain(&managed.manager) {
                 if let Some(&member) = nodes.get(name.value.as_str()) {
                     let writes = self.graph.nodes[member].marks.privileged.is_some();
@@ -103,16 +138,16 @@ impl Builder<'_, '_> {
     /// What comes of it: of whoever sums up, else of the leader, else of everybody.
     fn result(
         &mut self,
-        swarm: &ast::Swarm,
+        found: &Swarm<'_>,
         leader: Option<usize>,
         members: &[(usize, Span)],
         team: usize,
         caller: Option<(usize, Span)>,
     ) {
-        let last = match (&swarm.synthesize, leader) {
+        let last = match (&found.ast.synthesize, leader) {
             (Some(synthesize), _) => {
-                let agent = synthesize.agent.as_ref();
-                let node = self.member(agent.map_or("synthesize", |agent| &agent.value), agent, synthesize.span);
+                let called = synthesize.agent.as_ref().map_or("synthesize", |agent| &agent.value);
+                let node = self.member(called, found.synthesize.0, synthesize.span);
                 let leader = leader.map(|leader| (leader, synthesize.span));
                 for (member, span) in members.iter().copied().chain(leader) {
                     self.graph.edge(member, node, span, Via::Sends);

@@ -1,4 +1,4 @@
-//! A command beside the steps of a run: a hook, whose output nobody keeps.
+//! Commands beside the steps of a run: hooks, whose output nobody keeps, and what the run itself asks of a program.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,6 +15,9 @@ use crate::event::Process;
 /// The bytes of standard error that are told of a command that failed.
 const TOLD: usize = 500;
 
+/// The bytes of standard output that are kept.
+const KEPT: usize = 64 * 1024;
+
 /// Runs a command and waits for it, so long at most; then its group is ended.
 ///
 /// # Errors
@@ -25,33 +28,54 @@ pub(crate) fn alone(
     directory: &Path,
     most: Duration,
 ) -> Result<(), String> {
+    output(&argv(command), environment, directory, most, &Cancel::default()).map(drop)
+}
+
+/// What a program prints on its standard output, 64 KiB at most: asked for by the run itself, and waited for so long at
+/// most.
+///
+/// # Errors
+/// Why it failed, in words.
+pub(crate) fn output(
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    most: Duration,
+    cancel: &Cancel,
+) -> Result<String, String> {
     let mut means = Means::new().map_err(|error| error.to_string())?;
-    let argv = argv(command);
-    let launch = Launch { argv: &argv, environment, directory, stdin: None, install: None };
+    let launch = Launch { argv, environment, directory, stdin: None, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
-    let mut tail = Tail(Vec::new());
-    let end = run(&mut means, &launch, limits, &Cancel::default(), &mut tail)?;
-    let said = String::from_utf8_lossy(&tail.0).trim().to_owned();
+    let mut said = Said::default();
+    let end = run(&mut means, &launch, limits, cancel, &mut said)?;
+    let problem = String::from_utf8_lossy(&said.stderr).trim().to_owned();
     match (end.cause, end.exit) {
-        (Cause::Exit | Cause::Reported, 0) => Ok(()),
+        (Cause::Exit | Cause::Reported, 0) => Ok(String::from_utf8_lossy(&said.stdout).into_owned()),
         (Cause::Timeout, _) => Err(format!("it took longer than {} seconds", most.as_secs())),
-        (_, exit) if said.is_empty() => Err(format!("it exited with {exit}")),
-        (_, exit) => Err(format!("it exited with {exit}: {said}")),
+        (Cause::Cancelled, _) => Err("it was ended".to_owned()),
+        (_, exit) if problem.is_empty() => Err(format!("it exited with {exit}")),
+        (_, exit) => Err(format!("it exited with {exit}: {problem}")),
     }
 }
 
-/// The end of a standard error.
-struct Tail(Vec<u8>);
+/// The beginning of a standard output, and the end of a standard error.
+#[derive(Default)]
+struct Said {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
 
-impl Sink for Tail {
-    fn stdout(&mut self, _: &[u8]) -> bool {
+impl Sink for Said {
+    fn stdout(&mut self, bytes: &[u8]) -> bool {
+        let room = KEPT.saturating_sub(self.stdout.len());
+        self.stdout.extend_from_slice(&bytes[..bytes.len().min(room)]);
         false
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-        let cut = self.0.len().saturating_sub(TOLD);
-        self.0.drain(..cut);
+        self.stderr.extend_from_slice(bytes);
+        let cut = self.stderr.len().saturating_sub(TOLD);
+        self.stderr.drain(..cut);
     }
 
     fn lives(&mut self, _: Process) {}

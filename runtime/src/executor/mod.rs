@@ -14,6 +14,7 @@ mod reach;
 mod scribe;
 mod spawn;
 mod tail;
+mod trees;
 mod turn;
 mod viewer;
 
@@ -30,6 +31,7 @@ pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
 pub(crate) use scribe::Scribe;
+pub(crate) use trees::{Repository, Tree, Trees, any_in};
 pub(crate) use turn::{argument, may_pass};
 pub(crate) use viewer::Viewer;
 
@@ -54,8 +56,10 @@ pub(crate) struct Job {
     pub checks: Vec<Command>,
     /// The whole environment of its processes.
     pub environment: Arc<Vec<(OsString, OsString)>>,
-    /// Where its processes run.
+    /// Where its processes run, unless that is a working tree of its own.
     pub directory: Arc<PathBuf>,
+    /// The working tree that they run in; it is made when the first job needs it.
+    pub tree: Option<Tree>,
     /// The wall time at most, checks included.
     pub timeout: Option<Duration>,
     /// The time without a byte of output at most.

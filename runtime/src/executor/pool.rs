@@ -138,14 +138,17 @@ impl Shared {
 
 fn work(shared: &Shared, mut means: Means) {
     let services = &shared.services;
-    while let Some(job) = shared.next() {
+    while let Some(mut job) = shared.next() {
         if let Err(error) = services.durability.wait(job.after) {
             services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
             let outcome = Box::new(Ended::failed(Failure::Cancelled).outcome);
             services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
             continue;
         }
-        let ended = carry_out(&job, &mut means, services);
+        let ended = match enter(&mut job) {
+            Ok(()) => carry_out(&job, &mut means, services),
+            Err(failure) => Ok(Ended::failed(failure)),
+        };
         // What printed nothing has no files to wait for.
         let quiet = ended.as_ref().is_ok_and(|ended| ended.captured.is_none() && !ended.logs);
         let outcome = ended.and_then(|ended| store(&job, ended, services));
@@ -159,6 +162,16 @@ fn work(shared: &Shared, mut means: Means) {
         let report = move || _ = inputs.send(ended);
         if quiet { report() } else { services.scribe.then(report) }
     }
+}
+
+/// Goes to the working tree that the job runs in, and makes it where it is not there yet.
+fn enter(job: &mut Job) -> Result<(), Failure> {
+    let Some(tree) = &job.tree else { return Ok(()) };
+    job.directory = tree.enter(&job.cancel).map_err(|message| match job.cancel.asked() {
+        Some(_) => Failure::Cancelled,
+        None => Failure::Spawn { message },
+    })?;
+    Ok(())
 }
 
 /// Puts what the attempt put out where it belongs.

@@ -136,6 +136,9 @@ pub(crate) struct Facts {
     pub workspace: PathBuf,
     /// How many steps run at once where the plan leaves that open.
     pub concurrency: u32,
+    /// The commit at which the working trees of the run begin; none where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
 }
 
 /// The right to run a run, until dropped.

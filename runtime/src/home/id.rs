@@ -1,4 +1,5 @@
-//! Run ids: short, sorted by time, unique: `20261122-014233-k3f9` (UTC, then four random characters).
+//! Run ids: short, sorted by time, unique: `20261122-014233-k3f9` (UTC, then which part of the second, in steps of 1.3
+//! milliseconds, in two characters, and two random ones).
 
 use std::fs::File;
 use std::io::Read;
@@ -12,17 +13,20 @@ const SOURCE: &str = "/dev/urandom";
 
 /// An id for a run that starts now.
 pub(super) fn fresh() -> Result<String, RunError> {
-    let mut random = [0; 4];
+    let mut random = [0; 2];
     File::open(SOURCE).and_then(|mut file| file.read_exact(&mut random)).map_err(RunError::io("read", SOURCE))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(format(now, random))
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(format(now.as_secs(), now.subsec_nanos(), random))
 }
 
-fn format(seconds: u64, random: [u8; 4]) -> String {
+fn format(seconds: u64, nanoseconds: u32, random: [u8; 2]) -> String {
     let (year, month, day) = date(seconds / 86_400);
     let time = seconds % 86_400;
     let mut id = format!("{year:04}{month:02}{day:02}-{:02}{:02}{:02}-", time / 3600, time / 60 % 60, time % 60);
-    id.extend(random.map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])));
+    let letters = ALPHABET.len() as u64;
+    let part = u64::from(nanoseconds) * letters * letters / 1_000_000_000;
+    let [first, second] = random.map(u64::from);
+    id.extend([part / letters, part, first, second].map(|number| char::from(ALPHABET[(number % letters) as usize])));
     id
 }
 
@@ -45,8 +49,15 @@ mod tests {
 
     #[test]
     fn an_id_begins_with_the_time_in_utc() {
-        assert_eq!(format(1_795_311_753, [0, 1, 2, 27]), "20261122-014233-234z");
-        assert_eq!(format(951_782_400, [0; 4]), "20000229-000000-2222");
-        assert_eq!(format(0, [255; 4]), "19700101-000000-5555");
+        assert_eq!(format(1_795_311_753, 0, [2, 27]), "20261122-014233-224z");
+        assert_eq!(format(951_782_400, 999_999_999, [0; 2]), "20000229-000000-zz22");
+        assert_eq!(format(0, 500_000_000, [255; 2]), "19700101-000000-j255");
+    }
+
+    #[test]
+    fn ids_of_one_second_are_in_the_order_of_their_time() {
+        assert!(ALPHABET.is_sorted());
+        let ids: Vec<String> = (0..500).map(|step| format(0, step * 2_000_000, [7; 2])).collect();
+        assert!(ids.is_sorted() && ids.windows(2).all(|pair| pair[0] != pair[1]));
     }
 }

@@ -1,10 +1,12 @@
-//! Clearing away old runs and outputs. A run that is running is never touched, one that could be resumed only by name.
+//! Clearing away old runs and outputs. A run that is running is never touched; one that could be resumed, or has working
+//! trees with work in them, only by name.
 
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::RunError;
+use crate::executor::any_in;
 use crate::home::{DRAFT, Home, RunSummary, RunningState, folders};
 
 /// What to clear away.
@@ -25,7 +27,7 @@ pub struct Prune {
 pub struct Pruned {
     /// The runs, the oldest first.
     pub runs: Vec<PrunedRun>,
-    /// Runs that are old enough, but could still be resumed.
+    /// Runs that are old enough, but could still be resumed, or keep worktrees with work in them.
     pub kept: Vec<String>,
 }
 
@@ -62,6 +64,7 @@ impl Home {
             match state {
                 RunningState::Running => {}
                 RunningState::Resumable => pruned.kept.push(id.clone()),
+                _ if !options.outputs && any_in(&self.folder(id.clone()).path) => pruned.kept.push(id.clone()),
                 RunningState::Succeeded | RunningState::Failed => self.remove(id, options, &mut pruned)?,
             }
         }

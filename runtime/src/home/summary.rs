@@ -1,14 +1,14 @@
 //! What `ps` says of a run: read from its plan, its journal and its lock.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use swarmc_plan::{OnFailure, Step};
-
 use crate::error::RunError;
-use crate::event::{Event, Failure, Record, RunStatus, StepId};
+use crate::event::{Event, Record, RunStatus, StepId};
+use crate::graph::Graph;
 use crate::home::RunFolder;
+use crate::state::{Progress, State};
 
 /// A run at a glance.
 #[derive(Clone, Debug)]
@@ -25,10 +25,10 @@ pub struct RunSummary {
     pub started_ms: u64,
     /// When it last changed, in milliseconds since 1970 (UTC).
     pub changed_ms: u64,
-    /// How many steps have settled in the current round of each instance.
-    pub done: usize,
-    /// How many steps a round has, over all instances.
-    pub total: usize,
+    /// How many steps have settled in the current rounds, wherever they are; see [`Progress`].
+    pub done: u64,
+    /// How many steps there are, as far as is known.
+    pub total: u64,
     /// The gates that wait for an answer.
     pub gates: Vec<String>,
     /// Why it cannot be read in full, where it cannot.
@@ -82,10 +82,12 @@ impl RunSummary {
         let Some(pipeline) = plan.pipeline(pipeline) else {
             return Ok(());
         };
-        self.total = if task.is_some() { 1 } else { pipeline.steps.len() * pipeline.parallelism as usize };
-        let attempts: BTreeMap<&str, u32> =
-            pipeline.steps.iter().map(|step| (step.name.as_str(), attempts(step))).collect();
-        self.done = settled(&records, &attempts);
+        let concurrency = folder.facts().map_or(1, |facts| facts.concurrency);
+        let graph = Graph::new(&plan, &pipeline.name, task.as_deref(), concurrency);
+        let mut state = State::new(Arc::new(graph.map_err(|error| RunError::Request(error.to_string()))?));
+        records.iter().for_each(|record| state.apply(record));
+        let Progress { done, total } = state.progress();
+        (self.done, self.total) = (done, total);
         self.gates = asking(&records);
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable
@@ -97,11 +99,6 @@ impl RunSummary {
         }
         Ok(())
     }
-}
-
-/// The attempts of a step at most: the turn that mends, and the attempt after it, included.
-fn attempts(step: &Step) -> u32 {
-    step.retry.times + if matches!(step.on_failure, OnFailure::Fix(_)) { 3 } else { 1 }
 }
 
 /// The gates that asked and were neither answered nor skipped.
@@ -116,39 +113,6 @@ fn asking(records: &[Record]) -> Vec<String> {
         }
     }
     asking.into_iter().map(StepId::label).collect()
-}
-
-/// How many steps have settled in the last round that each of them reached, not counting rounds that others left.
-fn settled(records: &[Record], attempts: &BTreeMap<&str, u32>) -> usize {
-    // A failed attempt under `on-failure skip` and the skip that follows it are one step.
-    let mut rounds: BTreeMap<u32, (u32, BTreeSet<&str>)> = BTreeMap::new();
-    for record in records {
-        let (step, settled) = match &record.event {
-            Event::AttemptEnded { step, attempt, outcome } => {
-                let last = attempts.get(&*step.name).is_none_or(|&attempts| *attempt >= attempts);
-                let settled = match &outcome.failure {
-                    None => true,
-                    Some(Failure::Cancelled) => false,
-                    Some(_) => last,
-                };
-                (step, settled)
-            }
-            Event::StepSkipped { step, .. } | Event::GateAnswered { step, .. } => (step, true),
-            Event::ConditionJudged { step, error: Some(_), .. } => (step, true),
-            _ => continue,
-        };
-        if step.within.is_some() {
-            continue;
-        }
-        let (iteration, names) = rounds.entry(step.instance).or_default();
-        if step.iteration > *iteration {
-            (*iteration, *names) = (step.iteration, BTreeSet::new());
-        }
-        if settled && step.iteration == *iteration {
-            names.insert(&step.name);
-        }
-    }
-    rounds.values().map(|(_, names)| names.len()).sum()
 }
 
 fn modified(path: &Path) -> Option<u64> {

@@ -103,6 +103,11 @@ impl Surroundings {
         Ok(environment)
     }
 
+    /// What every process gets of the caller's environment.
+    pub(super) fn allowed(&self) -> Vec<(OsString, OsString)> {
+        self.allowed.clone()
+    }
+
     /// The environment of a hook: the allow-list, and what happened.
     pub(super) fn of_hook(&self, run: &str, facts: Vec<(&str, String)>) -> Vec<(OsString, OsString)> {
         let facts = facts.into_iter().chain([(MARK, run.to_owned())]);

@@ -13,6 +13,7 @@ pub(crate) mod scene;
 mod survivors;
 #[cfg(test)]
 mod tests;
+mod trees;
 mod values;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ use swarmc_plan::{Pipeline, Plan};
 use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
-use crate::executor::{Pool, Scribe, Services, Viewer};
+use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
@@ -115,10 +116,13 @@ pub fn start(
     limits::survive_full_files();
     let pipeline = pipeline(plan, options.pipeline.as_deref())?;
     let params = params(plan, pipeline, options.params)?;
-    let facts = Facts { workspace: options.workspace, concurrency: processors() };
+    let mut facts = Facts { workspace: options.workspace, concurrency: processors(), commit: None };
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
+    let repository = trees::repository(plan, &graph, &surroundings)?;
+    let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
+    facts.commit.clone_from(&commit);
 
     let folder = home.create()?;
     let lock = Lock::take(&folder)?;
@@ -146,8 +150,10 @@ pub fn start(
     let started = Record { seq: 1, at: run_loop::now(), event };
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
+    let folder = home.publish(folder)?;
     let begin = Begin {
-        folder: home.publish(folder)?,
+        trees: repository.zip(commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
+        folder,
         pipeline,
         plan,
         params,
@@ -201,6 +207,7 @@ pub fn resume(
     let pipeline = self::pipeline(&plan, Some(pipeline))?;
     let graph = graph(&plan, pipeline, task.as_deref(), &facts)?;
     let surroundings = Surroundings::new(pipelines(&plan, &graph), &facts.workspace, environment)?;
+    let repository = trees::repository(&plan, &graph, &surroundings)?;
     let mut state = State::new(Arc::new(graph));
     recovered.records.iter().for_each(|record| state.apply(record));
     if let Some(status) = state.finished() {
@@ -225,6 +232,7 @@ pub fn resume(
     let begin = Begin {
         params,
         stdin: stdin.clone(),
+        trees: repository.zip(facts.commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
         folder,
         pipeline,
         plan: &plan,
@@ -248,6 +256,7 @@ struct Begin<'a> {
     params: BTreeMap<String, String>,
     stdin: Option<Content>,
     surroundings: Surroundings,
+    trees: Option<Trees>,
     state: State,
     /// The number of the journal's last record.
     last: u64,
@@ -303,6 +312,7 @@ impl Begin<'_> {
         control: &Control,
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, .. } = self;
+        let trees = self.trees.map(Arc::new);
         let (journal, headless) = (self.journal, self.headless);
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
@@ -318,8 +328,10 @@ impl Begin<'_> {
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
         let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
+        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        scene.trees.clone_from(&trees);
         let mut run_loop = Loop {
-            scene: Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone())),
+            scene,
             surroundings,
             state,
             journal: Some(journal),
@@ -340,6 +352,7 @@ impl Begin<'_> {
             alarm: None,
             wish: None,
             broken: None,
+            unfinished: false,
             headless,
             warned: std::collections::BTreeSet::new(),
             hooks: hooks::Hooks::default(),
@@ -351,6 +364,9 @@ impl Begin<'_> {
         // What left its group to stay would run on with nobody to end it.
         if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));
+        }
+        if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
+            trees.clear().into_iter().for_each(|kept| viewer.notice(kept));
         }
         run_loop.outcome()
     }

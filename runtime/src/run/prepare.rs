@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Body, Provider, Step};
+use swarmc_plan::{Body, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
 use super::environment::Trouble;
 use super::run_loop::Loop;
 use super::scene::{failed, render, unknown};
+use super::trees;
 use super::values::View;
 use crate::event::{Failure, StepId};
-use crate::executor::{Cancel, Job, Work};
+use crate::executor::{Cancel, Job, Tree, Work};
 use crate::graph::Key;
 
 /// What an attempt turned out to need.
@@ -79,6 +80,7 @@ impl Loop<'_> {
             Work::Agent(asked) => Arc::clone(&asked.takers[0].environment),
             Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, id, attempt)?,
         };
+        let pipeline = self.scene.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
@@ -87,13 +89,21 @@ impl Loop<'_> {
             shape,
             checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
             environment,
-            directory: self.surroundings.directory(&self.scene.pipeline(&self.state, key.frame).name),
+            directory: self.surroundings.directory(&pipeline.name),
+            tree: self.tree(key, step, pipeline),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
             cancel: Arc::new(Cancel::default()),
         })))
+    }
+
+    /// The working tree that a step's processes run in, where that is not the workspace.
+    fn tree(&self, key: Key, step: &Step, pipeline: &Pipeline) -> Option<Tree> {
+        let trees = self.scene.trees.as_ref()?;
+        let name = trees::name(&self.scene, &self.state, key.frame, Some(step))?;
+        Some(Tree { trees: Arc::clone(trees), name, working_dir: pipeline.working_dir.clone() })
     }
 
     /// The whole environment of an attempt's processes.

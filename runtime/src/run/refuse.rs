@@ -7,6 +7,13 @@ use crate::graph::Graph;
 
 /// Refuses a run that would come to something that cannot be run.
 pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+    let called = graph.scopes.iter().skip(1).filter_map(|scope| plan.pipeline(&scope.pipeline));
+    if let Some(pipeline) = called.into_iter().find(|pipeline| pipeline.parallelism > 1) {
+        let name = &pipeline.name;
+        return Err(RunError::Request(format!(
+            "pipeline `{name}` is called, and has `parallelism`: a call has one value"
+        )));
+    }
     let pipelines = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
     for (scope, pipeline) in pipelines {
         if let Some(problem) = of_pipeline(pipeline) {
@@ -23,9 +30,6 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
 }
 
 fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
-    if pipeline.worktree {
-        return Some("it wants a working tree of its own (`worktree`)");
-    }
     (!pipeline.edges.is_empty()).then_some("it has `edges`")
 }
 
@@ -59,9 +63,6 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     }
     if let Some(word) = of_texts(plan, step) {
         return Some(format!("it reads `{word}`"));
-    }
-    if step.worktree.is_some() {
-        return Some("it wants a working tree (`worktree`)".to_owned());
     }
     let agent = agent.and_then(|name| plan.agent(name))?;
     if agent.files.is_some() {

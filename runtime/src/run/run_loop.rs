@@ -58,6 +58,8 @@ pub(super) struct Loop<'a> {
     pub wish: Option<Wish>,
     /// Why the run cannot go on.
     pub broken: Option<String>,
+    /// There was more to decide than one turn takes.
+    pub unfinished: bool,
     /// Whether nobody can answer gates.
     pub headless: bool,
     /// The budgets of the run that people were told of, because much of them is used.
@@ -67,6 +69,9 @@ pub(super) struct Loop<'a> {
     pub replies: Vec<Reply>,
     pub durability: Arc<Durability>,
 }
+
+/// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
+const BATCH: usize = 1000;
 
 /// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
 pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
@@ -107,7 +112,9 @@ impl Loop<'_> {
         }
         self.turn();
         while !self.is_over() {
-            if let Some(input) = self.wait() {
+            if !self.unfinished
+                && let Some(input) = self.wait()
+            {
                 self.take(input);
             }
             while let Ok(input) = self.inputs.try_recv() {
@@ -198,9 +205,10 @@ impl Loop<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, then starts what was decided, and makes it known.
+    /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts it.
     fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
+        self.unfinished = false;
         while self.broken.is_none() {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
@@ -211,12 +219,21 @@ impl Loop<'_> {
             if idle {
                 break;
             }
+            if self.fresh.len() >= BATCH {
+                self.unfinished = true;
+                break;
+            }
         }
+        let written = self.fresh.is_empty();
+        // What a process puts out is shown after the record that it started.
+        self.show();
         // What waits for none of this turn's records need not wait for them to be written either.
         let (ready, waiting) = std::mem::take(&mut self.jobs).into_iter().partition(|job| job.after <= handed_over);
         self.submit(ready);
         self.jobs = waiting;
-        self.publish();
+        if !written {
+            self.hand_over();
+        }
         self.acknowledge();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
@@ -390,20 +407,22 @@ impl Loop<'_> {
         self.fresh.push(record);
     }
 
-    /// Hands this turn's records to the system, and shows them.
-    fn publish(&mut self) {
-        if self.fresh.is_empty() {
+    /// Shows this turn's records.
+    fn show(&mut self) {
+        let fresh = std::mem::take(&mut self.fresh);
+        if self.broken.is_some() || fresh.is_empty() {
             return;
         }
-        match self.journal.as_mut().map_or(Ok(()), |journal| journal.flush()) {
-            Ok(()) => {
-                let fresh = std::mem::take(&mut self.fresh);
-                if !self.scene.plan.hooks.is_empty() {
-                    fresh.iter().for_each(|record| self.fire(&record.event));
-                }
-                self.viewer.records(fresh);
-            }
-            Err(error) => self.give_up(format!("the journal cannot be written: {error}")),
+        if !self.scene.plan.hooks.is_empty() {
+            fresh.iter().for_each(|record| self.fire(&record.event));
+        }
+        self.viewer.records(fresh);
+    }
+
+    /// Hands this turn's records to the system.
+    fn hand_over(&mut self) {
+        if let Some(Err(error)) = self.journal.as_mut().map(|journal| journal.flush()) {
+            self.give_up(format!("the journal cannot be written: {error}"));
         }
     }
 

@@ -7,15 +7,18 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use swarmc_plan::{
     Body, Call, Command, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, PromptBody, Segment, Step, Template,
 };
 
+use super::trees;
 use super::values::View;
 use crate::answer::Shapes;
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
+use crate::executor::Trees;
 use crate::graph::{Graph, Key, Kind, Spot};
 use crate::render::{RenderError, Renderer};
 use crate::state::State;
@@ -51,6 +54,8 @@ pub(crate) struct Scene<'a> {
     pub run: String,
     pub run_folder: PathBuf,
     pub workspace: PathBuf,
+    /// The working trees, where the plan has some and they can be made.
+    pub trees: Option<Arc<Trees>>,
     pub store: Box<dyn Store>,
     /// Values that were read and not there, since somebody last took them.
     pub missing: RefCell<Vec<String>>,
@@ -87,6 +92,7 @@ impl<'a> Scene<'a> {
             run,
             run_folder,
             workspace,
+            trees: None,
             store,
             missing: RefCell::default(),
             shapes: Shapes::default(),
@@ -137,7 +143,8 @@ impl<'a> Scene<'a> {
             Some(content) => self.kept(&self.given, content)?,
             None => Rc::clone(&self.params),
         };
-        Ok(View { scene: self, state, frame, step, params })
+        let tree = self.trees.as_ref().and_then(|trees| trees.workspace(&trees::name(self, state, frame, step)?));
+        Ok(View { scene: self, state, frame, step, params, tree })
     }
 
     /// Judges the `when` of a step.

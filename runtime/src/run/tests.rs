@@ -2,6 +2,7 @@
 
 mod answers;
 mod inside;
+mod trees;
 mod world;
 
 use std::collections::BTreeMap;
@@ -339,13 +340,14 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     ]);
     let pipeline = &plan.pipelines[0];
     let folder = world.home().publish(world.home().create().unwrap()).unwrap();
-    let facts = Facts { workspace: world.workspace(), concurrency: 4 };
+    let facts = Facts { workspace: world.workspace(), concurrency: 4, commit: None };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
     let begin = Begin {
         folder: folder.clone(),
         plan: &plan,
         pipeline,
+        trees: None,
         params: BTreeMap::new(),
         stdin: None,
         surroundings: Surroundings::new([pipeline], &facts.workspace, environment()).unwrap(),

@@ -1,6 +1,6 @@
 //! What the templates of a step read, from the state of the run and the texts beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -19,6 +19,8 @@ pub(crate) struct View<'a> {
     /// None for an `until`.
     pub step: Option<&'a Step>,
     pub params: Rc<Texts>,
+    /// The workspace as it is in the working tree of the step, once there is one.
+    pub tree: Option<PathBuf>,
 }
 
 impl View<'_> {
@@ -117,6 +119,6 @@ impl Values for View<'_> {
     }
 
     fn workspace(&self) -> &Path {
-        &self.scene.workspace
+        self.tree.as_deref().unwrap_or(&self.scene.workspace)
     }
 }

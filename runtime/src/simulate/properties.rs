@@ -9,7 +9,7 @@ use super::build::graph_of;
 use super::model::{self, Ending};
 use super::random::{plans, timeless, worlds};
 use super::run::{Run, same};
-use crate::{Event, State, decide};
+use crate::{Event, Progress, State, decide};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
@@ -22,7 +22,10 @@ proptest! {
 
     #[test]
     fn a_run_with_stops_and_fail_fast_ends(plan in plans(), world in worlds()) {
-        prop_assert!(Run::start(&plan, world).go().finished().is_some());
+        let run = Run::start(&plan, world).go();
+        prop_assert!(run.finished().is_some());
+        let Progress { done, total } = run.state.progress();
+        prop_assert_eq!(done, total, "what has ended is all done");
     }
 
     #[test]
@@ -71,6 +74,8 @@ proptest! {
             let mut state = State::new(graph_of(&plan));
             records[..length].iter().for_each(|record| state.apply(record));
             prop_assert!(same(&state, &growing));
+            let Progress { done, total } = state.progress();
+            prop_assert!(done <= total);
             decide(&mut state, 0);
             decide(&mut state, u64::MAX);
             if let Some(record) = records.get(length) {

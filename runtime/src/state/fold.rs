@@ -1,7 +1,7 @@
 //! The fold: what each record changes.
 
 use super::State;
-use super::frame::{Detail, Phase, Reason};
+use super::frame::{Detail, Inner, Phase, Reason};
 use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
 
@@ -219,7 +219,9 @@ impl State {
         let (times, closed) = (node.retry.times, matches!(node.kind, Kind::Call(_) | Kind::Each { .. }));
         if closed {
             // Nobody sees into it.
+            let size = self.size(key);
             self.close_inside(key);
+            self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));
         }
         if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);

@@ -178,6 +178,8 @@ pub(crate) enum Inner {
     Frame(u32),
     /// The items of a for-each.
     Each(Each),
+    /// Nothing any more: it has ended, and had so many steps.
+    Closed(u64),
 }
 
 /// The items of a for-each. A frame is open for few of them at a time.
@@ -193,6 +195,8 @@ pub(crate) struct Each {
     pub(crate) open: BTreeMap<u32, u32>,
     /// What became of those that ended, by position; none where one was not carried through.
     pub(crate) ended: Vec<Option<Box<Past>>>,
+    /// The steps of those that ended.
+    pub(crate) size: u64,
     /// How many ended, by status.
     pub(crate) settled: [u32; 3],
 }
@@ -234,7 +238,7 @@ impl Step {
     pub(crate) fn each(&self) -> Option<&Each> {
         match self.inner.as_deref() {
             Some(Inner::Each(each)) => Some(each),
-            Some(Inner::Frame(_)) | None => None,
+            Some(Inner::Frame(_) | Inner::Closed(_)) | None => None,
         }
     }
 }

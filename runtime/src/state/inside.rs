@@ -80,6 +80,7 @@ impl State {
         let Some(item) = self.frame(number).item else {
             return self.leave_inside(key, end != End::Cut);
         };
+        let size = self.size(Key { frame: number, step: 0 });
         let past = self.frame_mut(number).steps.pop().map(|step| Box::new(Past::of(step, Vec::new())));
         self.release(number);
         if let Some(each) = self.each_mut(key) {
@@ -89,6 +90,7 @@ impl State {
             }
             let status = past.as_ref().map_or(Status::Skipped, |past| past.status);
             each.settled[status as usize] += 1;
+            each.size = each.size.saturating_add(size);
             each.ended[item as usize] = past;
         }
         self.open_items(key);
@@ -115,7 +117,7 @@ impl State {
         let inner: Vec<u32> = match self.step(key).inner.as_deref() {
             Some(Inner::Frame(frame)) => vec![*frame],
             Some(Inner::Each(each)) => each.open.values().copied().collect(),
-            None => Vec::new(),
+            Some(Inner::Closed(_)) | None => Vec::new(),
         };
         if self.is_ended(key)
             && let Some(ending) = self.frame(key.frame).ending.clone()
@@ -165,7 +167,13 @@ impl State {
             }),
             (End::Stopped, ending) => {
                 let by = ending.as_ref().map_or("a stop", |ending| &*ending.by);
-                Some(format!("`{by}` ended it as failed"))
+                let said = self.look(number, by).and_then(|reading| reading.output);
+                Some(match said {
+                    Some(Content::Text(text)) if !text.trim().is_empty() => {
+                        format!("`{by}` ended it as failed: {}", text.trim())
+                    }
+                    _ => format!("`{by}` ended it as failed"),
+                })
             }
             (End::Unhandled, _) => {
                 let key = Key { frame: number, step: *frame.unhandled.first()? };
@@ -244,7 +252,7 @@ impl State {
                     self.release(frame);
                     inside
                 }
-                Some(Inner::Each(_)) | None => Vec::new(),
+                Some(Inner::Each(_) | Inner::Closed(_)) | None => Vec::new(),
             };
             Past::of(step, inside)
         };

@@ -9,6 +9,7 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+mod progress;
 mod read;
 mod session;
 mod settle;
@@ -23,6 +24,7 @@ use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
 
 pub use self::frame::End;
+pub use self::progress::Progress;
 pub use self::read::Reading;
 
 /// Where a run stands.

@@ -129,7 +129,7 @@ impl State {
             let around: &Step = self.frame(frame).steps.get(step as usize)?;
             match (around.inner.as_deref(), around.phase) {
                 (Some(Inner::Frame(inner)), _) => frame = *inner,
-                (Some(Inner::Each(_)), _) => return None,
+                (Some(Inner::Each(_) | Inner::Closed(_)), _) => return None,
                 // What is inside of a step that did not run did not run either.
                 (None, Phase::Settled(_)) => return Some(reading(node, Some(Status::Skipped), None)),
                 (None, _) => return Some(reading(node, None, None)),

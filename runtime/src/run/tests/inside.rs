@@ -210,9 +210,9 @@ fn what_nobody_answers_takes_what_the_gate_says() {
 fn what_cannot_be_run_yet_is_refused_before_anything_starts() {
     let world = World::new();
     let mut tree = plan(vec![step("a", argv(&["true"]), &[])]);
-    tree.pipelines[0].steps[0].worktree = Some("other".to_owned());
+    tree.pipelines[0].steps[0].files = Some(swarmc_plan::FileProtocol::default());
     let error = world.start_with(&tree, world.options(), Control::new()).unwrap_err().to_string();
-    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it wants a working tree (`worktree`)");
+    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`");
     assert!(!world.home().root().exists());
 }
 
@@ -278,4 +278,40 @@ fn hooks_run_beside_the_steps_and_change_nothing() {
     assert_eq!(world.read(world.workspace().join("hooks")), format!("failure {} failed\n", outcome.run));
     let told = "flow.kdl:1:1: the hook of `start` failed: it exited with 3: oh no".to_owned();
     assert!(world.notices().contains(&told));
+}
+
+#[test]
+fn every_event_has_its_hook_and_its_variables() {
+    let world = World::new();
+    let mut ask = gate("ask");
+    ask.ask.clear();
+    let mut plan = plan(vec![step("ask", Body::Gate(ask), &[])]);
+    let events = [HookEvent::Start, HookEvent::Complete, HookEvent::Failure, HookEvent::Gate, HookEvent::Stop];
+    // Several of one event all run, each in the workspace.
+    let told = "echo $SWARM_EVENT:$SWARM_RUN:$SWARM_WORKFLOW:$SWARM_STATUS:$SWARM_GATE >>$SWARM_EVENT; test -d $SWARM_RUN_DIR/artifacts -o -f $SWARM_RUN_DIR/journal.jsonl";
+    let hook = |event| Hook { event, run: Command::Shell(told.to_owned()), origin: origin() };
+    plan.hooks = events.into_iter().chain([HookEvent::Stop]).map(hook).collect();
+    let stopped = asked(&world, &plan, Control::stop);
+    assert_eq!(stopped.ended, Ended::Stopped);
+    let said = |event: &str| std::fs::read_to_string(world.workspace().join(event)).unwrap_or_default();
+    let run = &stopped.run;
+    assert_eq!(said("start"), format!("start:{run}:test::\n"));
+    assert_eq!(said("gate"), format!("gate:{run}:test::ask\n"));
+    assert_eq!(said("stop"), format!("stop:{run}:test::\n").repeat(2));
+    let control = Control::new();
+    std::thread::scope(|scope| {
+        let again = scope.spawn(|| {
+            let watcher = Box::new(Watcher(world.sender.clone()));
+            resume(&world.home(), run, environment(), false, control.clone(), watcher).unwrap()
+        });
+        while control.answer(answer("ask", "approve", &[])).is_err() {
+            std::thread::yield_now();
+        }
+        assert_eq!(again.join().unwrap().ended, Ended::Succeeded);
+    });
+    assert_eq!(said("complete"), format!("complete:{run}:test:succeeded:\n"));
+    assert_eq!((said("start").lines().count(), said("gate").lines().count()), (1, 1), "no event happens again");
+    assert_eq!(said("failure"), "");
+    let failures = world.notices().into_iter().filter(|notice| notice.contains("hook")).collect::<Vec<_>>();
+    assert!(failures.is_empty(), "{failures:?}");
 }

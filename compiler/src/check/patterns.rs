@@ -1,0 +1,392 @@
+//! SW106: a pattern of files that a pack shows, or that a task reads or writes, which matches none.
+//!
+//! What is not there yet may be made before it is needed. So nothing is said of a file that is missing unless it is
+//! needed at the very beginning, where nothing has run that could make it, and no task says that it writes it. A pattern
+//! that means a folder matches no file whatever happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use swarmc_plan::Capability;
+
+use crate::ast::{self, PackRule};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::{Entry, FileError, Files};
+use crate::ignored::Ignored;
+use crate::load::{Loader, join};
+use crate::model::{self, Body, Model, Pipeline, Step};
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::Text;
+
+/// The entries of folders that are looked at before a pattern is taken to match something: fewer than are listed of one.
+const LOOKED_AT: usize = 9_999;
+/// Those for all patterns together.
+const LOOKED_AT_IN_ALL: usize = 100_000;
+/// The files that are read to find one that is text.
+const READ: usize = 16;
+/// Folders of what others made, which a pattern has to name to mean them.
+const ASIDE: &[&str] = &[".git/", "node_modules/", "target/"];
+/// What makes a path a pattern.
+const SIGNS: [char; 4] = ['*', '?', '[', '{'];
+
+pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
+    let mut patterns = Patterns {
+        loader,
+        files: loader.workspace(),
+        ignored: Ignored::new(loader.workspace()),
+        made: made(model, loader),
+        known: BTreeMap::new(),
+        looked: 0,
+        told: BTreeSet::new(),
+        diagnostics,
+    };
+    let called: BTreeSet<usize> = model
+        .pipelines
+        .iter()
+        .flat_map(|pipeline| &pipeline.steps)
+        .filter_map(|step| if let Body::Call { pipeline, .. } = step.body { pipeline } else { None })
+        .collect();
+    // The packs that somebody has before anything ran.
+    let mut early = BTreeSet::new();
+    for (index, pipeline) in model.pipelines.iter().enumerate().filter(|(index, _)| model.wanted[*index]) {
+        let alone = !called.contains(&index) && model.spec.hooks.is_empty() && pipeline.ast.iterations <= 1;
+        let plain = pipeline.ast.working_dir.is_none();
+        let firsts = if alone { firsts(model, pipeline) } else { Vec::new() };
+        for (at, step) in pipeline.steps.iter().enumerate() {
+            patterns.diagnostics.about(Some(step.ast.name.span));
+            for (what, globs) in [("writes", &step.ast.writes), ("reads", &step.ast.reads)] {
+                for glob in globs.iter().filter(|_| plain) {
+                    patterns.folder(what, glob, glob.as_str());
+                }
+            }
+            let packs = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
+            if firsts.get(at) == Some(&true) {
+                early.extend(packs);
+                step.ast.reads.iter().filter(|_| plain).for_each(|glob| patterns.read(glob));
+            }
+        }
+    }
+    patterns.diagnostics.about(None);
+    for pack in taken_in(model, early) {
+        for rule in &model.packs[pack].ast.rules {
+            if let PackRule::Files { globs, .. } = &rule.value {
+                globs.iter().for_each(|glob| patterns.shown(glob));
+            }
+        }
+    }
+}
+
+/// The steps before which nothing ends that could make a file.
+fn firsts(model: &Model<'_>, pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let mut firsts = vec![false; pipeline.steps.len()];
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        firsts[index] = step.within.is_none()
+            && step.list.is_none()
+            && step.needs.iter().all(|need| firsts[need.step] && !may_make(model, &pipeline.steps[need.step]));
+    }
+    firsts
+}
+
+/// Whether a step may leave files behind; while a gate waits, a person may.
+fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
+    match step.body {
+        Body::Value(_) | Body::Fields(_) | Body::Stop(_) => false,
+        Body::Prompt(_) => {
+            step.fixer.is_some()
+                || !step.ast.checks.is_empty()
+                || step.agent.is_none_or(|agent| {
+                    let agent = &model.agents[agent];
+                    let writes = |can: &ast::Spanned<Capability>| {
+                        matches!(can.value, Capability::WriteFiles | Capability::RunCommands | Capability::Spawn)
+                    };
+                    let declared = !agent.ast.can.is_empty() && !agent.ast.can.iter().any(writes);
+                    !declared || agent.fallback.is_some() || agent.ast.files.is_some() || step.ast.files.is_some()
+                })
+        }
+        _ => true,
+    }
+}
+
+/// These packs and all that they take in.
+fn taken_in(model: &Model<'_>, packs: BTreeSet<usize>) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    let mut open: Vec<usize> = packs.into_iter().collect();
+    while let Some(pack) = open.pop() {
+        if seen.insert(pack) {
+            open.extend(model.packs[pack].rules.iter().filter_map(|rule| match rule {
+                model::PackRule::Merge(pack) => *pack,
+                model::PackRule::Texts(_) | model::PackRule::Plain => None,
+            }));
+        }
+    }
+    seen
+}
+
+/// What steps and agents say they write, up to the first sign of a pattern.
+fn made(model: &Model<'_>, loader: &Loader<'_>) -> Vec<String> {
+    let mut made = Vec::new();
+    let mut copied = |files: Option<&ast::Files>| {
+        let outputs = files.into_iter().flat_map(|files| &files.outputs);
+        let places = outputs.filter_map(|output| output.copy_to.as_ref());
+        made.extend(places.filter_map(|place| join(home(loader, place), place.as_str())));
+    };
+    model.agents.iter().for_each(|agent| copied(agent.ast.files.as_ref()));
+    let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+    steps().for_each(|step| copied(step.ast.files.as_ref()));
+    made.extend(steps().flat_map(|step| &step.ast.writes).filter_map(|glob| join("", beginning(glob.as_str()))));
+    made.sort();
+    made.dedup();
+    made
+}
+
+/// A pattern up to its first sign.
+fn beginning(pattern: &str) -> &str {
+    pattern.find(SIGNS).map_or(pattern, |at| &pattern[..at])
+}
+
+fn home<'l>(loader: &'l Loader<'_>, text: &Text) -> &'l str {
+    loader.sources.name(whole(text).file).rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+fn whole(text: &Text) -> Span {
+    text.span(0..text.as_str().len())
+}
+
+/// What a pattern matches.
+#[derive(Clone, Debug, PartialEq)]
+enum Found {
+    /// Something, or nobody knows.
+    Some,
+    Nothing,
+    /// Files that version control leaves out, such as this one.
+    Ignored(String),
+    /// Files that are not text, such as this one.
+    Binary(String),
+}
+
+struct Patterns<'p, 'f> {
+    loader: &'p Loader<'f>,
+    files: &'f dyn Files,
+    ignored: Ignored<'f>,
+    /// Where files are made.
+    made: Vec<String>,
+    known: BTreeMap<(String, bool), Found>,
+    looked: usize,
+    /// The places that were reported: a shared task has several pipelines.
+    told: BTreeSet<Span>,
+    diagnostics: &'p mut Diagnostics,
+}
+
+impl Patterns<'_, '_> {
+    /// Reports a pattern that means a folder.
+    fn folder(&mut self, node: &str, glob: &Text, pattern: &str) -> bool {
+        let Some(path) = join("", pattern).filter(|_| !pattern.contains(SIGNS)) else { return false };
+        // A name with an ending is one of a file; files that are not there yet would cost time here.
+        let named = path.rsplit_once('/').map_or(&*path, |(_, name)| name).contains('.');
+        let is_folder = || !named && self.files.find(&path) == Ok(Entry::Folder);
+        if path.is_empty() || !pattern.ends_with('/') && !is_folder() {
+            return false;
+        }
+        if !self.told.insert(whole(glob)) {
+            return true;
+        }
+        let all = format!("{}/**", glob.as_str().trim_end_matches('/'));
+        self.diagnostics.push(
+            Diagnostic::new(
+                Code::GlobMatchesNothing,
+                format!("`{}` means a folder, and matches no file", glob.as_str()),
+            )
+            .label(whole(glob), "matches nothing")
+            .help(format!("write `{node} \"{all}\"`, which stands for all files in it")),
+        );
+        true
+    }
+
+    /// A pattern of what a task reads at the beginning: from the root of the workspace.
+    fn read(&mut self, glob: &Text) {
+        let written = glob.as_str();
+        if self.told.contains(&whole(glob)) {
+            return;
+        }
+        let (Some(pattern), Some(other)) = (join("", written), join(home(self.loader, glob), written)) else { return };
+        let missing = |found: &Found| *found == Found::Nothing;
+        if !missing(&self.found(&pattern, false)) || !missing(&self.found(&other, false)) {
+            return;
+        }
+        self.told.insert(whole(glob));
+        let diagnostic = self.nothing(&pattern, glob, "patterns are relative to the workspace");
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// A pattern of what a pack shows at the beginning: from the folder of its spec.
+    fn shown(&mut self, glob: &Text) {
+        let Some(pattern) = join(home(self.loader, glob), glob.as_str()) else { return };
+        let slash = if glob.as_str().ends_with('/') { "/" } else { "" };
+        if self.folder("files", glob, &format!("{pattern}{slash}")) {
+            return;
+        }
+        let diagnostic = match self.found(&pattern, true) {
+            Found::Some => return,
+            Found::Nothing => self.nothing(&pattern, glob, "patterns are relative to the spec"),
+            Found::Ignored(path) => {
+                Diagnostic::new(Code::GlobMatchesNothing, format!("`{pattern}` matches ignored files only"))
+                    .label(whole(glob), format!("`.gitignore` leaves `{path}` out"))
+                    .help("begin it with the folder that is meant, name the file without `*`, or mend `.gitignore`")
+            }
+            Found::Binary(path) => Diagnostic::new(Code::GlobMatchesNothing, format!("`{pattern}` matches no text"))
+                .label(whole(glob), format!("`{path}` is not text"))
+                .help("say which files are meant, as in `docs/**/*.md`"),
+        };
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn nothing(&self, pattern: &str, glob: &Text, relative: &str) -> Diagnostic {
+        let help = match self.close(pattern) {
+            Some(close) => format!("did you mean `{close}`? {relative}"),
+            None => format!("{relative}; `**` stands for any folders, as in `src/**/*.rs`"),
+        };
+        Diagnostic::new(Code::GlobMatchesNothing, format!("no file matches `{pattern}`"))
+            .label(whole(glob), "matches nothing")
+            .help(help)
+    }
+
+    /// The pattern with the first part that is not there spelt like one that is.
+    fn close(&self, pattern: &str) -> Option<String> {
+        let parts: Vec<&str> = pattern.split('/').collect();
+        let at = (0..parts.len()).find(|&at| self.files.find(&parts[..=at].join("/")).is_err())?;
+        let (folder, last) = (parts[..at].join("/"), at + 1 == parts.len());
+        let names = self.files.list(&folder);
+        let names = names.iter().filter_map(|name| if last { Some(name.as_str()) } else { name.strip_suffix('/') });
+        let close = suggest::closest(parts[at], names).filter(|_| !parts[at].contains(SIGNS))?;
+        let mended: Vec<&str> =
+            parts.iter().enumerate().map(|(index, &part)| if index == at { close } else { part }).collect();
+        Some(mended.join("/"))
+    }
+
+    /// What a pattern of the workspace matches; `shown` is for eyes that want text, and what version control has.
+    fn found(&mut self, pattern: &str, shown: bool) -> Found {
+        // A text with holes is reported as such.
+        let begins = beginning(pattern);
+        let meets = |made: &String| made.starts_with(begins) || begins.starts_with(made.as_str());
+        if pattern.is_empty() || pattern.contains(['<', '$']) || self.made.iter().any(meets) {
+            return Found::Some;
+        }
+        let key = (pattern.to_owned(), shown);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let found = match pattern.contains(SIGNS) {
+            false => match self.files.find(pattern) {
+                Err(FileError::Missing | FileError::Case { .. }) => Found::Nothing,
+                _ => Found::Some,
+            },
+            true => self.walk(pattern, shown),
+        };
+        let found = if found == Found::Nothing && self.comes_and_goes(pattern) { Found::Some } else { found };
+        self.known.insert(key, found.clone());
+        found
+    }
+
+    /// Whether what the pattern matches is made and thrown away as one works, so that it may be missing here.
+    fn comes_and_goes(&mut self, pattern: &str) -> bool {
+        let aside = ASIDE.iter().any(|folder| pattern.starts_with(folder));
+        aside || self.ignored.has(&pattern.replace("**", "x").replace(SIGNS, "x"), false)
+    }
+
+    /// Looks for a file that the pattern matches.
+    fn walk(&mut self, pattern: &str, shown: bool) -> Found {
+        let folder = beginning(pattern).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+        // What lies in a folder that the pattern names is meant, ignored or not.
+        let sieve = shown && (folder.is_empty() || !self.ignored.has(&folder, true));
+        // Whoever names the kind of file knows what it is.
+        let last = pattern.rsplit_once('/').map_or(pattern, |(_, last)| last);
+        let texts = shown && !last.contains('.');
+        let most = LOOKED_AT.min(LOOKED_AT_IN_ALL.saturating_sub(self.looked));
+        let (mut looked, mut read) = (0, 0);
+        let (mut ignored, mut binary) = (None, None);
+        let mut open = vec![folder];
+        while let Some(folder) = open.pop() {
+            for name in self.files.list(&folder) {
+                looked += 1;
+                self.looked += 1;
+                if looked > most {
+                    return Found::Some;
+                }
+                let path = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+                match path.strip_suffix('/') {
+                    Some(_) if ASIDE.contains(&name.as_str()) => continue,
+                    Some(folder) => {
+                        open.push(folder.to_owned());
+                        continue;
+                    }
+                    None if !fast_glob::glob_match(pattern, &path) => continue,
+                    None => {}
+                }
+                if sieve && self.ignored.has(&path, false) {
+                    ignored.get_or_insert(path);
+                } else if texts && read < READ && matches!(self.files.read(&path), Err(FileError::NotText { .. })) {
+                    read += 1;
+                    binary.get_or_insert(path);
+                } else {
+                    return Found::Some;
+                }
+            }
+        }
+        binary.map(Found::Binary).or(ignored.map(Found::Ignored)).unwrap_or(Found::Nothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::compile;
+
+    /// Files of which those that end in `.png` are no text.
+    struct Pictures(BTreeMap<String, String>);
+
+    impl Files for Pictures {
+        fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+            match path.ends_with(".png") {
+                true => Err(FileError::NotText { offset: 0, looks_like: None }),
+                false => self.0.read(path),
+            }
+        }
+
+        fn find(&self, path: &str) -> Result<Entry, FileError> {
+            self.0.find(path)
+        }
+
+        fn list(&self, path: &str) -> Vec<String> {
+            self.0.list(path)
+        }
+    }
+
+    fn found(globs: &str, others: &[&str]) -> Vec<String> {
+        let spec = format!(
+            "provider p {{ exec cat }}\nagent a\ncontext-pack c {{ files {globs} }}\n\
+             pipeline m {{ task t {{ prompt x; context c }} }}\n"
+        );
+        let files = others.iter().map(|path| ((*path).to_owned(), String::new()));
+        let files = Pictures(files.chain([("spec.kdl".to_owned(), spec)]).collect());
+        compile("spec.kdl", &files).diagnostics.into_iter().map(|found| found.message).collect()
+    }
+
+    #[test]
+    fn a_pattern_that_matches_no_text_is_reported_unless_it_says_so() {
+        assert_eq!(found("\"art/**\"", &["art/a.png", "art/b/c.png"]), ["`art/**` matches no text"]);
+        assert_eq!(found("\"art/**\"", &["art/a.png", "art/read.md"]), [""; 0]);
+        assert_eq!(found("\"art/**/*.png\" \"art/a.png\"", &["art/a.png"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_large_folder_is_taken_to_hold_what_is_looked_for() {
+        let paths: Vec<String> = (0..=LOOKED_AT).map(|index| format!("many/{index}.txt")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        assert_eq!(found("\"many/*.md\"", &paths), [""; 0]);
+        assert_eq!(found("\"many/*.md\"", &paths[..10]), ["no file matches `many/*.md`"]);
+    }
+}

@@ -1,0 +1,127 @@
+//! SW307 (strict): an edge of a pipeline to a task that takes no turn after it.
+//!
+//! What is sent lies in the receiver's inbox until its next turn. A task that has ended before the sender starts has
+//! none, nor has one that never runs where the sender does, unless a loop or another round holds both. In a swarm every
+//! message wakes its receiver, so that nothing is said there.
+
+use std::collections::BTreeMap;
+
+use swarmc_plan::{EdgeKind, Response};
+
+use crate::ast::{Edge, Name};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flow::Lazy;
+use crate::model::{Pipeline, Step};
+use crate::source::Span;
+
+pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostics: &mut Diagnostics) {
+    let Some(edges) = &pipeline.ast.edges else { return };
+    let continued = continued(pipeline);
+    let steps: BTreeMap<&str, usize> =
+        pipeline.steps.iter().enumerate().map(|(index, step)| (step.name(), index)).collect();
+    for edge in &edges.list {
+        let ends = [&edge.from, &edge.to].map(|end| steps.get(end.value.as_str()).copied());
+        let [Some(from), Some(to)] = ends else { continue };
+        if from == to || pipeline.repeats(from, to) || diagnostics.covers(edge.span) {
+            continue;
+        }
+        let way = Way { pipeline, edge };
+        let found = match flow.get().after(from, to) {
+            _ if continued[to] => None,
+            Some(need) => Some(way.ended((from, &edge.from), (to, &edge.to), need)),
+            None if flow.get().exclude(from, to) => Some(way.apart(&pipeline.steps[from], &pipeline.steps[to])),
+            None => None,
+        };
+        // What comes back along the edge, if anything does.
+        let back = || match flow.get().after(to, from) {
+            _ if continued[from] => None,
+            Some(need) if edge.both => Some(way.ended((to, &edge.to), (from, &edge.from), need)),
+            Some(need) => way.unanswered(from, to, need),
+            None => None,
+        };
+        if let Some(diagnostic) = found.or_else(back) {
+            diagnostics.push(diagnostic);
+        }
+    }
+}
+
+/// The steps in whose conversation another step takes turns.
+fn continued(pipeline: &Pipeline<'_>) -> Vec<bool> {
+    let session = |step: &Step<'_>| Some((step.agent?, step.ast.session.as_ref()?.value.clone()));
+    let mut holders: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
+    for (index, step) in pipeline.steps.iter().enumerate() {
+        if let Some(session) = session(step) {
+            holders.entry(session).or_default().push(index);
+        }
+    }
+    let mut continued = vec![false; pipeline.steps.len()];
+    holders.values().filter(|steps| steps.len() > 1).flatten().for_each(|&step| continued[step] = true);
+    continued
+}
+
+/// An edge that leads nowhere.
+struct Way<'p, 'a> {
+    pipeline: &'p Pipeline<'a>,
+    edge: &'p Edge,
+}
+
+impl Way<'_, '_> {
+    /// The receiver has ended before the sender starts; `need` is what the sender waits for.
+    fn ended(&self, from: (usize, &Name), to: (usize, &Name), need: Span) -> Diagnostic {
+        let (sender, receiver) = (&from.1.value, &to.1.value);
+        let diagnostic = unread(sender, receiver, to.1.span, format!("`{receiver}` has ended when `{sender}` starts"))
+            .label(need, because(sender, receiver));
+        if !self.edge.both {
+            return diagnostic.help(format!(
+                "take the edge out, turn it round, `{receiver} -> {sender}`, or put both tasks in a `loop`, so that \
+                 `{receiver}` takes another turn"
+            ));
+        }
+        let one_way = format!("{receiver} -> {sender}");
+        let written = Span::new(self.edge.span.file, self.edge.from.span.start, self.edge.to.span.end);
+        diagnostic
+            .help(format!("write `{one_way}`, or put both tasks in a `loop`, so that `{receiver}` takes another turn"))
+            .unsafe_fix(format!("write `{one_way}`"), written, one_way)
+    }
+
+    /// No run has both.
+    fn apart(&self, from: &Step<'_>, to: &Step<'_>) -> Diagnostic {
+        let (sender, receiver) = (from.name(), to.name());
+        let diagnostic =
+            unread(sender, receiver, self.edge.to.span, format!("`{receiver}` never runs where `{sender}` does"));
+        [from, to]
+            .into_iter()
+            .filter_map(|step| Some((step, step.when.as_ref()?)))
+            .fold(diagnostic, |diagnostic, (step, when)| {
+                diagnostic.label(when.text.span(0..when.text.as_str().len()), format!("`{}` runs then", step.name()))
+            })
+            .help("take the edge out, or lead it to a task that runs in either case")
+    }
+
+    /// An answer is asked for, and who asks has ended by then.
+    fn unanswered(&self, from: usize, to: usize, need: Span) -> Option<Diagnostic> {
+        if self.edge.response.value != Response::Required || self.edge.kind != EdgeKind::Handoff {
+            return None;
+        }
+        let (asker, other) = (self.pipeline.steps[from].name(), self.pipeline.steps[to].name());
+        let message = format!("`{other}` has to answer `{asker}`, which takes no turn after it");
+        Some(
+            Diagnostic::new(Code::UnreachableReceiver, message)
+                .label(self.edge.response.span, format!("`{asker}` has ended when `{other}` starts"))
+                .label(need, because(other, asker))
+                .help(format!(
+                    "write `response=none`, or put both tasks in a `loop`, so that `{asker}` takes another turn"
+                )),
+        )
+    }
+}
+
+fn unread(sender: &str, receiver: &str, place: Span, label: String) -> Diagnostic {
+    let message = format!("`{sender}` can write to `{receiver}`, which takes no turn after it");
+    Diagnostic::new(Code::UnreachableReceiver, message).label(place, label)
+}
+
+fn because(later: &str, earlier: &str) -> String {
+    format!("because of this `{later}` starts after `{earlier}`")
+}

@@ -1,0 +1,57 @@
+//! `swarmc plan --check`: whether a plan that was written before is the one that its spec gives now.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use miette::{WrapErr, miette};
+use swarmc_compiler::{Compilation, Levels, Settings, Severity};
+
+use crate::exit::Exit;
+use crate::files::Workspace;
+use crate::load::plan_text;
+use crate::plan::quoted;
+use crate::render::{Problems, count_line};
+use crate::terminal::{self, Stream};
+
+/// Compares; says nothing where nothing differs. Warnings of the spec are told by `swarmc check`.
+pub(crate) fn exec(spec: &Path, plan: &Path) -> miette::Result<Exit> {
+    let help = format!("name the spec: `swarmc plan SPEC --check {}`", word(plan));
+    if plan_text(spec)?.is_some() {
+        return Err(miette!(help = help, "`{}` is a plan already, so nothing can be compiled", spec.display()));
+    }
+    let command = format!("swarmc plan {} -o {}", word(spec), word(plan));
+    let written = std::fs::read_to_string(plan).map_err(|error| match error.kind() {
+        // Whoever has no plan yet wants one.
+        ErrorKind::NotFound => {
+            miette!(help = format!("write it: `{command}`"), "there is no plan `{}`", plan.display())
+        }
+        _ => miette!("cannot read the plan `{}`: {error}", plan.display()),
+    })?;
+    let (workspace, name) = Workspace::of(spec)?;
+    let mut compilation = swarmc_compiler::compile_with(&name, &workspace, &Settings::default());
+    if compilation.plan.is_none() {
+        compilation.diagnostics.retain(|found| found.severity() == Severity::Error);
+        return Ok(tell(&compilation, &workspace));
+    }
+    let found = swarmc_compiler::stale(&compilation, &written, &plan.display().to_string(), &command)
+        .map_err(|error| miette!("{error}"))
+        .wrap_err_with(|| format!("cannot use the plan `{}`", plan.display()))?;
+    Ok(match found {
+        Some(found) => {
+            compilation.diagnostics = vec![found];
+            tell(&compilation, &workspace)
+        }
+        None => Exit::Done,
+    })
+}
+
+fn tell(compilation: &Compilation, workspace: &Workspace) -> Exit {
+    let problems = Problems::new(compilation, workspace, &Levels::default());
+    terminal::eprint(problems.text(Stream::Err));
+    terminal::eprint(format!("{}\n", count_line(problems.counts(), Stream::Err.paint())));
+    Exit::Spec
+}
+
+fn word(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
