@@ -76,8 +76,14 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
 }
 
 /// The codes whose problems are mended by a fix: certainly, or probably.
-const CERTAIN: &[Code] =
-    &[Code::V1Literal, Code::UnusedSuppression, Code::PreviousIteration, Code::LegacyDirective, Code::UnboundedLoop, Code::Deprecated];
+const CERTAIN: &[Code] = &[
+    Code::V1Literal,
+    Code::UnusedSuppression,
+    Code::PreviousIteration,
+    Code::LegacyDirective,
+    Code::UnboundedLoop,
+    Code::Deprecated,
+];
 const LIKELY: &[Code] = &[
     Code::UnknownNode,
     Code::UnknownReference,

@@ -101,7 +101,7 @@ fn imported(sources: &Sources, file: FileId) -> bool {
 }
 
 /// What goes with a suppression: the `;` after it, and the line where nothing else stands on it.
-fn removal(sources: &Sources, span: Span) -> Span {
+pub(crate) fn removal(sources: &Sources, span: Span) -> Span {
     let text = sources.text(span.file);
     let (mut start, mut end) = (span.start as usize, span.end as usize);
     let blanks = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();

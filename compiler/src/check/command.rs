@@ -3,9 +3,11 @@
 //! Data never becomes an argument, a shell word or a path. Only what reads the run is reported: `{{.Names}}` of another
 //! tool's templates, `<<EOF` and `<<` are what they are.
 
-use crate::ast::{Body, Line, Step};
+use std::ops::Range;
+
+use crate::ast::{Body, Line, Step, Variable};
 use crate::code::Code;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Edit, Fix};
 use crate::model::{Model, Pipeline};
 use crate::syntax::Text;
 use crate::template::{self, Kind, Part};
@@ -35,10 +37,10 @@ pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) 
 }
 
 fn check_line(node: &str, line: &Line, step: Option<&Step>, diagnostics: &mut Diagnostics) {
-    line.words.iter().for_each(|word| check_text(node, word, step, diagnostics));
+    line.words.iter().for_each(|word| check_text(node, word, step.map(|step| (step, line)), diagnostics));
 }
 
-fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Diagnostics) {
+fn check_text(node: &str, text: &Text, step: Option<(&Step, &Line)>, diagnostics: &mut Diagnostics) {
     let value = text.as_str();
     if !value.contains("<<") && !value.contains("{{") && !value.contains("{%") {
         return;
@@ -64,14 +66,89 @@ fn check_text(node: &str, text: &Text, step: Option<&Step>, diagnostics: &mut Di
             Code::UntrustedToCommand,
             format!("`{node}` is never a template, and `{written}` would reach the command as it stands"),
         )
-        .label(text.span(range), format!("reads `{word}` into a command"));
+        .label(text.span(range.clone()), format!("reads `{word}` into a command"));
         diagnostics.push(match step {
-            Some(_) => diagnostic.help(format!(
-                "pass it on standard input, `stdin \"{}\"`, or in a variable, `env VALUE=\"{}\"`, which the command reads as \"$VALUE\"",
-                written.escape_default(),
-                written.escape_default()
-            )),
+            Some((step, line)) => {
+                let mut diagnostic = diagnostic.help(format!(
+                    "pass it on standard input, `stdin \"{}\"`, or in a variable, `env VALUE=\"{}\"`, which the command reads as \"$VALUE\"",
+                    written.escape_default(),
+                    written.escape_default()
+                ));
+                diagnostic.fix = variable(step, line, text, &range);
+                diagnostic
+            }
             None => diagnostic.help("write the text itself"),
         });
+    }
+}
+
+/// Passes what stands at `range` of a word in a variable of the step. None where no shell would read it, or not as meant:
+/// between single quotes, or beside a variable that is called so already.
+fn variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Option<Fix> {
+    const NAME: &str = "VALUE";
+    if step.env.iter().any(|variable| matches!(variable, Variable::Set(name, _) if name == NAME)) {
+        return None;
+    }
+    let (before, after) = (&text.as_str()[..range.start], &text.as_str()[range.end..]);
+    let written = quoted(&text.as_str()[range.clone()]);
+    let command = match line.words.as_slice() {
+        [_] if before.contains('\'') => return None,
+        // Within double quotes the shell puts the value there as it is.
+        [_] if before.matches('"').count() % 2 == 1 => format!("{before}${NAME}{after}"),
+        [_] => format!("{before}\"${NAME}\"{after}"),
+        words => {
+            let word = |word: &Text| match std::ptr::eq(word, text) {
+                true => format!("\"{}${NAME}{}\"", escaped(before), escaped(after)),
+                false => shell(word.as_str()),
+            };
+            words.iter().map(word).collect::<Vec<_>>().join(" ")
+        }
+    };
+    let all = line.words.first()?.place().to(line.words.last()?.place());
+    let text = format!("{}; env {NAME}={written}", quoted(&command));
+    Some(Fix { title: format!("pass it as ${NAME}"), edits: vec![Edit { span: all, text }], certain: false })
+}
+
+/// A text as a KDL string of one line.
+fn quoted(text: &str) -> String {
+    if text.contains('\n') {
+        return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+    }
+    let marks = (0..).map(|count| "#".repeat(count)).find(|marks| match marks.is_empty() {
+        true => !text.contains(['"', '\\']),
+        false => !text.contains(&format!("\"{marks}")),
+    });
+    let marks = marks.unwrap_or_default();
+    format!("{marks}\"{text}\"{marks}")
+}
+
+/// A word as a shell reads it unchanged.
+fn shell(word: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./:=@%+,".contains(sign);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// A text within the double quotes of a shell.
+fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|sign| matches!(sign, '"' | '\\' | '$' | '`').then_some('\\').into_iter().chain([sign]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_for_the_shell_and_for_kdl() {
+        assert_eq!(["a-b", "it's", ""].map(shell), ["a-b", "'it'\\''s'", "''"]);
+        assert_eq!(escaped("a\"$b`\\"), "a\\\"\\$b\\`\\\\");
+        assert_eq!(quoted("plain"), "\"plain\"");
+        assert_eq!(quoted("a \"b\""), "#\"a \"b\"\"#");
+        assert_eq!(quoted("a\"#b"), "##\"a\"#b\"##");
+        assert_eq!(quoted("a\n\"b\""), "\"a\\n\\\"b\\\"\"");
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
-    unused::check(model, diagnostics);
+    unused::check(model, sources, diagnostics);
     let sure = flow::sure(model);
     types::check(model, diagnostics);
     calls::check(model, diagnostics);

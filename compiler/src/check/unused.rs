@@ -1,13 +1,18 @@
 //! SW103: definitions that nothing uses.
 
+use std::collections::HashMap;
+
 use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::Model;
 use crate::modules::Import;
+use crate::source::{FileId, Sources};
+use crate::suppress::removal;
+use crate::syntax::{self, Tree};
 use crate::template::Root;
 
-pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     // What a broken pipeline would have used cannot be known.
     if diagnostics.has_errors() || (model.pipelines.is_empty() && model.swarms.is_empty()) {
         return;
@@ -16,6 +21,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let own = |name: &Name| model.tables.modules.is_own(name.span);
     let (spec, uses) = (model.spec, &model.uses);
     let agents: Vec<bool> = uses.agents.iter().zip(&uses.templates).map(|(turn, start)| *turn || *start).collect();
+    let mut reporter = Reporter { sources, trees: HashMap::new(), diagnostics };
     let lists: [(&str, Vec<&Name>, &[bool], &str); 9] = [
         (
             "parameter",
@@ -53,23 +59,23 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         ),
     ];
     for (what, names, used, how) in lists {
-        report(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how, diagnostics);
+        reporter.report(what, names.into_iter().zip(used).filter(|(name, _)| own(name)), how);
     }
     // Where nothing is said to run, nothing can be used.
     if model.default.is_some() {
-        model.tables.unused_imports().for_each(|import| diagnostics.push(unused_import(model, import)));
+        model.tables.unused_imports().for_each(|import| reporter.diagnostics.push(unused_import(model, import)));
     }
     let pipelines = model.pipelines.iter().zip(&uses.pipeline_params);
     for (pipeline, used) in pipelines.filter(|(pipeline, _)| own(&pipeline.ast.name)) {
         let params = pipeline.ast.params.iter().map(|param| &param.name).zip(used);
-        report("parameter", params, "read it as `<<param:NAME>>`", diagnostics);
+        reporter.report("parameter", params, "read it as `<<param:NAME>>`");
         for step in &pipeline.steps {
             for input in &step.ast.inputs {
                 let Some((_, target)) = step.inputs.iter().find(|(name, _)| *name == input.name.value) else {
                     continue;
                 };
                 let read = step.reads.iter().any(|read| read.root == Root::Input && read.step == Some(*target));
-                report("input", std::iter::once((&input.name, &read)), "read it as `<<input:NAME>>`", diagnostics);
+                reporter.report("input", std::iter::once((&input.name, &read)), "read it as `<<input:NAME>>`");
             }
         }
     }
@@ -86,12 +92,28 @@ fn unused_import(model: &Model<'_>, import: &Import) -> Diagnostic {
         .help(help)
 }
 
-fn report<'a>(what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str, diagnostics: &mut Diagnostics) {
-    for (name, _) in names.filter(|(_, used)| !**used) {
-        diagnostics.push(
-            Diagnostic::new(Code::UnusedDefinition, format!("{what} `{}` is never used", name.value))
+struct Reporter<'s, 'd> {
+    sources: &'s Sources,
+    /// The files in which something is never used, read once more for where its node begins and ends.
+    trees: HashMap<FileId, Tree>,
+    diagnostics: &'d mut Diagnostics,
+}
+
+impl Reporter<'_, '_> {
+    fn report<'a>(&mut self, what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str) {
+        for (name, _) in names.filter(|(_, used)| !**used) {
+            let file = name.span.file;
+            let tree = self.trees.entry(file).or_insert_with(|| syntax::parse(self.sources.text(file), file));
+            let node = tree.node_at(name.span).map(|node| node.span);
+            let diagnostic = Diagnostic::new(Code::UnusedDefinition, format!("{what} `{}` is never used", name.value))
                 .label(name.span, "never used")
-                .help(format!("remove it, or {}", how.replace("NAME", &name.value))),
-        );
+                .help(format!("remove it, or {}", how.replace("NAME", &name.value)));
+            self.diagnostics.push(match node {
+                Some(node) => {
+                    diagnostic.unsafe_fix(format!("remove `{}`", name.value), removal(self.sources, node), "")
+                }
+                None => diagnostic,
+            });
+        }
     }
 }

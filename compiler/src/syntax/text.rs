@@ -82,6 +82,11 @@ impl Text {
         Span { start: self.span.start + start, end: self.span.start + end, ..self.span }
     }
 
+    /// Where it stands, quotes included.
+    pub fn place(&self) -> Span {
+        self.span
+    }
+
     /// Moves the text within its file.
     pub(super) fn move_by(&mut self, shift: impl FnOnce(&mut Span)) {
         shift(&mut self.span);

@@ -24,6 +24,19 @@ pub struct Tree {
     pub(super) local: bool,
 }
 
+impl Tree {
+    /// The innermost node that covers a place.
+    pub fn node_at(&self, place: Span) -> Option<&Node> {
+        let covers = |node: &&Node| node.span.start <= place.start && place.end <= node.span.end;
+        let (mut nodes, mut found) = (self.nodes.as_slice(), None);
+        while let Some(node) = nodes.iter().find(covers) {
+            found = Some(node);
+            nodes = node.children();
+        }
+        found
+    }
+}
+
 /// A node: `(annotation)name entries { children }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
