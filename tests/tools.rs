@@ -69,7 +69,7 @@ fn specs_are_formatted_and_broken_ones_left_alone() {
     place.write("broken.kdl", "pipeline p {\n");
     let listed = place.swarmc(&["fmt", "--check"]);
     assert_eq!((listed.code, listed.out.as_str()), (Some(1), "flow.kdl\n"), "{listed:?}");
-    assert!(listed.err.contains("broken.kdl:1:12: error[SW001]"), "{}", listed.err);
+    assert!(listed.err.contains("broken.kdl:1:13: error[SW001]"), "{}", listed.err);
     let shown = place.swarmc(&["fmt", "--diff", "flow.kdl"]);
     assert!(shown.code == Some(1) && shown.out.contains("+    task a { run echo hello }"), "{shown:?}");
     let done = place.swarmc(&["fmt", "flow.kdl"]);
@@ -164,12 +164,12 @@ fn annotations_come_worst_first_and_cannot_be_broken_out_of() {
 #[test]
 fn junit_is_read_by_another_program() {
     let place = Place::new(TRIFECTA);
-    place.write("right.kdl", "pipeline p { task a { run true } }\n");
+    place.write("right.kdl", "pipeline p { task a { run ls } }\n");
     let ended = place.swarmc(&["check", "--format", "junit", "--profile", "strict"]);
     let report = junit_parser::from_reader(ended.out.as_bytes()).expect("it is JUnit");
     let suites: Vec<_> = report.suites.iter().map(|suite| (suite.name.as_str(), suite.failures)).collect();
     assert_eq!(suites, [("flow.kdl", 1), ("right.kdl", 0)], "{}", ended.out);
     let failed = report.suites[0].cases.iter().find(|case| case.status.is_failure()).expect("one failed");
-    assert_eq!(failed.name, "SW501");
+    assert_eq!(failed.name, "flow.kdl::SW501");
     assert!(failed.status.failure_as_ref().text.contains("flow.kdl:"), "{failed:?}");
 }
