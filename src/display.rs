@@ -268,7 +268,7 @@ impl Screen {
                     Some(StopStatus::Failure) => paint.red("✗"),
                     _ => paint.green("✓"),
                 };
-                let message = match &row.message {
+                let message = match row.message.as_deref() {
                     Some(Content::Text(text)) if !text.trim().is_empty() => {
                         format!(": {}", printable(text.trim().lines().next().unwrap_or_default()))
                     }

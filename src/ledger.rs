@@ -35,7 +35,7 @@ pub(crate) struct Ledger {
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
 
-/// One step of one instance in one round.
+/// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) step: StepId,
@@ -45,23 +45,23 @@ pub(crate) struct Row {
     pub(crate) attempts: u32,
     pub(crate) started_ms: u64,
     pub(crate) ended_ms: u64,
-    pub(crate) skip: Option<SkipReason>,
+    pub(crate) skip: Option<Box<SkipReason>>,
     /// Why the last attempt failed, in words.
     pub(crate) failure: Option<String>,
     pub(crate) exit: Option<i32>,
-    pub(crate) stderr: String,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) session: Option<String>,
+    pub(crate) stderr: Box<str>,
+    pub(crate) usage: Option<Box<Usage>>,
+    pub(crate) session: Option<Box<str>>,
     /// The round of its instance that it belongs to.
     round: u32,
     /// The agent that took the last turn in place of the step's own.
-    pub(crate) fallback: Option<String>,
+    pub(crate) fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
     /// What a gate asks.
-    pub(crate) question: Option<Content>,
+    pub(crate) question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
-    pub(crate) message: Option<Content>,
+    pub(crate) message: Option<Box<Content>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Ledger {
             Event::GateOpened { step, message } => {
                 let row = self.row(step, record.at);
                 self.rows[row].state = RowState::Asking;
-                self.rows[row].question = Some(message.clone());
+                self.rows[row].question = Some(Box::new(message.clone()));
                 row
             }
             Event::GateAnswered { step, choice, .. } => {
@@ -183,7 +183,7 @@ impl Ledger {
                 let index = self.row(step, record.at);
                 let row = &mut self.rows[index];
                 row.state = RowState::Ended(Status::Skipped);
-                row.skip = Some(reason.clone());
+                row.skip = Some(Box::new(reason.clone()));
                 row.ended_ms = record.at;
                 index
             }
@@ -219,7 +219,7 @@ impl Ledger {
             skip: None,
             failure: None,
             exit: None,
-            stderr: String::new(),
+            stderr: Box::default(),
             usage: None,
             session: None,
             round,
@@ -252,12 +252,12 @@ impl Ledger {
         row.ended_ms = at;
         row.attempt = attempt;
         row.exit = outcome.exit;
-        row.stderr.clone_from(&outcome.stderr);
-        row.session.clone_from(&outcome.session);
-        row.fallback.clone_from(&outcome.fallback);
+        row.stderr = outcome.stderr.as_str().into();
+        row.session = outcome.session.as_deref().map(Into::into);
+        row.fallback = outcome.fallback.as_deref().map(Into::into);
         row.repairs = row.repairs.saturating_add(outcome.repairs);
-        row.usage = sum(row.usage, outcome.usage);
-        row.message = outcome.output.clone().filter(|_| ends && outcome.failure.is_none());
+        row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+        row.message = outcome.output.as_ref().filter(|_| ends && outcome.failure.is_none()).cloned().map(Box::new);
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
@@ -334,7 +334,7 @@ impl Ledger {
 impl Row {
     /// Why it did not succeed, in words; empty when it did.
     pub(crate) fn reason(&self) -> String {
-        match (&self.skip, &self.failure) {
+        match (self.skip.as_deref(), &self.failure) {
             (Some(SkipReason::OnFailure), Some(failure)) => failure.clone(),
             (Some(reason), _) => skipped(reason),
             (None, Some(failure)) => failure.clone(),

@@ -142,12 +142,12 @@ fn ends(
 
 /// Whether what a `stop` says is the value of the pipeline, and shown as that.
 fn is_value(stop: &Row, outcome: &RunOutcome) -> bool {
-    matches!(&stop.message, Some(Content::Text(text)) if outcome.values.contains(text))
+    matches!(stop.message.as_deref(), Some(Content::Text(text)) if outcome.values.contains(text))
 }
 
 /// What a `stop` says, behind what it did: in the same line where it is one.
 fn said(stop: &Row, folder: Option<&RunFolder>) -> String {
-    let text = match (&stop.message, folder) {
+    let text = match (stop.message.as_deref(), folder) {
         (Some(Content::Text(text)), _) => text.clone(),
         (Some(stored), Some(folder)) => folder.text(stored).unwrap_or_default(),
         _ => String::new(),

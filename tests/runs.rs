@@ -241,6 +241,7 @@ pipeline sub {
 pipeline main {
     task c { call sub; on-failure skip }
     loop l max=2 {
+        depends-on c when=always
         task x { run "true" }
         stop enough { when "output.x == ''"; message "Nothing\nto do." }
     }

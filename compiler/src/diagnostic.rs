@@ -176,6 +176,8 @@ impl Diagnostics {
         // What only some profiles show must not hide what all of them show.
         if let Some(span) = diagnostic.span()
             && diagnostic.code.profile() == Profile::Default
+            // An older spelling is right, and hides nothing that is wrong with it.
+            && diagnostic.code != Code::Deprecated
         {
             self.starts.insert((span.file, span.start));
         }

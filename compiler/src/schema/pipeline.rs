@@ -42,7 +42,7 @@ static ITERATIONS: Node =
 static UNTIL: Node = Node::new("until", "Ends the rounds when it holds after one; any of several does.")
     .arguments(&[required("EXPRESSION", Kind::Expression)])
     .many();
-static PARALLELISM: Node = Node::new("parallelism", "How many independent instances run.").arguments(&[defaulted(
+static PARALLELISM: Node = Node::new("parallelism", "How many independent instances run, as `NAME.1` to `NAME.N`; more than one only of a pipeline that no `call` names.").arguments(&[defaulted(
     "N",
     Kind::Count(1, 10_000),
     "1",

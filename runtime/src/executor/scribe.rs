@@ -1,7 +1,8 @@
 //! Writes small files on a thread of its own, captured outputs and short logs, so that the thread of an attempt is free
 //! for the next one. An end is reported behind its files: what the journal says has ended has left them.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -12,6 +13,9 @@ use crate::home::create_private;
 
 /// How many files may wait to be written; each holds an output at most.
 const WAITING: usize = 64;
+
+/// The folders that are remembered to be there.
+const REMEMBERED: usize = 1000;
 
 /// Writes files in the order they are given. Clones feed the same thread.
 #[derive(Clone, Debug)]
@@ -70,14 +74,18 @@ impl Scribe {
 }
 
 fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
-    let mut folders = BTreeSet::new();
+    // Those that are there, as far as is remembered.
+    let mut folders: HashSet<OsString> = HashSet::new();
     for note in receiver {
         match note {
             Note::Write(path, bytes) => {
                 let folder = path.parent().unwrap_or(Path::new("."));
-                if !folders.contains(folder) {
+                if !folders.contains(folder.as_os_str()) {
                     create_private(folder, true).map_err(RunError::io("create", folder))?;
-                    folders.insert(folder.to_owned());
+                    if folders.len() >= REMEMBERED {
+                        folders.clear();
+                    }
+                    folders.insert(folder.into());
                 }
                 std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
             }

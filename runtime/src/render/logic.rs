@@ -3,8 +3,10 @@
 //! The source comes from the spec, never from an agent: what agents wrote enters as values of the context. Fuel and a
 //! bound on the result keep a template from running or growing for ever.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,9 +24,23 @@ use super::{LONGEST, RenderError, Values, directive, too_long};
 /// Instructions that one template or expression may execute: some hundred milliseconds.
 const FUEL: u64 = 10_000_000;
 
+/// The templates that are kept compiled; a plan with more of them has them compiled again.
+const COMPILED: usize = 1000;
+
+/// The long outputs that are kept parsed, and from how many bytes on they are.
+const KEPT: usize = 4;
+const LONG: usize = 4096;
+
 pub(super) struct Logic {
-    environment: Environment<'static>,
+    environment: RefCell<Environment<'static>>,
+    /// What each compiled template reads.
+    read: RefCell<HashMap<String, Rc<HashSet<String>>>>,
+    kept: Kept,
 }
+
+/// Long outputs, parsed: each item of a for-each may read the same one. Whether it is a record, and its text,
+/// come first.
+type Kept = RefCell<Vec<(bool, String, Value)>>;
 
 impl Logic {
     pub(super) fn new() -> Logic {
@@ -46,17 +62,19 @@ impl Logic {
         environment.add_filter("json", as_text);
         environment.add_filter("tojson", as_text);
         environment.set_fuel(Some(FUEL));
-        Logic { environment }
+        Logic { environment: RefCell::new(environment), read: RefCell::default(), kept: RefCell::default() }
     }
 
     pub(super) fn text(&self, segments: &[Segment], values: &dyn Values) -> Result<String, RenderError> {
         let source = Source::of(segments);
         let failed = |error: Error| source.problem(&error);
-        let template = self.environment.template_from_str(&source.text).map_err(failed)?;
-        let mut context = context(&template.undeclared_variables(true), values)
-            .map_err(|message| RenderError { message, missing: false })?;
+        let read = self.compiled(&source.text).map_err(failed)?;
+        let mut context =
+            context(&read, values, &self.kept).map_err(|message| RenderError { message, missing: false })?;
         let (function, asked) = directives(segments, values);
         context.insert("directive".to_owned(), function);
+        let environment = self.environment.borrow();
+        let template = environment.get_template(&source.text).map_err(failed)?;
         let mut text = Bounded::default();
         let rendered = template.render_captured_to(Value::from(context), &mut text).map(drop);
         match rendered {
@@ -66,6 +84,23 @@ impl Logic {
         }
         asked.missed().for_each(|what| values.missed(what));
         Ok(String::from_utf8(text.bytes).expect("minijinja writes UTF-8"))
+    }
+
+    /// Sees to it that a template is there by its own text, and says what it reads.
+    fn compiled(&self, source: &str) -> Result<Rc<HashSet<String>>, Error> {
+        let mut known = self.read.borrow_mut();
+        if let Some(read) = known.get(source) {
+            return Ok(Rc::clone(read));
+        }
+        let mut environment = self.environment.borrow_mut();
+        if known.len() >= COMPILED {
+            environment.clear_templates();
+            known.clear();
+        }
+        environment.add_template_owned(source.to_owned(), source.to_owned())?;
+        let read = Rc::new(environment.get_template(source)?.undeclared_variables(true));
+        known.insert(source.to_owned(), Rc::clone(&read));
+        Ok(read)
     }
 
     pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
@@ -90,8 +125,9 @@ impl Logic {
 
     fn evaluate(&self, source: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
         let failed = |error: Error| problem(origin, &error);
-        let compiled = self.environment.compile_expression(source).map_err(failed)?;
-        let context = context(&compiled.undeclared_variables(true), values)
+        let environment = self.environment.borrow();
+        let compiled = environment.compile_expression(source).map_err(failed)?;
+        let context = context(&compiled.undeclared_variables(true), values, &self.kept)
             .map_err(|problem| RenderError::at(origin, problem))?;
         let value = compiled.eval(Value::from(context)).map_err(failed)?;
         match value.is_undefined() {
@@ -239,16 +275,18 @@ fn directives(segments: &[Segment], values: &dyn Values) -> (Value, Asked) {
 }
 
 /// What `read` names (`output.plan.steps`, `param`): read up front, since minijinja asks for values that live for ever.
-fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Result<BTreeMap<String, Value>, String> {
+fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<BTreeMap<String, Value>, String> {
     // Sorted, so that of several problems it is always the same that is told.
     let read: BTreeSet<&str> = read.iter().map(String::as_str).collect();
     let mut context: BTreeMap<String, Value> = BTreeMap::new();
-    let steps = |wanted: &str| -> Vec<&str> { wanted_names(&read, wanted, values.steps()) };
+    let steps = |wanted: &str| -> Vec<&str> {
+        if reads(&read, wanted) { wanted_names(&read, wanted, values.steps()) } else { Vec::new() }
+    };
     let outputs = |kind: &str, read: &dyn Fn(&str) -> Result<Option<String>, String>| {
         let mut object = BTreeMap::new();
         for step in steps(kind) {
             if let Some(text) = read(step)? {
-                insert(&mut object, step, Value::from(Serde(directive::output(step, text, values))));
+                insert(&mut object, step, parsed(step, text, values, kept));
             }
         }
         Ok::<Value, String>(Value::from(object))
@@ -278,18 +316,19 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
     context.insert("error".to_owned(), Value::from(errors));
 
     let mut inputs = BTreeMap::new();
-    let ports = values.inputs();
+    let ports = if reads(&read, "input") { values.inputs() } else { Vec::new() };
     for port in wanted_names(&read, "input", ports.iter().map(|(port, _)| *port).collect()) {
         if let Some((_, step)) = ports.iter().find(|(name, _)| *name == port)
             && let Some(text) = values.output(step)?
         {
-            insert(&mut inputs, port, Value::from(Serde(directive::output(step, text, values))));
+            insert(&mut inputs, port, parsed(step, text, values, kept));
         }
     }
     context.insert("input".to_owned(), Value::from(inputs));
 
     let mut params = BTreeMap::new();
-    for name in wanted_names(&read, "param", values.params()) {
+    let given = if reads(&read, "param") { values.params() } else { Vec::new() };
+    for name in wanted_names(&read, "param", given) {
         if let Some((text, kind)) = values.param(name) {
             insert(&mut params, name, Value::from(Serde(directive::param(text, kind))));
         }
@@ -315,6 +354,24 @@ fn context(read: &std::collections::HashSet<String>, values: &dyn Values) -> Res
         context.insert("stdin".to_owned(), Value::from(stdin));
     }
     Ok(context)
+}
+
+/// The value of an output, taken from those that are kept where it is one of them.
+fn parsed(step: &str, text: String, values: &dyn Values, kept: &Kept) -> Value {
+    if text.len() < LONG {
+        return Value::from(Serde(directive::output(step, text, values)));
+    }
+    let mut kept = kept.borrow_mut();
+    let is_record = values.is_record(step);
+    if let Some((.., value)) = kept.iter().find(|(kind, known, _)| *kind == is_record && *known == text) {
+        return value.clone();
+    }
+    let value = Value::from(Serde(directive::output(step, text.clone(), values)));
+    if kept.len() == KEPT {
+        kept.remove(0);
+    }
+    kept.push((is_record, text, value.clone()));
+    value
 }
 
 /// Whether `read` says the object, or something in it.

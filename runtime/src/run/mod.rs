@@ -352,6 +352,7 @@ impl Begin<'_> {
             alarm: None,
             wish: None,
             broken: None,
+            unfinished: false,
             headless,
             warned: std::collections::BTreeSet::new(),
             hooks: hooks::Hooks::default(),

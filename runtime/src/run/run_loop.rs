@@ -58,6 +58,8 @@ pub(super) struct Loop<'a> {
     pub wish: Option<Wish>,
     /// Why the run cannot go on.
     pub broken: Option<String>,
+    /// There was more to decide than one turn takes.
+    pub unfinished: bool,
     /// Whether nobody can answer gates.
     pub headless: bool,
     /// The budgets of the run that people were told of, because much of them is used.
@@ -67,6 +69,9 @@ pub(super) struct Loop<'a> {
     pub replies: Vec<Reply>,
     pub durability: Arc<Durability>,
 }
+
+/// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
+const BATCH: usize = 1000;
 
 /// A step in whatever round, or with an empty name the frame of a step: its instance, path and name.
 pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
@@ -107,7 +112,9 @@ impl Loop<'_> {
         }
         self.turn();
         while !self.is_over() {
-            if let Some(input) = self.wait() {
+            if !self.unfinished
+                && let Some(input) = self.wait()
+            {
                 self.take(input);
             }
             while let Ok(input) = self.inputs.try_recv() {
@@ -198,9 +205,10 @@ impl Loop<'_> {
         }
     }
 
-    /// Decides until there is nothing to decide, then makes known what was decided, and starts it.
+    /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts it.
     fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
+        self.unfinished = false;
         while self.broken.is_none() {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
@@ -209,6 +217,10 @@ impl Loop<'_> {
                 self.carry_out(command);
             }
             if idle {
+                break;
+            }
+            if self.fresh.len() >= BATCH {
+                self.unfinished = true;
                 break;
             }
         }
