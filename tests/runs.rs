@@ -221,7 +221,7 @@ fn an_argument_that_is_not_of_its_type_fails_the_call_that_gives_it() {
 workflow w { default main }
 type Verdict { ok bool }
 pipeline inner { param verdict type=Verdict; task show { run cat; stdin "<<param:verdict.ok>>" }; result show }
-pipeline main { task say { run echo fine }; task ask { call inner verdict="<<output:say>>" } }
+pipeline main { task say { run echo fine }; task ask { call inner verdict="<<output:say | tail:1>>" } }
 "#,
     );
     let told = "parameter `verdict` of `inner` is not of its type: ";

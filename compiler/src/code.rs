@@ -173,6 +173,8 @@ codes! {
     FloatingVersion = "SW702" "floating-version" Hint Audit;
     /// A plan that is not what its spec gives.
     StalePlan = "SW703" "stale-plan" Error;
+    /// An older spelling.
+    Deprecated = "SW704" "deprecated" Warning;
 }
 
 impl Code {
@@ -210,6 +212,7 @@ impl Code {
                 | Code::SecretInPrompt
                 | Code::SecretTooWide
                 | Code::FloatingVersion
+                | Code::Deprecated
         )
     }
 

@@ -164,12 +164,20 @@ impl Diagnostics {
             return;
         }
         diagnostic.home = self.home;
+        // What must stand in a place says more than how it must be quoted.
+        if diagnostic.code == Code::WrongValue
+            && let Some(span) = diagnostic.span().filter(|span| self.starts.contains(&(span.file, span.start)))
+        {
+            self.suppress(|known| known.code == Code::Syntax && known.span() == Some(span));
+        }
         if diagnostic.severity() == Severity::Error {
             self.errors += 1;
         }
         // What only some profiles show must not hide what all of them show.
         if let Some(span) = diagnostic.span()
             && diagnostic.code.profile() == Profile::Default
+            // An older spelling is right, and hides nothing that is wrong with it.
+            && diagnostic.code != Code::Deprecated
         {
             self.starts.insert((span.file, span.start));
         }
@@ -198,6 +206,14 @@ impl Diagnostics {
     /// Whether something was reported in this place: what follows from it need not be.
     pub(crate) fn covers(&self, span: Span) -> bool {
         self.starts.range((span.file, span.start)..(span.file, span.end)).next().is_some()
+    }
+
+    /// Whether a node between these places is not known there.
+    pub(crate) fn misnames(&self, from: Span, to: Option<Span>) -> bool {
+        let end = to.filter(|to| to.file == from.file).map_or(u32::MAX, |to| to.start);
+        let between = |span: Span| span.file == from.file && (from.end..end).contains(&span.start);
+        let unknown = |known: &Diagnostic| matches!(known.code, Code::UnknownNode | Code::MisplacedNode);
+        self.errors > 0 && self.list.iter().any(|known| unknown(known) && known.span().is_some_and(between))
     }
 
     /// Takes the diagnostics for which `drop` is true out again.

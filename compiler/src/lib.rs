@@ -21,6 +21,7 @@ mod modules;
 #[cfg(test)]
 mod pages;
 mod passage;
+mod pattern;
 mod resolve;
 mod schema;
 mod settings;

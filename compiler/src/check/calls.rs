@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Pipeline, Step};
 use crate::source::Span;
-use crate::suggest::did_you_mean;
+use crate::suggest::{closest, did_you_mean};
 use crate::syntax::Text;
 use crate::types::{Lack, Type};
 
@@ -20,12 +20,12 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         if let Some(span) = called.ast.instances.filter(|_| called.ast.parallelism > 1) {
             diagnostics.push(copies(step, name, called, span));
         }
-        missing(step, name.span, called, &model.typing.pipelines[*target].own_params, args, diagnostics);
-        for (given, _) in args {
-            if called.ast.params.iter().all(|param| param.name.value != given.value) {
-                diagnostics.push(unknown(called, given));
-            }
-        }
+        let known = |given: &ast::Name| called.ast.params.iter().any(|param| param.name.value == given.value);
+        let others: Vec<&ast::Name> = args.iter().map(|(given, _)| given).filter(|given| !known(given)).collect();
+        let mut missing = missing(called, &model.typing.pipelines[*target].own_params, args);
+        meant(&mut missing, &others);
+        missing.into_iter().for_each(|param| diagnostics.push(without(step, name.span, called, param)));
+        others.into_iter().for_each(|given| diagnostics.push(unknown(called, given)));
     }
     diagnostics.about(None);
 }
@@ -43,26 +43,36 @@ fn copies(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) 
         .help(help)
 }
 
-fn missing(
-    step: &Step<'_>,
-    call: Span,
-    called: &Pipeline<'_>,
-    types: &[Type],
-    args: &[(ast::Name, Text)],
-    diagnostics: &mut Diagnostics,
-) {
-    for (param, kind) in called.ast.params.iter().zip(types) {
-        let name = &param.name.value;
-        if param.default.is_some() || kind.lack != Lack::Never || args.iter().any(|(given, _)| given.value == *name) {
-            continue;
+/// The parameters that must be given and are not.
+fn missing<'c>(called: &'c Pipeline<'_>, types: &[Type], args: &[(ast::Name, Text)]) -> Vec<&'c ast::Param> {
+    let given = |param: &ast::Param| args.iter().any(|(given, _)| given.value == param.name.value);
+    let params = called.ast.params.iter().zip(types);
+    let needed = params.filter(|(param, kind)| param.default.is_none() && kind.lack == Lack::Never && !given(param));
+    needed.map(|(param, _)| param).collect()
+}
+
+/// Leaves out what is given by another name: one mistake is said once.
+fn meant(missing: &mut Vec<&ast::Param>, others: &[&ast::Name]) {
+    let mut unpaired = others.len();
+    for given in others {
+        let names = missing.iter().map(|param| param.name.value.as_str());
+        if let Some(close) = closest(&given.value, names).map(str::to_owned) {
+            missing.retain(|param| param.name.value != close);
+            unpaired -= 1;
         }
-        let message = format!("`{}` calls `{}` without its parameter `{name}`", step.name(), called.ast.name.value);
-        let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
-            .label(call, format!("`{name}=` is missing"))
-            .label(param.name.span, "declared here without a default")
-            .help(format!("write `call {} {name}=\"…\"`", called.ast.name.value));
-        diagnostics.push(diagnostic);
     }
+    if unpaired == 1 && missing.len() == 1 {
+        missing.clear();
+    }
+}
+
+fn without(step: &Step<'_>, call: Span, called: &Pipeline<'_>, param: &ast::Param) -> Diagnostic {
+    let name = &param.name.value;
+    let message = format!("`{}` calls `{}` without its parameter `{name}`", step.name(), called.ast.name.value);
+    Diagnostic::new(Code::TypeMismatch, message)
+        .label(call, format!("`{name}=` is missing"))
+        .label(param.name.span, "declared here without a default")
+        .help(format!("write `call {} {name}=\"…\"`", called.ast.name.value))
 }
 
 fn unknown(called: &Pipeline<'_>, given: &ast::Name) -> Diagnostic {

@@ -7,12 +7,16 @@ use crate::model::Pipeline;
 use crate::source::Span;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
-    for step in &pipeline.steps {
+    for (index, step) in pipeline.steps.iter().enumerate() {
         let Some(ast::Body::Gate(gate)) = &step.ast.body else { continue };
         if gate.on_timeout.is_some() || gate.headless.is_some() {
             continue;
         }
         let name = &step.ast.name;
+        // A misspelt `on-timeout` is said once.
+        if diagnostics.misnames(name.span, pipeline.steps.get(index + 1).map(|next| next.ast.name.span)) {
+            continue;
+        }
         let diagnostic =
             Diagnostic::new(Code::UnattendedGate, format!("gate `{}` waits for ever where nobody answers", name.value))
                 .label(name.span, "neither `on-timeout` nor `headless`");

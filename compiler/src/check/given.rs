@@ -1,14 +1,16 @@
-//! SW005 and SW205: values that are given where a type is declared, and are not of it: defaults, and arguments of calls.
+//! SW005 and SW205: values that are given where a type is declared, and are not of it: defaults, arguments of calls, and
+//! computed values.
 //!
 //! What can only be known once the text is there is left to the run; a plain mismatch of types is not.
 
-use crate::ast::Param;
+use crate::ast::{self, Param, TypeExpr};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Prose, Step};
+use crate::model::{Body, Model, Pipeline, Prose, Step};
 use crate::source::Span;
-use crate::template::Part;
-use crate::types::{Checker, Env, Type, Types, Use, Workflow};
+use crate::suggest::did_you_mean;
+use crate::template::same_name;
+use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted, Workflow};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let typing = &model.typing;
@@ -18,15 +20,24 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.about(Some(step.ast.name.span));
-            if let (Some(kind), Some(default), Some(written)) =
-                (&step.declared, &step.ast.output.default, &step.ast.output.kind)
-            {
-                defaulted(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
+            let place = Place { pipeline, step, env: &known.env(&whole, index, step) };
+            if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
+                if let Some(default) = &step.ast.output.default {
+                    defaulted(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
+                }
+                computed(&place, kind, written, diagnostics);
             }
-            arguments(model, &known.env(&whole, index, step), step, diagnostics);
+            arguments(model, &place, diagnostics);
         }
         diagnostics.about(None);
     }
+}
+
+/// Where values are given.
+struct Place<'p> {
+    pipeline: &'p Pipeline<'p>,
+    step: &'p Step<'p>,
+    env: &'p Env<'p>,
 }
 
 fn parameters(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
@@ -42,7 +53,7 @@ fn defaulted(types: &Types, kind: &Type, declared: Span, text: &str, span: Span,
     if diagnostics.covers(span) {
         return;
     }
-    if let Some(wrong) = types.misfit(kind, text) {
+    if let Some(wrong) = types.misfit(kind, &Limits::default(), text, "it") {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("the default is not of type `{kind}`: {wrong}"))
             .label(span, wrong)
             .label(declared, "the type")
@@ -52,42 +63,157 @@ fn defaulted(types: &Types, kind: &Type, declared: Span, text: &str, span: Span,
 }
 
 /// The arguments of a call against the parameters of what it calls.
-fn arguments(model: &Model<'_>, env: &Env<'_>, step: &Step<'_>, diagnostics: &mut Diagnostics) {
-    let Body::Call { pipeline: Some(target), args } = &step.body else { return };
-    let (types, called) = (&model.typing.types, &model.pipelines[*target]);
+fn arguments(model: &Model<'_>, place: &Place<'_>, diagnostics: &mut Diagnostics) {
+    let Body::Call { pipeline: Some(target), args } = &place.step.body else { return };
+    let called = &model.pipelines[*target];
     for (name, prose) in args {
         let mut params = called.ast.params.iter().zip(&model.typing.pipelines[*target].own_params);
         let Some((param, kind)) = params.find(|(param, _)| param.name.value == *name) else { continue };
-        let given = match says(env, step, prose) {
-            Given::Text => types.misfit(kind, prose.passage.text()),
-            Given::Value(given) => (!types.accepts(kind, &given)).then(|| format!("it is `{given}`")),
-        };
-        let Some(wrong) = given else { continue };
+        let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: true };
+        let Some(unfit) = unfit(place, wanted, prose) else { continue };
         let message = format!("parameter `{name}` of `{}` is `{kind}`, and not what it gets", called.ast.name.value);
+        let help = format!("give `{name}` a value of its type, or declare another type for it");
+        diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (param.name.span, help)));
+    }
+}
+
+/// A computed value against the type of the output.
+fn computed(place: &Place<'_>, kind: &Type, written: &TypeExpr, diagnostics: &mut Diagnostics) {
+    let name = place.step.name();
+    match (&place.step.body, &place.step.ast.body) {
+        (Body::Value(prose), _) => {
+            let wanted = Wanted { kind, limits: &Limits::default(), any_as_text: false };
+            if let Some(unfit) = unfit(place, wanted, prose) {
+                let message = format!("the output of `{name}` is `{kind}`, and not what is computed");
+                let help = "compute a value of this type, or declare another one".to_owned();
+                diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (written.span, help)));
+            }
+        }
+        (Body::Fields(fields), Some(ast::Body::Fields(names))) => {
+            let names: Vec<Span> = names.iter().map(|(name, _)| name.span).collect();
+            computed_fields(place, kind, written, fields, &names, diagnostics);
+        }
+        _ => {}
+    }
+}
+
+fn computed_fields(
+    place: &Place<'_>,
+    kind: &Type,
+    written: &TypeExpr,
+    fields: &[(String, Prose)],
+    names: &[Span],
+    diagnostics: &mut Diagnostics,
+) {
+    let name = place.step.name();
+    let none = Limits::default();
+    let record = match place.env.whole.types.kind(&kind.kind) {
+        Kind::Record(record) => Some(record),
+        Kind::Map(_) => None,
+        Kind::Any | Kind::None => return,
+        _ => {
+            let message = format!("the output of `{name}` is `{kind}`, and fields are computed");
+            let at = names.first().copied().unwrap_or(place.step.ast.name.span);
+            let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+                .label(at, "a field")
+                .label(written.span, format!("`{kind}`"))
+                .help("write `value \"TEXT\"`, or declare a type with these fields");
+            return diagnostics.push(diagnostic);
+        }
+    };
+    for ((field, prose), &span) in fields.iter().zip(names) {
+        let (one, limits) = match (record, place.env.whole.types.kind(&kind.kind)) {
+            (Some(record), _) => match record.fields.iter().find(|known| known.name == *field) {
+                Some(known) => (&known.kind, &known.limits),
+                None => {
+                    let known: Vec<&str> = record.fields.iter().map(|field| field.name.as_str()).collect();
+                    let (close, help) = did_you_mean(field, &known, "its fields are ");
+                    let message = format!("the output of `{name}` is `{kind}`, which has no field `{field}`");
+                    let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+                        .label(span, "not one of its fields")
+                        .label(written.span, format!("`{kind}`"))
+                        .help_maybe(help);
+                    diagnostics.push(match close {
+                        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                        None => diagnostic,
+                    });
+                    continue;
+                }
+            },
+            (None, Kind::Map(item)) => (&**item, &none),
+            (None, _) => continue,
+        };
+        let wanted = Wanted { kind: one, limits, any_as_text: false };
+        if let Some(unfit) = unfit(place, wanted, prose) {
+            let message = format!("the field `{field}` of `{name}` is `{one}`, and not what is computed");
+            let declared = record.and_then(|record| record.fields.iter().find(|known| known.name == *field));
+            let declared = declared.map_or(written.span, |field| field.span);
+            let help = "compute a value of this type, or declare another one".to_owned();
+            diagnostics.push(misgiven(place, wanted, prose, &unfit, message, (declared, help)));
+        }
+    }
+    let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
+    let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::closest(field, [name]).is_some());
+    let missing = record.into_iter().flat_map(|record| &record.fields);
+    for field in missing.filter(|field| field.kind.lack == Lack::Never && !computed(&field.name)) {
+        if misspelt(&field.name) {
+            continue;
+        }
+        let message = format!("the output of `{name}` is `{kind}`, whose field `{}` is not computed", field.name);
         let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
-            .label(prose.passage.span(0..prose.passage.text().len()), wrong)
-            .label(param.name.span, format!("`{kind}`"))
-            .help(format!("give `{name}` a value of its type, or declare another type for it"));
+            .label(place.step.ast.name.span, format!("`{}` is missing", field.name))
+            .label(field.span, "declared here")
+            .help(format!("write `{} \"…\"` in its `value`, or make the field optional", field.name));
         diagnostics.push(diagnostic);
     }
 }
 
-/// What an argument is.
-enum Given {
-    /// Text as it stands.
-    Text,
-    /// A value that the run works out.
-    Value(Type),
+/// The report of what does not fit; `asked` is where the type is declared, and the help.
+fn misgiven(
+    place: &Place<'_>,
+    wanted: Wanted<'_>,
+    prose: &Prose,
+    unfit: &Unfit,
+    message: String,
+    (declared, help): (Span, String),
+) -> Diagnostic {
+    let kind = wanted.kind;
+    let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+        .label(prose.passage.span(unfit.range.clone()), unfit.said.clone())
+        .label(declared, format!("`{kind}`"));
+    let Some(producer) = unfit.untyped.as_deref().and_then(|step| producer(place, step)) else {
+        return diagnostic.help(help);
+    };
+    let written = match (&kind.kind, kind.to_string()) {
+        (Kind::Record(_), _) => "{ FIELD TYPE }".to_owned(),
+        (Kind::List(_) | Kind::Map(_), written) => format!("\"{written}\""),
+        (_, written) => written,
+    };
+    diagnostic.label(producer.ast.name.span, "puts out text").help(format!(
+        "give the output of `{}` this type: `output {}`",
+        producer.name(),
+        written.trim_end_matches('?')
+    ))
 }
 
-fn says(env: &Env<'_>, step: &Step<'_>, prose: &Prose) -> Given {
-    if prose.template.parts.iter().all(|part| matches!(part, Part::Text(_))) {
-        return Given::Text;
-    }
-    // What is wrong within it is reported with the other texts.
+/// What does not fit. What is wrong within it is reported with the other texts.
+fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &Prose) -> Option<Unfit> {
     let mut ignored = Diagnostics::default();
-    let mut checker = Checker::new(env, &prose.passage, Use::Text, &mut ignored);
-    let when = step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
+    let mut checker = Checker::new(place.env, &prose.passage, Use::Text, &mut ignored);
+    let when = place.step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
     when.into_iter().for_each(|when| checker.assume(when));
-    Given::Value(checker.value(&prose.template))
+    let unfit = checker.unfit(wanted, &prose.template)?;
+    // What a text says that the spec put together is known when it is there.
+    match &unfit.untyped {
+        Some(step) => producer(place, step).is_some().then_some(unfit),
+        None => Some(unfit),
+    }
+}
+
+/// The step of this name, or behind the port of this name, if a program or an agent writes its text.
+fn producer<'p>(place: &Place<'p>, name: &str) -> Option<&'p Step<'p>> {
+    let port = place.step.inputs.iter().find(|(port, _)| same_name(port, name)).map(|(_, step)| *step);
+    let mut steps = place.pipeline.steps.iter();
+    let step = steps.find(|step| same_name(step.name(), name)).or_else(|| place.pipeline.steps.get(port?))?;
+    matches!(step.body, Body::Run | Body::Script(_) | Body::Prompt(_)).then_some(step)
 }

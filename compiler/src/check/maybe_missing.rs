@@ -43,10 +43,13 @@ pub(super) fn check<'a>(
                     diagnostics.push(of_a_loop(pipeline, read, target));
                 }
                 (Root::Previous, Some(target)) if !read.directive && !assumed(read, &pipeline.steps[target]) => {
-                    diagnostics.push(first_round(read, &pipeline.steps[target]));
+                    let later = is_later(step, read, &pipeline.steps[target]);
+                    if !later || !flow.get().leaves_each_round(step.within, target) {
+                        diagnostics.extend(round_before(step, read, &pipeline.steps[target], later));
+                    }
                 }
                 (Root::Output, Some(target)) if back => {
-                    diagnostics.push(first_round(read, &pipeline.steps[target]));
+                    diagnostics.extend(round_before(step, read, &pipeline.steps[target], false));
                 }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
@@ -266,9 +269,38 @@ fn of_a_loop(pipeline: &Pipeline<'_>, read: &Read, target: usize) -> Diagnostic 
         })
 }
 
-fn first_round(read: &Read, producer: &Step<'_>) -> Diagnostic {
-    let name = producer.name().replace('-', "_");
-    Diagnostic::new(Code::OutputMayBeSkipped, format!("`previous.{name}` is missing in the first round"))
-        .label(read.span, "there is no round before the first")
-        .help(format!("ask first: `previous.{name} is defined`, or write `previous.{name} | default(\"\")`"))
+/// Whether a round of both steps certainly came before the one that the read is made in. An item has no rounds.
+fn is_later(step: &Step<'_>, read: &Read, target: &Step<'_>) -> bool {
+    let by_when = step.when.as_ref().filter(|_| !read.in_when).map(|when| when.expression.proves.as_slice());
+    let mut facts = read.assumes.iter().chain(by_when.unwrap_or_default());
+    let within = target.within == step.within || step.within.is_none();
+    within && (read.in_when || step.list.is_none()) && facts.any(|fact| *fact == Fact::Repeated)
+}
+
+/// A value of the round before, where there may be none: in the first round, or where its step left none.
+fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) -> Option<Diagnostic> {
+    let asks = |fact: &Fact| matches!(fact, Fact::Defined { root: Root::Previous, .. }) && names(fact, read);
+    if !read.in_when && step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(asks)) {
+        return None;
+    }
+    let (written, name) = (producer.name(), producer.name().replace('-', "_"));
+    let diagnostic = match later {
+        true => Diagnostic::new(
+            Code::OutputMayBeSkipped,
+            format!("`previous.{name}` is missing where `{written}` put out nothing in the round before"),
+        )
+        .label(read.span, "may be missing here")
+        .label(producer.ast.name.span, "can be skipped, or fail, in a round that another one follows"),
+        false => Diagnostic::new(Code::OutputMayBeSkipped, format!("`previous.{name}` is missing in the first round"))
+            .label(read.span, "there is no round before the first"),
+    };
+    let fields: String = read.fields.iter().map(|field| format!(".{}", field.value)).collect();
+    Some(diagnostic.help(match (read.in_when, fields.is_empty()) {
+        (true, _) => format!("ask first: `previous.{name} is defined and …`"),
+        (false, true) => format!("ask first: `previous.{name} is defined`, or write `previous.{name} | default(\"\")`"),
+        // A default stands in for a field, and not for what the field is of.
+        (false, false) => format!(
+            "ask first: `{{% if previous.{name} is defined %}}`, or write `<<previous:{written}{fields}>>`, which renders nothing where there is none"
+        ),
+    }))
 }

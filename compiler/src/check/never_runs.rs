@@ -183,7 +183,7 @@ fn ended<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends
                 .find(|&target| same_name(name, pipeline.steps[target].name()))?;
             Some((target, Ends { any_of: any_of.clone(), because }))
         }
-        Fact::Defined { .. } => None,
+        Fact::Defined { .. } | Fact::Repeated => None,
     });
     facts.collect()
 }

@@ -183,8 +183,10 @@ impl Patterns<'_, '_> {
     /// Reports a pattern that means a folder.
     fn folder(&mut self, node: &str, glob: &Text, pattern: &str) -> bool {
         let Some(path) = join("", pattern).filter(|_| !pattern.contains(SIGNS)) else { return false };
-        let is_folder = self.files.find(&path) == Ok(Entry::Folder);
-        if !is_folder && !pattern.ends_with('/') || path.is_empty() {
+        // A name with an ending is one of a file; files that are not there yet would cost time here.
+        let named = path.rsplit_once('/').map_or(&*path, |(_, name)| name).contains('.');
+        let is_folder = || !named && self.files.find(&path) == Ok(Entry::Folder);
+        if path.is_empty() || !pattern.ends_with('/') && !is_folder() {
             return false;
         }
         if !self.told.insert(whole(glob)) {

@@ -100,7 +100,7 @@ impl Emitter<'_, '_, '_> {
                     Some(kind) => self.model.typing.types.literal(kind, &default.value),
                     None => default.value.clone(),
                 }),
-                schema: self.shape(step),
+                schema: self.shape(pipeline, index),
                 repair: ast.output.repair,
             },
             retry: ast.retry.clone(),
@@ -123,7 +123,8 @@ impl Emitter<'_, '_, '_> {
     }
 
     /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.
-    fn shape(&self, step: &Step<'_>) -> Option<plan::Schema> {
+    fn shape(&self, pipeline: &Pipeline<'_>, index: usize) -> Option<plan::Schema> {
+        let step = &pipeline.steps[index];
         let types = &self.model.typing.types;
         if let Some(kind) = &step.declared {
             return Some(plan::Schema(types.schema(kind)));
@@ -133,8 +134,11 @@ impl Emitter<'_, '_, '_> {
             kind => kind,
         };
         let kind = types.kind(one);
-        let computed =
-            matches!(step.body, Body::Value(_)) && !kind.is_text() && !matches!(kind, Kind::Any | Kind::None);
+        let unknown = matches!(kind, Kind::Any | Kind::None);
+        // All steps of a result are one kind of value: where another one is text, what nobody knows is shown as text.
+        let is_text = |&other: &usize| pipeline.steps[other].output.kind.is_text();
+        let beside_text = || pipeline.result.contains(&index) && pipeline.result.iter().any(is_text);
+        let computed = matches!(step.body, Body::Value(_)) && !kind.is_text() && !(unknown && beside_text());
         computed.then(|| plan::Schema(serde_json::json!({})))
     }
 

@@ -3,7 +3,7 @@
 //! Only what a question needs is built, steps before those that wait for them. A step that can fail has a variable of
 //! its own that says whether it does, if it runs; everything else follows from that and from the conditions.
 
-use swarmc_plan::{Exhausted, Join, When};
+use swarmc_plan::{Exhausted, Join, RoundFailure, When};
 
 use super::Flow;
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
@@ -212,21 +212,7 @@ impl Flow<'_, '_> {
             }
             _ => (&pipeline.until, &pipeline.until_reads, pipeline.ast.exhausted),
         };
-        let mut all = ALWAYS;
-        for child in self.inside(holder) {
-            let step = &pipeline.steps[child];
-            let asked =
-                |read: &Read| read.step == Some(child) && matches!(read.root, Root::Status | Root::Exit | Root::Error);
-            if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
-                continue;
-            }
-            let mut unhandled = self.ends(child)?.failed;
-            for handler in self.handlers[child].clone() {
-                let runs = self.runs(handler)?;
-                unhandled = self.diagram.without(unhandled, runs)?;
-            }
-            all = self.diagram.without(all, unhandled)?;
-        }
+        let all = self.handled(holder, reads)?;
         if exhausted == Exhausted::Success || until.is_empty() {
             return Ok(all);
         }
@@ -249,6 +235,60 @@ impl Flow<'_, '_> {
             ended = self.diagram.or(ended, holds)?;
         }
         self.diagram.and(all, ended)
+    }
+
+    /// Holds where nothing failed in a round that nothing handles; `reads` are those of its `until`.
+    fn handled(&mut self, holder: Option<usize>, reads: &[Read]) -> Sized {
+        let pipeline = self.pipeline;
+        let mut all = ALWAYS;
+        for child in self.inside(holder) {
+            let step = &pipeline.steps[child];
+            let asked =
+                |read: &Read| read.step == Some(child) && matches!(read.root, Root::Status | Root::Exit | Root::Error);
+            if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
+                continue;
+            }
+            let mut unhandled = self.ends(child)?.failed;
+            for handler in self.handlers[child].clone() {
+                let runs = self.runs(handler)?;
+                unhandled = self.diagram.without(unhandled, runs)?;
+            }
+            all = self.diagram.without(all, unhandled)?;
+        }
+        Ok(all)
+    }
+
+    /// Whether every round that another one follows leaves a value of the step: one in which nothing failed that nothing
+    /// handles, and no `stop` ran. `holder` is the loop of the rounds, or none for those of the pipeline.
+    pub(crate) fn leaves_each_round(&mut self, holder: Option<usize>, target: usize) -> bool {
+        self.diagram.ask();
+        let pipeline = self.pipeline;
+        let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop(_)));
+        let followed = match holder.map(|holder| &pipeline.steps[holder].body) {
+            Some(Body::Loop { until_reads, .. }) => self.handled(holder, until_reads),
+            _ if pipeline.ast.on_failure == RoundFailure::Continue => Ok(ALWAYS),
+            _ => self.handled(None, &pipeline.until_reads),
+        };
+        let followed = followed.and_then(|followed| match holder {
+            Some(holder) => {
+                let runs = self.runs(holder)?;
+                self.diagram.and(followed, runs)
+            }
+            None => Ok(followed),
+        });
+        let followed = followed.and_then(|followed| {
+            stops.into_iter().try_fold(followed, |followed, stop| {
+                let runs = self.runs(stop)?;
+                self.diagram.without(followed, runs)
+            })
+        });
+        let without = followed.and_then(|followed| {
+            let there = self.leaves(None, target, Root::Output)?;
+            let reached = self.reached_in_rounds(holder, target)?;
+            let there = self.diagram.and(there, reached)?;
+            self.diagram.without(followed, there)
+        });
+        without == Ok(NEVER)
     }
 
     /// The steps of a loop, or those of the pipeline that stand in none.

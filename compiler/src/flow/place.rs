@@ -24,6 +24,7 @@ impl Flow<'_, '_> {
         let mut all = ALWAYS;
         for fact in facts {
             let holds = match fact {
+                Fact::Repeated => continue,
                 Fact::Defined { root, name, fields, .. } => {
                     match self.key_of(Some(step), *root, name.as_deref(), fields.clone()) {
                         Some(key) => self.present(Some(step), &key)?,

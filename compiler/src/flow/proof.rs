@@ -189,7 +189,7 @@ fn says(fact: &Fact, producer: &Step<'_>, wanted: Root) -> bool {
         Fact::Defined { root, name: Some(name), .. } => {
             *root != Root::Input && *root == wanted && same_name(name, producer.name())
         }
-        Fact::Defined { .. } => false,
+        Fact::Defined { .. } | Fact::Repeated => false,
         Fact::Ended { step, any_of } => {
             same_name(step, producer.name())
                 && !any_of.is_empty()

@@ -1,10 +1,11 @@
 //! Values: in goes what stands in the text, out comes a [`Datum`] of the kind that the table asks for, or a report
 //! (SW005).
 
+use super::unknown::deprecated;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
-use crate::schema::Kind;
+use crate::schema::{self, Kind};
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::{self, Text, ValueKind};
@@ -128,7 +129,14 @@ fn json(number: &syntax::Number, kind: Kind) -> Option<Form> {
     whole.or_else(|| serde_json::Number::from_f64(float)).map(Form::Number)
 }
 
-fn string(text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+fn string(mut text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+    if let Kind::Choice(words) = kind
+        && !words.iter().any(|word| word.word == text.as_str())
+        && let Some((word, older)) = words.iter().find_map(|it| Some((it, schema::once(it.older, text.as_str())?)))
+    {
+        diagnostics.push(deprecated(older, word.word, span));
+        text = Text::plain(word.word, span);
+    }
     let wrong = |message: String, help: Option<String>| {
         Diagnostic::new(Code::WrongValue, message).label(span, format!("not {}", kind.noun())).help_maybe(help)
     };

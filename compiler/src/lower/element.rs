@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::datum::{Datum, datum};
-use super::unknown::{annotated, too_many, twice, unknown, unknown_property};
+use super::unknown::{annotated, deprecated, too_many, twice, unknown, unknown_property};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
@@ -83,6 +83,9 @@ pub(super) fn block(
                 None => once.push((schema.name, node.name.span)),
             }
         }
+        if let Some(older) = schema::once(schema.older, &node.name.text) {
+            diagnostics.push(deprecated(older, schema.name, node.name.span));
+        }
         elements.push(element(node, schema, diagnostics));
     }
     elements
@@ -120,13 +123,21 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
                 position += 1;
             }
             Some(name) => {
-                let name = name.clone();
+                let mut name = name.clone();
+                let property = schema.property(&name.text);
+                let older = property.and_then(|property| schema::once(property.older, &name.text));
+                if let Some(property) = property {
+                    name.text = property.name.into();
+                }
                 if let Some(first) = keys.get(&name.text) {
                     diagnostics.push(twice(&format!("property `{}`", name.text), name.span, *first));
                     continue;
                 }
                 keys.insert(name.text.clone(), name.span);
-                let known = schema.property(&name.text).map(|property| property.kind);
+                if let Some(older) = older {
+                    diagnostics.push(deprecated(older, &name.text, name.span));
+                }
+                let known = property.map(|property| property.kind);
                 let Some(kind) = known.or(schema.open_properties.map(|(_, kind)| kind)) else {
                     diagnostics.push(unknown_property(&name, &entry, schema, called));
                     continue;
@@ -192,4 +203,60 @@ fn wrong_key(name: &Name, key: Kind) -> Option<Diagnostic> {
     };
     let message = format!("`{}` is not {what}", name.text);
     (!fits).then(|| Diagnostic::new(Code::WrongValue, message).label(name.span, label).help(help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Older, Property, Word};
+    use crate::source::FileId;
+
+    const ONCE: &[Older] = &[Older { name: "colour_of", since: "2026" }];
+    const WORDS: &[Word] = &[Word { word: "light-blue", doc: "as the sky", older: ONCE }];
+    const COLOUR: Property = Property {
+        name: "colour",
+        kind: Kind::Choice(WORDS),
+        default: None,
+        required: true,
+        doc: "Its colour.",
+        since: "2026",
+        older: ONCE,
+    };
+    static PEN: Node = Node { properties: &[COLOUR], older: ONCE, ..schema::plain("pen") };
+    static DESK: Node = Node { children: &[&PEN], ..schema::plain("desk") };
+
+    /// What is said of a text: each message with the text that its fix makes of it.
+    fn check(text: &str, expected: &[&str]) -> Vec<Element> {
+        let mut diagnostics = Diagnostics::default();
+        let elements = block(syntax::parse(text, FileId::new(0)).nodes, &DESK, "desk", &mut diagnostics);
+        let said = |diagnostic: Diagnostic| match diagnostic.fix {
+            Some(fix) => {
+                let mut text = text.to_owned();
+                fix.edits.iter().for_each(|edit| text.replace_range(edit.span.range(), &edit.text));
+                format!("{} {} => {text}", diagnostic.code.id(), diagnostic.message)
+            }
+            None => format!("{} {}", diagnostic.code.id(), diagnostic.message),
+        };
+        let found: Vec<String> = diagnostics.into_sorted().into_iter().map(said).collect();
+        assert_eq!(found, expected);
+        elements
+    }
+
+    #[test]
+    fn older_spellings_of_nodes_properties_and_words_mean_the_newer_ones() {
+        check("pen colour=light-blue", &[]);
+        let deprecated = "SW704 `colour_of` is deprecated since edition 2026 =>";
+        let elements = check("colour_of colour=light-blue", &[&format!("{deprecated} pen colour=light-blue")]);
+        assert_eq!(elements[0].schema.name, "pen");
+        let elements = check("pen colour_of=light-blue", &[&format!("{deprecated} pen colour=light-blue")]);
+        assert_eq!(elements[0].property("colour").map(|datum| datum.text.as_str()), Some("light-blue"));
+        let elements = check("pen colour=\"colour_of\"", &[&format!("{deprecated} pen colour=light-blue")]);
+        assert_eq!(elements[0].property("colour").map(|datum| datum.text.as_str()), Some("light-blue"));
+    }
+
+    #[test]
+    fn an_older_spelling_beside_the_newer_one_is_the_same_twice() {
+        check("pen colour=light-blue colour_of=light-blue", &["SW006 property `colour` is given twice"]);
+        check("pen colour=light-blue\ncolour_of colour=light-blue", &["SW006 `pen` is given twice"]);
+    }
 }

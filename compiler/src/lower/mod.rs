@@ -7,6 +7,7 @@ mod datum;
 mod edges;
 mod element;
 mod files;
+mod foreign;
 mod pack;
 mod pipeline;
 mod policy;

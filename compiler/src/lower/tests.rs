@@ -430,3 +430,22 @@ fn the_top_level_declares_who_works_and_under_which_rules() {
     assert_eq!((policy.tools.len(), policy.unattended.value), (2, plan::Unattended::Fail));
     assert!(matches!(&spec.hooks[0].body, Some(Body::Run(_))) && matches!(&spec.hooks[1].body, Some(Body::Script(_))));
 }
+
+#[test]
+fn an_older_spelling_gives_the_same_plan() {
+    let spec = |word: &str| {
+        format!(
+            "pipeline p {{\n    task a {{ run echo a }}\n    task b {{ run echo b }}\n    task c {{ {word} a b when=any; join any; run echo c }}\n}}\n"
+        )
+    };
+    let plan = |word: &str| {
+        let files = std::collections::BTreeMap::from([("spec.kdl".to_owned(), spec(word))]);
+        let compilation = crate::compile("spec.kdl", &files);
+        let mut plan = compilation.plan.expect("the spec has no errors");
+        plan.sources.clear();
+        (plan, compilation.diagnostics.len())
+    };
+    let ((older, warnings), (newer, none)) = (plan("depends_on"), plan("depends-on"));
+    assert_eq!(older, newer);
+    assert_eq!((warnings, none), (1, 0));
+}

@@ -31,10 +31,21 @@ pub(super) fn type_expr(datum: &Datum, words: &[&Datum], paths: bool, diagnostic
             None => expression,
         },
         Err(diagnostic) => {
-            diagnostics.push(*diagnostic);
+            diagnostics.push(foreign(datum, words).unwrap_or(*diagnostic));
             unknown(datum.span)
         }
     }
+}
+
+/// What a type is here that is written as in another language.
+fn foreign(datum: &Datum, words: &[&Datum]) -> Option<Diagnostic> {
+    let text = datum.text.as_str();
+    // A plain word, and a list with brackets behind it, have messages of their own.
+    let composed = text.trim_end_matches("[]").contains(['<', '[', '|']) && words.is_empty();
+    let kind = super::foreign::translated(text).filter(|kind| composed && kind != text)?;
+    let whole = datum.text.span(0..text.len());
+    let diagnostic = report(format!("`{text}` is written `{kind}` here"), whole, "the notation of another language");
+    Some(diagnostic.help(format!("write `{kind}`")).fix(format!("write `{kind}`"), whole, kind))
 }
 
 /// A report is large, and most types are right.
@@ -288,7 +299,7 @@ fn report(message: String, span: Span, label: &str) -> Diagnostic {
 }
 
 /// Whether it may be a declared type: `Verdict`, or `library.Verdict`.
-fn qualified(name: &str) -> bool {
+pub(super) fn qualified(name: &str) -> bool {
     match name.rsplit_once('.') {
         Some((alias, name)) => value::is_name(alias) && value::type_name(name).is_ok(),
         None => value::type_name(name).is_ok(),
@@ -307,13 +318,16 @@ fn built_in(paths: bool) -> String {
 }
 
 /// What other languages call a type; `rest` is what follows it.
-fn habit(name: &str, rest: &str) -> Option<&'static str> {
+pub(super) fn habit(name: &str, rest: &str) -> Option<&'static str> {
     let bracket = rest.starts_with('<');
     match name.to_lowercase().as_str() {
         "string" | "str" | "text" | "char" | "varchar" | "uuid" | "date" | "datetime" | "url" => Some("string"),
         "bool" | "boolean" | "flag" => Some("bool"),
-        "int" | "integer" | "long" | "short" | "i32" | "i64" | "u32" | "u64" | "usize" => Some("int"),
-        "float" | "number" | "double" | "decimal" | "real" | "f32" | "f64" | "num" => Some("float"),
+        "int" | "integer" | "long" | "short" | "i32" | "i64" | "u32" | "u64" | "usize" | "uint" | "int32" | "int64"
+        | "uint32" | "uint64" | "bigint" => Some("int"),
+        "float" | "number" | "double" | "decimal" | "real" | "f32" | "f64" | "num" | "float32" | "float64" => {
+            Some("float")
+        }
         "list" | "array" | "vec" | "vector" | "sequence" | "set" if bracket => Some("list"),
         "list" | "array" | "vec" | "vector" | "sequence" | "set" => Some("list<string>"),
         "map" | "dict" | "dictionary" | "hashmap" | "record" | "object" if bracket => Some("map"),

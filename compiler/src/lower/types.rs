@@ -133,6 +133,13 @@ pub(super) fn field(
         diagnostics.push(diagnostic);
     }
     if let Some(pattern) = &pattern
+        && let Some(fault) = crate::pattern::fault(&pattern.value)
+    {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`pattern=` of `{}` is none: {fault}", name.value))
+            .label(pattern.span, fault)
+            .help("write a regular expression without look-around and back references; a sign that stands for itself has a `\\` before it");
+        diagnostics.push(diagnostic);
+    } else if let Some(pattern) = &pattern
         && !matches!(kind.kind, TypeKind::String | TypeKind::Unknown)
     {
         let diagnostic = Diagnostic::new(Code::WrongValue, "only a `string` has a `pattern=`")

@@ -3,7 +3,7 @@
 use super::datum::Datum;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::schema::{self, Kind, Node, Property};
+use crate::schema::{self, Kind, Node, Older, Property};
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::{self, Name, ValueKind};
@@ -32,6 +32,17 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
         ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
         (called, false) => format!("`{called}` takes {}", suggest::list(allowed.iter().copied(), "and")),
     };
+    if name == "timeout" && called == "gate" {
+        let after = match node.entries.first().map(|entry| &entry.value.kind) {
+            Some(ValueKind::String(text)) => text.as_str(),
+            _ => "24h",
+        };
+        let meant = format!("on-timeout fail after=\"{after}\"");
+        return Diagnostic::new(Code::MisplacedNode, "a gate says what holds when time is up".to_owned())
+            .label(node.name.span, "not known in a `gate`")
+            .help(format!("write `on-timeout OPTION after=\"{after}\"`, or `fail` for the option"))
+            .unsafe_fix(format!("write `{meant}`"), node.span, meant);
+    }
     let parents = schema::parents(name);
     if !parents.is_empty() {
         let home = match parents.as_slice() {
@@ -77,13 +88,13 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
         .help(format!("write `{word}`"))
         .fix("put the word in quotes", entry.span, word);
     }
-    if schema.children.iter().any(|child| child.name == key) {
+    if let Some(child) = schema.child(key).filter(|child| child.name != schema::ALLOW.name) {
         return Diagnostic::new(
             Code::MisplacedNode,
             format!("`{key}` is a node in the block of `{node}`, not a property"),
         )
         .label(entry.span, "belongs inside the braces")
-        .help(format!("write `{node} … {{ {key} … }}`"));
+        .help(format!("write `{node} … {{ {} … }}`", child.name));
     }
     let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
@@ -121,6 +132,15 @@ pub(super) fn too_many(
         }
         _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),
     }
+}
+
+/// An older spelling of `name`.
+pub(super) fn deprecated(older: &Older, name: &str, span: Span) -> Diagnostic {
+    let message = format!("`{}` is deprecated since edition {}", older.name, older.since);
+    Diagnostic::new(Code::Deprecated, message)
+        .label(span, format!("an older spelling of `{name}`"))
+        .help(format!("write `{name}`"))
+        .fix(format!("write `{name}`"), span, name)
 }
 
 pub(super) fn twice(what: &str, again: Span, first: Span) -> Diagnostic {

@@ -46,6 +46,17 @@ pub(crate) struct Node {
     pub many: bool,
     /// The edition that brought it.
     pub since: &'static str,
+    /// Its older spellings.
+    pub older: &'static [Older],
+}
+
+/// A spelling that works as the newer one does, and that an edition deprecated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Older {
+    /// As it is written.
+    pub name: &'static str,
+    /// The edition since which it is deprecated.
+    pub since: &'static str,
 }
 
 /// A positional value.
@@ -76,6 +87,8 @@ pub(crate) struct Property {
     pub doc: &'static str,
     /// The edition that brought it.
     pub since: &'static str,
+    /// Its older spellings.
+    pub older: &'static [Older],
 }
 
 impl Node {
@@ -91,7 +104,13 @@ impl Node {
             open_children: None,
             many: false,
             since: EDITION,
+            older: &[],
         }
+    }
+
+    const fn older(mut self, older: &'static [Older]) -> Node {
+        self.older = older;
+        self
     }
 
     const fn arguments(mut self, arguments: &'static [Argument]) -> Node {
@@ -129,14 +148,18 @@ impl Node {
         self
     }
 
-    /// The property called `name`.
+    /// The property called `name`, or once called so.
     pub(crate) fn property(&self, name: &str) -> Option<&'static Property> {
-        self.properties.iter().find(|property| property.name == name)
+        let older = |property: &&Property| once(property.older, name).is_some();
+        self.properties.iter().find(|property| property.name == name).or_else(|| self.properties.iter().find(older))
     }
 
-    /// The node called `name` in its block; [`ALLOW`] stands everywhere.
+    /// The node called `name` in its block, or once called so; [`ALLOW`] stands everywhere.
     pub(crate) fn child(&self, name: &str) -> Option<&'static Node> {
-        self.children.iter().copied().find(|child| child.name == name).or((name == ALLOW.name).then_some(&ALLOW))
+        let mut children = self.children.iter().copied();
+        let older = |child: &&Node| once(child.older, name).is_some();
+        let found = children.clone().find(|child| child.name == name).or((name == ALLOW.name).then_some(&ALLOW));
+        found.or_else(|| children.find(older))
     }
 
     /// What one that is written so is called in messages: a field, an edge or a tier has a name of its own.
@@ -173,7 +196,7 @@ impl Node {
 
 impl Property {
     const fn new(name: &'static str, kind: Kind, doc: &'static str) -> Property {
-        Property { name, kind, default: None, required: false, doc, since: EDITION }
+        Property { name, kind, default: None, required: false, doc, since: EDITION, older: &[] }
     }
 
     const fn default(mut self, default: &'static str) -> Property {
@@ -185,6 +208,17 @@ impl Property {
         self.required = true;
         self
     }
+}
+
+/// The older spelling that is written so.
+pub(crate) fn once(older: &'static [Older], name: &str) -> Option<&'static Older> {
+    older.iter().find(|older| older.name == name)
+}
+
+/// A node as a test declares it.
+#[cfg(test)]
+pub(crate) const fn plain(name: &'static str) -> Node {
+    Node::new(name, "A node.")
 }
 
 const fn required(name: &'static str, kind: Kind) -> Argument {
@@ -203,7 +237,8 @@ const fn optional(name: &'static str, kind: Kind) -> Argument {
 pub(crate) fn parents(name: &str) -> Vec<&'static str> {
     let mut parents = Vec::new();
     for node in nodes() {
-        if node.children.iter().any(|child| child.name == name) && !parents.contains(&node.name) {
+        let known = |child: &&Node| child.name == name || once(child.older, name).is_some();
+        if node.children.iter().any(known) && !parents.contains(&node.name) {
             parents.push(node.name);
         }
     }
@@ -239,6 +274,30 @@ mod tests {
             }
             for argument in node.arguments {
                 argument.default.into_iter().for_each(|default| fits(argument.kind, default, node.name));
+            }
+        }
+    }
+
+    #[test]
+    fn older_spellings_are_of_an_edition_and_mean_one_thing() {
+        let check = |names: &[&str], older: &[&Older], place: &str| {
+            for (index, spelling) in older.iter().enumerate() {
+                let known = |word: &&Word| word.word == spelling.since;
+                assert!(words::EDITIONS.iter().any(|word| known(&word)), "`{}` in `{place}`", spelling.name);
+                assert!(!names.contains(&spelling.name), "`{}` in `{place}` is a newer one too", spelling.name);
+                assert!(older[..index].iter().all(|other| other.name != spelling.name), "`{}` twice", spelling.name);
+            }
+        };
+        for node in nodes() {
+            let children: Vec<&str> = node.children.iter().map(|child| child.name).collect();
+            check(&children, &node.children.iter().flat_map(|child| child.older).collect::<Vec<_>>(), node.name);
+            let properties: Vec<&str> = node.properties.iter().map(|property| property.name).collect();
+            check(&properties, &node.properties.iter().flat_map(|it| it.older).collect::<Vec<_>>(), node.name);
+            let kinds = node.properties.iter().map(|property| property.kind);
+            for kind in kinds.chain(node.arguments.iter().chain(&node.rest).map(|argument| argument.kind)) {
+                let Kind::Choice(choice) = kind else { continue };
+                let names: Vec<&str> = choice.iter().map(|word| word.word).collect();
+                check(&names, &choice.iter().flat_map(|word| word.older).collect::<Vec<_>>(), node.name);
             }
         }
     }

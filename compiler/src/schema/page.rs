@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{EDITION, Kind, Node, SPEC};
+use super::{EDITION, Kind, Node, Older, SPEC, Word};
 
 /// Every node, in the order in which a reader meets it.
 pub(crate) fn page() -> String {
@@ -22,7 +22,8 @@ pub(crate) fn page() -> String {
 /// A node and what may stand in its block; nodes nest as deep as the table does.
 fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const Node>, page: &mut String) {
     let known = seen.contains(&std::ptr::from_ref(node));
-    let _ = writeln!(page, "\n{} `{path}`\n\n{}{}", "#".repeat(level), node.doc, since(node.since));
+    let _ =
+        writeln!(page, "\n{} `{path}`\n\n{}{}{}", "#".repeat(level), node.doc, since(node.since), older(node.older));
     if known && children(node).next().is_some() {
         return;
     }
@@ -37,7 +38,8 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
     for property in node.properties {
         let default = property.default.map_or(String::new(), |default| format!(" Default: `{default}`."));
         let (name, doc, since) = (property.name, property.doc, since(property.since));
-        rows.push(format!("- `{name}=`: {doc} {}.{default}{since}", capital(&meaning(property.kind))));
+        let older = older(property.older);
+        rows.push(format!("- `{name}=`: {doc} {}.{default}{since}{older}", capital(&meaning(property.kind))));
     }
     if !rows.is_empty() {
         let _ = writeln!(page, "\n{}", rows.join("\n"));
@@ -49,7 +51,7 @@ fn section(node: &'static Node, path: &str, level: usize, seen: &mut Vec<*const 
     }
     for child in plain {
         let words: Vec<String> = std::iter::once(child.doc.to_owned()).chain(arguments(child)).collect();
-        let _ = writeln!(page, "- `{}`: {}", child.usage(), words.join(" "));
+        let _ = writeln!(page, "- `{}`: {}{}", child.usage(), words.join(" "), older(child.older));
     }
     for child in full {
         section(child, &format!("{path} / {}", child.name), (level + 1).min(4), seen, page);
@@ -76,10 +78,20 @@ fn since(edition: &str) -> String {
     if edition == EDITION { String::new() } else { format!(" Since edition {edition}.") }
 }
 
+/// What is written otherwise today says so.
+fn older(older: &[Older]) -> String {
+    let one = |older: &Older| format!(" Older spelling: `{}`, deprecated since edition {}.", older.name, older.since);
+    older.iter().map(one).collect()
+}
+
 fn meaning(kind: Kind) -> String {
     match kind {
         Kind::Choice(words) => {
-            words.iter().map(|word| format!("`{}` ({})", word.word, word.doc)).collect::<Vec<_>>().join(", ")
+            let once = |older: &Older| format!("; once `{}`, deprecated since edition {}", older.name, older.since);
+            let word = |word: &Word| {
+                format!("`{}` ({}{})", word.word, word.doc, word.older.iter().map(once).collect::<String>())
+            };
+            words.iter().map(word).collect::<Vec<_>>().join(", ")
         }
         Kind::Template => "a text with directives".into(),
         Kind::Reference => "the name of a declared thing".into(),
@@ -92,4 +104,19 @@ fn meaning(kind: Kind) -> String {
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_spellings_stand_with_the_newer_ones() {
+        let page = page();
+        let at = page.find("## `task / depends-on`").expect("the page has this node");
+        let said = "Steps that must have settled first. Older spelling: `depends_on`, deprecated since edition 2026.";
+        assert!(page[at..].lines().nth(2).is_some_and(|line| line == said), "{}", &page[at..at + 200]);
+        static WORDS: &[Word] = &[Word { word: "any", doc: "one", older: &[Older { name: "or", since: "2026" }] }];
+        assert_eq!(meaning(Kind::Choice(WORDS)), "`any` (one; once `or`, deprecated since edition 2026)");
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::pipeline::EDGES;
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, FILE, NAME, REF};
+use super::task::COMPOSED;
 use super::words::{APPROVAL, NAMES, PRIORITY};
 use super::{Kind, Node, Property, defaulted, optional, required};
 
@@ -150,6 +151,7 @@ static ITEM: Node = Node::new("item", "An item of the plan.")
 static DEPENDS_ON_ITEM: Node = Node::new("depends-on", "Items that must be done first.")
     .arguments(&[required("ITEM", Kind::Reference)])
     .rest("ITEM", Kind::Reference)
+    .older(COMPOSED)
     .many();
 
 static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and who integrates it.")

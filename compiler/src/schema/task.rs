@@ -2,7 +2,7 @@
 
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME, REF};
 use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
-use super::{Kind, Node, Property, defaulted, optional, required};
+use super::{Kind, Node, Older, Property, defaulted, optional, required};
 
 /// One step.
 pub(crate) static TASK: Node = Node::new(
@@ -49,7 +49,10 @@ pub(super) static DEPENDS_ON: Node = Node::new("depends-on", "Steps that must ha
     .arguments(&[required("STEP", Kind::Reference)])
     .rest("STEP", Kind::Reference)
     .properties(&[Property::new("when", Kind::Choice(WHEN), "How they must have ended.").default("success")])
+    .older(COMPOSED)
     .many();
+/// As compose files write it, which the first users have come from.
+pub(super) const COMPOSED: &[Older] = &[Older { name: "depends_on", since: "2026" }];
 pub(super) static STEP_JOIN: Node =
     Node::new("join", "How several `depends-on` combine.").arguments(&[defaulted("HOW", Kind::Choice(JOIN), "all")]);
 pub(super) static STEP_WHEN: Node = Node::new("when", "What must be true besides; otherwise the step is skipped.")

@@ -1,5 +1,7 @@
 //! The words of the language: what a choice may be.
 
+use super::Older;
+
 /// A word with what it means.
 #[derive(Debug)]
 pub(crate) struct Word {
@@ -7,10 +9,12 @@ pub(crate) struct Word {
     pub word: &'static str,
     /// What it means.
     pub doc: &'static str,
+    /// Its older spellings.
+    pub older: &'static [Older],
 }
 
 const fn word(word: &'static str, doc: &'static str) -> Word {
-    Word { word, doc }
+    Word { word, doc, older: &[] }
 }
 
 pub(crate) const WHEN: &[Word] = &[

@@ -171,7 +171,7 @@ fn shaped(rest: &str) -> bool {
         let filter = filters.trim_start_matches(' ');
         let word = word_at(filter, 0);
         let next = filter[word.len()..].trim_start_matches(' ').chars().next();
-        DIRECTIVE_FILTERS.contains(&word) && matches!(next, None | Some(':' | '|'))
+        DIRECTIVE_FILTERS.contains(&known(word)) && matches!(next, None | Some(':' | '|'))
     });
     named && filtered
 }
@@ -352,6 +352,7 @@ impl Body<'_> {
             None => (text, None),
         };
         let name_range = range.start..range.start + name.len();
+        let name = known(name);
         if !DIRECTIVE_FILTERS.contains(&name) {
             return Err(Box::new(self.unknown_filter(name, name_range)));
         }
@@ -458,6 +459,11 @@ fn allowed(kind: Kind) -> &'static [&'static str] {
         Kind::Read(Root::Status | Root::Iteration | Root::Index | Root::Run | Root::Task) => &["json"],
         Kind::Read(Root::Context) | Kind::Include => &[],
     }
+}
+
+/// What a filter is called here: `tojson` is what others call it.
+fn known(name: &str) -> &str {
+    if name == "tojson" { "json" } else { name }
 }
 
 fn suits(kind: Kind, filter: &str) -> bool {

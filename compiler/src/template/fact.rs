@@ -4,7 +4,7 @@
 
 use super::Root;
 use super::path::Path;
-use super::tree::{Comparison, Expr, ExprKind};
+use super::tree::{Comparison, Const, Expr, ExprKind};
 
 /// The facts that are kept of one place; a real condition has a handful.
 pub(super) const MAX_FACTS: usize = 32;
@@ -23,6 +23,8 @@ pub(crate) enum Fact {
         /// Whether a test says so, rather than that it was read.
         tested: bool,
     },
+    /// It is not the first round.
+    Repeated,
     /// The step ended in one of these ways; with `succeeded` and `failed` it ran.
     Ended {
         /// The step, as written.
@@ -179,7 +181,7 @@ fn either(a: &[Fact], b: &[Fact]) -> Vec<Fact> {
 
 fn common(fact: &Fact, others: &[Fact]) -> Option<Fact> {
     match fact {
-        Fact::Defined { .. } => others.contains(fact).then(|| fact.clone()),
+        Fact::Defined { .. } | Fact::Repeated => others.contains(fact).then(|| fact.clone()),
         Fact::Ended { step, any_of } => others.iter().find_map(|other| match other {
             Fact::Ended { step: same, any_of: more } if same_name(step, same) => {
                 let all = Status::ALL.into_iter().filter(|status| any_of.contains(status) || more.contains(status));
@@ -213,12 +215,15 @@ fn proves(fact: &Fact, root: Root, name: Option<&str>) -> bool {
             *known == root && name.is_some_and(|name| same_name(step, name))
         }
         Fact::Defined { root: known, name: None, .. } => *known == root,
-        Fact::Ended { .. } => false,
+        Fact::Ended { .. } | Fact::Repeated => false,
     }
 }
 
 fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated: &[Fact]) -> Vec<Fact> {
     let mut facts = evaluated.to_vec();
+    if repeated(op, [left, right], truth) {
+        merge(&mut facts, vec![Fact::Repeated]);
+    }
     for (side, other) in [(left, right), (right, left)] {
         let Some(path) = side.path() else { continue };
         let Some(step) = path.name().map(str::to_owned) else { continue };
@@ -236,6 +241,38 @@ fn comparison(op: Comparison, [left, right]: [&Expr; 2], truth: bool, evaluated:
         }
     }
     facts
+}
+
+/// Whether what a comparison came to says that it is not the first round.
+fn repeated(op: Comparison, [left, right]: [&Expr; 2], truth: bool) -> bool {
+    let is_round = |expr: &Expr| expr.path().is_some_and(|path| path.root == Root::Iteration);
+    let number = |expr: &Expr| match expr.kind {
+        ExprKind::Const(Const::Int(number)) => Some(number),
+        _ => None,
+    };
+    let (op, other) = match (is_round(left), is_round(right)) {
+        (true, false) => (op, right),
+        (false, true) => match op {
+            Comparison::Lt => (Comparison::Gt, left),
+            Comparison::Lte => (Comparison::Gte, left),
+            Comparison::Gt => (Comparison::Lt, left),
+            Comparison::Gte => (Comparison::Lte, left),
+            Comparison::Eq | Comparison::Ne => (op, left),
+            Comparison::In | Comparison::NotIn => return false,
+        },
+        _ => return false,
+    };
+    match (op, truth) {
+        (Comparison::In, true) => {
+            other.items().is_some_and(|items| items.iter().all(|item| number(item).is_some_and(|number| number > 1)))
+        }
+        (Comparison::In, false) => other.items().is_some_and(|items| items.iter().any(|item| number(item) == Some(1))),
+        (Comparison::Gt, true) | (Comparison::Lte, false) => number(other).is_some_and(|number| number >= 1),
+        (Comparison::Gte, true) | (Comparison::Lt, false) => number(other).is_some_and(|number| number > 1),
+        (Comparison::Eq, true) | (Comparison::Ne, false) => number(other).is_some_and(|number| number > 1),
+        (Comparison::Ne, true) | (Comparison::Eq, false) => number(other) == Some(1),
+        _ => false,
+    }
 }
 
 /// The ways to end that a comparison with `other` leaves.

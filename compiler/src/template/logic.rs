@@ -11,7 +11,7 @@ use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
 use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
 use super::path::Path;
 use super::region::template_error;
-use super::tree::{Argument, Expr, ExprKind, Statement, Target};
+use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
 use crate::suggest::{closest, list};
 
@@ -191,9 +191,17 @@ impl<'a> Walk<'a, '_> {
                 self.expression(first, facts);
                 rest.iter().for_each(|(_, operand)| self.expression(operand, facts));
             }
-            ExprKind::Compare { left, right, .. }
-            | ExprKind::Arithmetic { left, right, .. }
-            | ExprKind::Concat(left, right) => {
+            ExprKind::Arithmetic { left, op, right } => {
+                self.expression(left, facts);
+                self.expression(right, facts);
+                if matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem) && is_zero(right) {
+                    self.problems.push(
+                        template_error(right.range.clone(), "a division by zero has no value", "zero")
+                            .help("divide by another number"),
+                    );
+                }
+            }
+            ExprKind::Compare { left, right, .. } | ExprKind::Concat(left, right) => {
                 self.expression(left, facts);
                 self.expression(right, facts);
             }
@@ -418,6 +426,16 @@ pub(crate) fn meant(word: &str) -> Option<&'static str> {
         "skip" | "cancelled" | "canceled" => Some("skipped"),
         _ if lower.len() > 40 => None,
         _ => closest(&lower, Status::ALL.map(Status::word)),
+    }
+}
+
+/// Whether zero is written there.
+fn is_zero(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Const(Const::Int(number)) => *number == 0,
+        ExprKind::Const(Const::Float(number)) => *number == 0.0,
+        ExprKind::Negative(of) => is_zero(of),
+        _ => false,
     }
 }
 

@@ -31,6 +31,10 @@ pub(super) const KINDS: [(&str, Kind); 20] = [
 /// The filters of directives.
 pub(super) const DIRECTIVE_FILTERS: [&str; 7] = ["tail", "head", "lines", "chars", "json", "raw", "default"];
 
+/// The filters of expressions that are not minijinja's: the runtime adds them. Both write a value as JSON.
+#[cfg(test)]
+pub(super) const OWN_FILTERS: [&str; 2] = ["json", "tojson"];
+
 /// The filters of expressions.
 pub(super) const FILTERS: &[&str] = &[
     "abs",
@@ -53,6 +57,7 @@ pub(super) const FILTERS: &[&str] = &[
     "int",
     "items",
     "join",
+    "json",
     "last",
     "length",
     "lines",
@@ -76,6 +81,7 @@ pub(super) const FILTERS: &[&str] = &[
     "string",
     "sum",
     "title",
+    "tojson",
     "trim",
     "unique",
     "upper",

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::build::{Builder, Instance};
-use super::carry;
+use super::carry::Carried;
 use super::graph::{Kind, Via};
 use super::label::{Label, Labels};
 use super::paths;
-use crate::ast::{self, TypeExpr};
+use crate::ast::{self, Name, TypeExpr};
 use crate::model::{self, Body, ParamRef, Read, Step, Variable};
 use crate::source::Span;
 use crate::syntax::Text;
@@ -29,7 +29,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         if matches!(step.body, Body::Gate(_) | Body::Loop { .. }) {
             return;
         }
-        let idle = idle(model, step);
+        let carried = carried(model, step);
         let targets = self.targets(instance, index);
         let list = step.list.as_ref().map(|list| list.text.span(0..list.text.as_str().len()));
         let of_list = |read: &Read| {
@@ -45,34 +45,37 @@ impl<'m, 'a> Builder<'m, 'a> {
             None => Vec::new(),
         };
         for read in &step.reads {
-            if read.in_when || idle.contains(&read.whole) || of_list(read) {
+            if read.in_when || carried.idle.contains(&read.whole) || of_list(read) {
                 continue;
             }
             let (to, via) = targets.get(&read.whole).copied().unwrap_or((Some(node), Via::Reads));
             let Some(to) = to else { continue };
-            if read.root == Root::Item {
-                for &(source, kind) in &lists {
-                    if kind.is_none_or(|kind| self.labels.at(kind, &read.fields) == Label::Arbitrary) {
-                        self.graph.edge(source, to, read.span, via);
+            for fields in parts(read, carried.parts.get(&read.whole)) {
+                if read.root == Root::Item {
+                    for &(source, kind) in &lists {
+                        if kind.is_none_or(|kind| self.labels.at(kind, &fields) == Label::Arbitrary) {
+                            self.graph.edge(source, to, read.span, via);
+                        }
                     }
+                } else if let Some(source) = self.source(instance, read, &fields) {
+                    self.graph.edge(source, to, read.span, via);
+                    break;
                 }
-            } else if let Some(source) = self.source(instance, read) {
-                self.graph.edge(source, to, read.span, via);
             }
         }
     }
 
-    /// Where free text that is read comes from; none where what is read carries none.
-    fn source(&mut self, instance: &Instance, read: &Read) -> Option<usize> {
+    /// Where free text that is read comes from; none where what goes on of it, by these fields, carries none.
+    fn source(&mut self, instance: &Instance, read: &Read, fields: &[Name]) -> Option<usize> {
         match read.root {
             Root::Output | Root::Previous | Root::Input => {
                 let step = read.step?;
-                (self.output(instance.pipeline, step, &read.fields) == Label::Arbitrary).then(|| instance.steps[step])
+                (self.output(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
             }
             Root::Error => read.step.map(|step| instance.steps[step]),
             Root::Param => {
                 let (index, kind) = self.param(instance, read)?;
-                (self.labels.at(kind, &read.fields) == Label::Arbitrary).then(|| instance.params[index])
+                (self.labels.at(kind, fields) == Label::Arbitrary).then(|| instance.params[index])
             }
             Root::Stdin => Some(self.stdin(read.span)),
             Root::Context => Some(self.pack_given(instance, read.pack?)),
@@ -320,16 +323,23 @@ fn whole(text: &Text) -> Span {
     text.span(0..text.as_str().len())
 }
 
-/// The places in the texts of a step whose value only decides something.
-fn idle(model: &model::Model<'_>, step: &Step<'_>) -> HashSet<Span> {
-    let mut idle = HashSet::new();
+/// The fields that lead to what goes on of a read: its own, or those and further ones to each part.
+fn parts(read: &Read, parts: Option<&Vec<Vec<String>>>) -> Vec<Vec<Name>> {
+    let Some(parts) = parts else { return vec![read.fields.clone()] };
+    let name = |field: &String| Name { value: field.clone(), span: read.span };
+    parts.iter().map(|part| read.fields.iter().cloned().chain(part.iter().map(name)).collect()).collect()
+}
+
+/// What goes on of what the texts of a step read.
+fn carried(model: &model::Model<'_>, step: &Step<'_>) -> Carried {
+    let mut carried = Carried::default();
     let system = step.agent.and_then(|agent| model.agents[agent].system.as_ref());
     let env = step.env.iter().filter_map(|variable| match variable {
         Variable::Set(_, prose) => Some(prose),
         Variable::Pass(_) | Variable::Secret(_) => None,
     });
     for prose in step.body.proses().into_iter().chain(system).chain(&step.stdin).chain(env) {
-        idle.extend(carry::idle(prose));
+        carried.add(prose);
     }
-    idle
+    carried
 }

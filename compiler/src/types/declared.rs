@@ -190,5 +190,6 @@ fn field(written: &ast::Field, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> F
             pattern: written.pattern.as_ref().map(|pattern| pattern.value.clone()),
         },
         description: written.description.clone(),
+        unanswered: None,
     }
 }

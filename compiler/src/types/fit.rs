@@ -5,46 +5,45 @@
 use serde_json::{Number, Value};
 
 use super::{Field, Kind, Lack, Limits, Type, Types};
+use crate::pattern;
 use crate::suggest;
+use crate::template::clip;
 
 /// How deep two types are compared; what differs deeper is left to the run.
 const DEEPEST: usize = 16;
 
 impl Types {
-    /// What is wrong with a text that is written for a value of this type: `it is not a whole number`.
-    pub(crate) fn misfit(&self, kind: &Type, written: &str) -> Option<String> {
+    /// What is wrong with a text that is written for a value of this type, which messages call `place`: `it is not a whole
+    /// number`.
+    pub(crate) fn misfit(&self, kind: &Type, limits: &Limits, written: &str, place: &str) -> Option<String> {
         let resolved = self.kind(&kind.kind);
         let value = match resolved {
-            Kind::Any | Kind::None | Kind::Text | Kind::String | Kind::File | Kind::Dir => return None,
+            Kind::Any | Kind::None => return None,
+            Kind::Text | Kind::String | Kind::File | Kind::Dir => return unlike(limits, written, place),
             Kind::Enum(words) if words.words.iter().any(|word| word == written.trim()) => return None,
             _ => serde_json::from_str(written.trim()),
         };
         match (value, kind.lack) {
             (Ok(Value::Null), Lack::Null | Lack::Absent) => None,
-            (Ok(value), _) => self.wrong(kind, &Limits::default(), &value, "it"),
-            (Err(_), _) => Some(format!("it is not {}", noun(resolved))),
+            (Ok(value), _) => self.wrong(kind, limits, &value, place),
+            (Err(_), _) => Some(format!("{place} is not {}", noun(resolved))),
         }
     }
 
     /// What is wrong with `value`, which messages call `place`. Goes as deep as the value, which JSON bounds.
-    fn wrong(&self, kind: &Type, limits: &Limits, value: &Value, place: &str) -> Option<String> {
+    pub(super) fn wrong(&self, kind: &Type, limits: &Limits, value: &Value, place: &str) -> Option<String> {
         if kind.lack != Lack::Never && value.is_null() {
             return None;
         }
         let resolved = self.kind(&kind.kind);
-        let inside = |name: &str| match place {
-            "it" => format!("`{name}`"),
-            place if name.starts_with('[') => format!("`{}{name}`", place.trim_matches('`')),
-            place => format!("`{}.{name}`", place.trim_matches('`')),
-        };
+        let inside = |name: &str| inside(place, name);
         match (resolved, value) {
             (Kind::Any, _) | (Kind::None, Value::Null) | (Kind::Bool, Value::Bool(_)) => None,
-            (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => {
-                let characters = text.chars().count();
-                beyond(limits, &Number::from(characters), &format!("{place} has {characters} characters"))
-            }
+            (Kind::Text | Kind::String | Kind::File | Kind::Dir, Value::String(text)) => unlike(limits, text, place),
             (Kind::Enum(words), Value::String(word)) if words.words.contains(word) => None,
-            (Kind::Int, Value::Number(number)) if number.is_i64() || number.is_u64() => {
+            (Kind::Int, Value::Number(number))
+                if number.is_i64() || number.is_u64() || place != "it" && is_whole(number) =>
+            {
                 beyond(limits, number, &format!("{place} is {number}"))
             }
             (Kind::Float, Value::Number(number)) => beyond(limits, number, &format!("{place} is {number}")),
@@ -58,8 +57,11 @@ impl Types {
                 )
             }
             (Kind::Map(item), Value::Object(entries)) => {
-                let none = Limits::default();
-                entries.iter().find_map(|(key, value)| self.wrong(item, &none, value, &inside(key)))
+                let count = entries.len();
+                beyond(limits, &Number::from(count), &format!("{place} has {count} entries")).or_else(|| {
+                    let none = Limits::default();
+                    entries.iter().find_map(|(key, value)| self.wrong(item, &none, value, &inside(key)))
+                })
             }
             (Kind::Record(record), Value::Object(entries)) => {
                 let unknown = entries.keys().find(|key| record.fields.iter().all(|field| field.name != **key));
@@ -91,7 +93,11 @@ impl Types {
             (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
             (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
             (wanted, given) if wanted.is_text() && given.is_text() => true,
-            (Kind::Text | Kind::String, _) | (Kind::Float, Kind::Int) => true,
+            // A text in a list or a record counts as what it says.
+            (_, given) if depth < DEEPEST && given.is_text() => true,
+            // A number in a record is a whole one where it has no fraction.
+            (Kind::Float, Kind::Int) => true,
+            (Kind::Int, Kind::Float) => depth < DEEPEST,
             (Kind::List(wanted), Kind::List(given)) | (Kind::Map(wanted), Kind::Map(given)) => {
                 self.fits(wanted, given, depth - 1)
             }
@@ -112,7 +118,31 @@ impl Types {
     }
 }
 
-fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<String> {
+/// Whether a number has no fraction.
+pub(super) fn is_whole(number: &Number) -> bool {
+    number.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+/// What a part of `place` is called in messages.
+pub(super) fn inside(place: &str, name: &str) -> String {
+    match place {
+        "it" => format!("`{name}`"),
+        place if name.starts_with('[') => format!("`{}{name}`", place.trim_matches('`')),
+        place => format!("`{}.{name}`", place.trim_matches('`')),
+    }
+}
+
+/// What is wrong with a text where these limits hold.
+fn unlike(limits: &Limits, text: &str, place: &str) -> Option<String> {
+    let characters = text.chars().count();
+    beyond(limits, &Number::from(characters), &format!("{place} has {characters} characters")).or_else(|| {
+        let pattern = limits.pattern.as_deref().filter(|pattern| !pattern::matches(pattern, text))?;
+        Some(format!("{place} does not match `{}`", clip(pattern)))
+    })
+}
+
+/// What is wrong with a number, or how many there are, where these limits hold; `said` is what it is.
+pub(super) fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<String> {
     let value = number.as_f64()?;
     let above = limits.max.as_ref().filter(|max| max.as_f64().is_some_and(|max| value > max));
     let below = limits.min.as_ref().filter(|min| min.as_f64().is_some_and(|min| value < min));
@@ -124,7 +154,7 @@ fn beyond(limits: &Limits, number: &Number, said: &str) -> Option<String> {
 }
 
 /// What a value of a kind is called.
-fn noun(kind: &Kind) -> String {
+pub(super) fn noun(kind: &Kind) -> String {
     match kind {
         Kind::Any | Kind::None => "a value".to_owned(),
         Kind::Text | Kind::String | Kind::File | Kind::Dir => "a text".to_owned(),

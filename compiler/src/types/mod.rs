@@ -19,7 +19,7 @@ use crate::source::Span;
 
 pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
-pub(crate) use infer::{Checker, Use};
+pub(crate) use infer::{Checker, Unfit, Use, Wanted};
 pub(crate) use typing::{PipelineTypes, Typing, typing};
 
 /// The type of a value.
@@ -114,6 +114,8 @@ pub(crate) struct Field {
     pub(crate) limits: Limits,
     /// What it means.
     pub(crate) description: Option<String>,
+    /// Where it is said that nobody may fill it in, though it is asked for.
+    pub(crate) unanswered: Option<Span>,
 }
 
 /// What a value of a field must satisfy besides its type.
@@ -156,6 +158,7 @@ impl Type {
             span,
             limits: Limits::default(),
             description: None,
+            unanswered: None,
         };
         Type::new(Kind::Record(Arc::new(Record::new(fields.into_iter().map(field).collect(), span))))
     }

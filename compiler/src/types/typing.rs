@@ -134,21 +134,30 @@ fn plain(step: &Step<'_>, typing: &Typing, lookup: &mut Lookup<'_>) -> Type {
 fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>) -> Type {
     let place = gate.options.first().map_or(span, |option| option.span);
     let choice = Type::words(gate.options.iter().map(|option| option.value.as_str()), place);
-    let choice =
-        Field { name: "choice".to_owned(), kind: choice, span: place, limits: Limits::default(), description: None };
+    let choice = Field {
+        name: "choice".to_owned(),
+        kind: choice,
+        span: place,
+        limits: Limits::default(),
+        description: None,
+        unanswered: None,
+    };
     let mut asked = types.fields(&gate.asks, lookup);
-    if answers_itself(gate) {
+    if let Some(choice) = answers_itself(gate) {
         // Nobody fills them in then.
-        asked.iter_mut().for_each(|field| field.kind.lack = Lack::Absent);
+        for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::Absent) {
+            field.kind.lack = Lack::Absent;
+            field.unanswered = Some(choice);
+        }
     }
     let fields = std::iter::once(choice).chain(asked).collect();
     Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
 }
 
-/// Whether a gate can take an option with nobody there.
-fn answers_itself(gate: &ast::Gate) -> bool {
-    let choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
-    choices.into_iter().any(|choice| choice.value != "fail")
+/// Where it says that a gate takes an option with nobody there.
+fn answers_itself(gate: &ast::Gate) -> Option<Span> {
+    let mut choices = gate.headless.iter().chain(gate.on_timeout.as_ref().map(|timeout| &timeout.choice));
+    choices.find(|choice| choice.value != "fail").map(|choice| choice.span)
 }
 
 /// What a step puts out, given what it does for one item.

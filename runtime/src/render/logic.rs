@@ -12,9 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use minijinja::escape_formatter;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Serde, ValueKind};
+use minijinja::value::{Kwargs, Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
+use serde::Serialize;
 use serde_json::Value as Json;
+use serde_json::ser::{PrettyFormatter, Serializer};
 use swarmc_plan::{Expression, Origin, Segment};
 
 use super::{LONGEST, RenderError, Values, directive, too_long};
@@ -57,6 +59,8 @@ impl Logic {
             }
             _ => escape_formatter(out, state, value),
         });
+        environment.add_filter("json", as_text);
+        environment.add_filter("tojson", as_text);
         environment.set_fuel(Some(FUEL));
         Logic { environment: RefCell::new(environment), read: RefCell::default(), kept: RefCell::default() }
     }
@@ -131,6 +135,21 @@ impl Logic {
             false => Ok(value),
         }
     }
+}
+
+/// The filter `json`: a value as JSON in one line, or with so many spaces for each level.
+fn as_text(value: &Value, indent: Option<usize>, named: Kwargs) -> Result<String, Error> {
+    /// Deeper than anybody reads.
+    const WIDEST: usize = 16;
+    let indent = indent.map_or_else(|| named.get::<Option<usize>>("indent"), |indent| Ok(Some(indent)))?;
+    named.assert_all_used()?;
+    let refused = |error: serde_json::Error| Error::new(ErrorKind::BadSerialization, error.to_string());
+    let Some(indent) = indent else { return serde_json::to_string(value).map_err(refused) };
+    let spaces = " ".repeat(indent.min(WIDEST));
+    let mut text = Vec::new();
+    let pretty = PrettyFormatter::with_indent(spaces.as_bytes());
+    value.serialize(&mut Serializer::with_formatter(&mut text, pretty)).map_err(refused)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 fn as_json(value: &Value, origin: &Origin) -> Result<Json, RenderError> {

@@ -240,6 +240,9 @@ fn values_look_the_same_in_logic_and_in_directives() {
     check("{{ range(3) }}", "[0,1,2]");
     check("{{ param.count * 1.5 }}", "4.5");
     check("{{ 'text' if param.count > 5 }}", "");
+    check("{{ output.record | json }} {{ 'a<b' | tojson }}", r#"{"legs":4,"name":"otter"} "a<b""#);
+    check("{{ output.record | tojson(indent=2) }}", "{\n  \"legs\": 4,\n  \"name\": \"otter\"\n}");
+    check("{{ [1] | json(1) }} {{ none | json }}", "[\n 1\n] null");
 }
 
 #[test]

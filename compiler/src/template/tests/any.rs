@@ -83,7 +83,8 @@ fn the_lists_are_what_minijinja_has() {
         let compiled = environment.compile_expression(&source).expect("an expression");
         compiled.eval(()).expect("a value").is_true()
     };
-    for name in names::FILTERS {
+    let own = |name: &&&str| names::OWN_FILTERS.contains(*name);
+    for name in names::FILTERS.iter().filter(|name| !own(name)) {
         assert!(holds(format!("'{name}' is filter")), "filter {name}");
     }
     for name in names::TESTS {
@@ -108,7 +109,9 @@ fn arguments_are_needed_where_minijinja_needs_them() {
             assert_eq!(lacks(&source), given < needs, "{source}");
         }
     };
-    names::FILTERS.iter().for_each(|name| check("|", name, names::filter_needs(name)));
+    let own = |name: &&&str| names::OWN_FILTERS.contains(*name);
+    let theirs = names::FILTERS.iter().filter(|name| !own(name));
+    theirs.for_each(|name| check("|", name, names::filter_needs(name)));
     names::TESTS.iter().for_each(|name| check("is", name, names::test_needs(name)));
 }
 

@@ -112,6 +112,14 @@ fn conditions_say_what_they_prove() {
         "status.x, status.y if x succeeded/skipped proves ",
     );
     check_condition("output.find == []", "output.find proves ");
+    for later in ["iteration > 1", "1 < iteration", "iteration >= 2", "iteration != 1", "not (iteration <= 1)"] {
+        check_condition(later, "iteration proves repeated");
+    }
+    for any in ["iteration > 0", "iteration >= 1", "iteration < 3", "iteration == 1", "iteration % 2 == 0"] {
+        check_condition(any, "iteration proves ");
+    }
+    check_condition("iteration in [2, 4] or iteration == 3", "iteration, iteration? if iteration proves repeated");
+    check_condition("iteration in [1, 4] or iteration == 3", "iteration, iteration? if iteration + repeated proves ");
 }
 
 #[test]
@@ -137,6 +145,10 @@ fn names_that_nothing_defines_are_reported() {
     check_problems("{{ outptu.x }}", &["SW209 at \"outptu\": unknown name `outptu` -> {{ output.x }}"]);
     check_problems("{{ planner }}", &["SW209 at \"planner\": unknown name `planner`"]);
     check_problems("{{ entry }}", &["SW209 at \"entry\": unknown name `entry`"]);
+    check_problems("{{ output.x // 0 }}", &["SW209 at \"0\": a division by zero has no value"]);
+    check_problems("{{ output.x % -0.0 }}", &["SW209 at \"-0.0\": a division by zero has no value"]);
+    check_problems("{{ 0 / output.x }} {{ output.x * 0 }}", &[]);
+    check_problems("{{ output.x | json }} {{ output.x | tojson(indent=2) }} <<output:x | tojson>>", &[]);
     check_problems("{{ output.x | uper }}", &["SW209 at \"uper\": unknown filter `uper` -> {{ output.x | upper }}"]);
     check_problems(
         "{{ output.x is defned }}",

@@ -79,6 +79,7 @@ fn reads(reads: &[Read]) -> String {
 
 fn facts(facts: &[Fact]) -> String {
     let show = |fact: &Fact| match fact {
+        Fact::Repeated => "repeated".to_owned(),
         Fact::Defined { root, name, fields, .. } => {
             let names = name.iter().chain(fields).map(|name| format!(".{name}")).collect::<String>();
             format!("{}{names}", root.word())

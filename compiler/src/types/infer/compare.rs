@@ -74,6 +74,7 @@ impl Checker<'_> {
     }
 
     fn equal(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), differs: bool) {
+        self.choice_compared(left, right, differs);
         for ((side, kind), (word, _)) in [(left, right), (right, left)] {
             if let (Kind::Enum(words), Some(text)) = (kind, word.text()) {
                 if !words.words.iter().any(|word| word == text) {

@@ -21,6 +21,8 @@ pub(super) struct Walk {
     pub(super) root: Option<(Root, Option<String>)>,
     /// Where the last field is declared.
     pub(super) declared: Option<Span>,
+    /// Where it is said that nobody may fill it in.
+    pub(super) unanswered: Option<Span>,
     /// How many items there are at least.
     least: u64,
     /// Whether it starts from an item of what is written there.
@@ -38,6 +40,7 @@ impl Walk {
             place,
             root: Some((root, name.map(str::to_owned))),
             declared: None,
+            unanswered: None,
             least: 0,
             of_item: false,
             notation: Notation::Directive,
@@ -58,6 +61,7 @@ impl Walk {
             place,
             root: None,
             declared: None,
+            unanswered: None,
             least: 0,
             of_item: false,
             notation: Notation::Expression,
@@ -112,13 +116,7 @@ impl Checker<'_> {
                             walk.kind.lack = Lack::Never;
                         }
                     }
-                    _ => {
-                        self.type_of(index);
-                        return match self.env.whole.types.kind(&walk.kind.kind) {
-                            Kind::List(item) | Kind::Map(item) => (**item).clone(),
-                            _ => Type::ANY,
-                        };
-                    }
+                    _ => return self.picked(walk, index),
                 }
                 self.arrive(walk, need)
             }
@@ -161,10 +159,14 @@ impl Checker<'_> {
                 Type::STRING
             }
             ExprKind::Choice { condition, then, otherwise } => {
+                let asked = self.choices.ask(condition);
                 self.type_of(condition);
-                let then = self.known(condition, true, |checker| checker.operand(then, need));
-                let Some(otherwise) = otherwise else { return then };
-                then.or(self.known(condition, false, |checker| checker.operand(otherwise, need)))
+                let mut kind = self.known(condition, true, |checker| checker.operand(then, need));
+                if let Some(otherwise) = otherwise {
+                    kind = kind.or(self.known(condition, false, |checker| checker.operand(otherwise, need)));
+                }
+                self.choices.asked(asked);
+                kind
             }
             ExprKind::Filter { of, name, arguments } => self.filter(expr, of.as_deref(), name, arguments, need),
             ExprKind::Test { of, name, arguments } => {
@@ -174,7 +176,10 @@ impl Checker<'_> {
                 };
                 self.operand(of, need);
                 for argument in arguments {
-                    self.type_of(&argument.value);
+                    let kind = self.type_of(&argument.value).kind;
+                    if matches!(name.value.as_str(), "eq" | "equalto" | "sameas" | "ne") {
+                        self.choice_compared((of, &Kind::Any), (&argument.value, &kind), name.value == "ne");
+                    }
                 }
                 Type::BOOL
             }
@@ -199,6 +204,34 @@ impl Checker<'_> {
                 Type::ANY
             }
         }
+    }
+
+    /// A field or an item by a computed key: which one, the run knows.
+    fn picked(&mut self, mut walk: Walk, index: &Expr) -> Type {
+        let key = self.type_of(index);
+        self.choice_used(index);
+        let types = self.env.whole.types;
+        let key = types.kind(&key.kind);
+        match types.kind(&walk.kind.kind) {
+            // A place in a list is a number.
+            Kind::List(_) if key.is_text() => {}
+            Kind::List(item) | Kind::Map(item) => return (**item).clone(),
+            Kind::Any | Kind::None | Kind::Named(..) | Kind::Record(_) => return Type::ANY,
+            Kind::Text
+            | Kind::String
+            | Kind::Int
+            | Kind::Float
+            | Kind::Bool
+            | Kind::File
+            | Kind::Dir
+            | Kind::Enum(_) => {}
+        }
+        let shown = self.shown(index);
+        match types.kind(&walk.kind.kind) {
+            Kind::List(_) => self.field(&mut walk, &shown, None, &index.range),
+            _ => self.field(&mut walk, &format!("`{shown}`"), Some(0), &index.range),
+        }
+        Type::ANY
     }
 
     /// Runs `then` where a condition came out like this.
@@ -285,6 +318,7 @@ impl Checker<'_> {
     pub(super) fn field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
         let types = self.env.whole.types;
         let at = walk.key.as_deref();
+        walk.unanswered = None;
         let filled = walk.least.max(u64::from(at.is_some_and(|key| self.presence.is_filled(key))));
         let (kind, declared, least) = match types.kind(&walk.kind.kind) {
             Kind::Any | Kind::None => (Type::ANY, None, 0),
@@ -298,6 +332,7 @@ impl Checker<'_> {
             Kind::Record(record) => match record.fields.iter().find(|field| field.name == name) {
                 Some(field) => {
                     let least = field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0);
+                    walk.unanswered = field.unanswered;
                     (field.kind.clone(), Some(field.span), least)
                 }
                 None => {

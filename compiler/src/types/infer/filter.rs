@@ -18,9 +18,8 @@ impl Checker<'_> {
         let needed = match filter {
             "default" | "d" => Need::Nothing,
             // What shows a value as text shows `null` too.
-            "string" | "upper" | "lower" | "title" | "capitalize" | "trim" | "pprint" | "list" | "bool" => {
-                Need::Present
-            }
+            "string" | "upper" | "lower" | "title" | "capitalize" | "trim" | "pprint" | "list" | "bool" | "json"
+            | "tojson" => Need::Present,
             _ => Need::Value,
         };
         // The filter of a block takes text.
@@ -40,7 +39,7 @@ impl Checker<'_> {
             "float" => Type::FLOAT,
             "bool" => Type::BOOL,
             "join" | "string" | "lower" | "upper" | "title" | "capitalize" | "trim" | "replace" | "indent" | "e"
-            | "escape" | "safe" | "pprint" | "format" => Type::STRING,
+            | "escape" | "safe" | "pprint" | "format" | "json" | "tojson" => Type::STRING,
             "split" | "lines" => Type::list(Type::STRING),
             "list" => Type::list(item),
             "abs" if inner.is_number() => Type::new(inner),
@@ -171,6 +170,14 @@ impl Checker<'_> {
     fn tested(&mut self, kind: Option<Type>, arguments: &[Argument]) {
         let (Some(kind), [field, test, word, ..]) = (kind, arguments) else { return };
         let test = test.value.text();
+        let inner = self.env.whole.types.kind(&kind.kind).clone();
+        match test {
+            Some("eq" | "equalto" | "==" | "sameas" | "ne" | "!=") => {
+                let differs = matches!(test, Some("ne" | "!="));
+                self.choice_met(&word.value, (&field.value, &inner), differs);
+            }
+            _ => self.choice_used(&word.value),
+        }
         let (Kind::Enum(words), Some(text)) = (self.env.whole.types.kind(&kind.kind), word.value.text()) else {
             return;
         };

@@ -3,9 +3,11 @@
 //! SW203 and SW206 for fields, SW204 for what may be missing, SW205 for what has the wrong type. What is wrong once is
 //! said once: a wrong value counts as any afterwards.
 
+mod choice;
 mod compare;
 mod expr;
 mod filter;
+mod given;
 mod narrow;
 mod presence;
 mod report;
@@ -13,6 +15,8 @@ mod report;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use choice::Choices;
+pub(crate) use given::{Unfit, Wanted};
 use presence::{Known, Presence};
 
 use super::{Env, Kind, Lack, Type};
@@ -57,6 +61,9 @@ pub(crate) struct Checker<'c> {
     /// The names that the text binds, innermost scope last; each binding has a number of its own.
     scopes: Vec<BTreeMap<String, (Type, usize)>>,
     bindings: usize,
+    /// The places that bindings stand for, as `{% set n = output.a.n %}` has it.
+    aliases: BTreeMap<usize, String>,
+    choices: Choices,
     diagnostics: &'c mut Diagnostics,
 }
 
@@ -74,6 +81,8 @@ impl<'c> Checker<'c> {
             presence: Presence::default(),
             scopes: vec![BTreeMap::new()],
             bindings: 0,
+            aliases: BTreeMap::new(),
+            choices: Choices::default(),
             diagnostics,
         }
     }
@@ -154,6 +163,7 @@ impl<'c> Checker<'c> {
                 self.scopes.push(BTreeMap::new());
                 self.bind_name("loop", Type::ANY);
                 self.bind(target, item);
+                let chosen = self.choose(target, list);
                 // Something is in the list where the body is reached.
                 let filled = self.key(list).map(|key| Known::filled(&key));
                 self.presence.learn(filled.into_iter().collect());
@@ -164,6 +174,7 @@ impl<'c> Checker<'c> {
                 }
                 self.statements(body, parts);
                 self.scopes.pop();
+                self.chosen(chosen);
                 self.presence.forget(mark);
                 self.scoped(otherwise, parts);
             }
@@ -171,16 +182,12 @@ impl<'c> Checker<'c> {
             Statement::With { assignments, body } => {
                 self.scopes.push(BTreeMap::new());
                 for (target, value) in assignments {
-                    let kind = self.type_of(value);
-                    self.bind(target, kind);
+                    self.assign(target, value);
                 }
                 self.statements(body, parts);
                 self.scopes.pop();
             }
-            Statement::Set { target, value } => {
-                let kind = self.type_of(value);
-                self.bind(target, kind);
-            }
+            Statement::Set { target, value } => self.assign(target, value),
             Statement::Capture { target, filter, body } => {
                 self.scoped(body, parts);
                 let kind = filter.as_ref().map_or(Type::STRING, |filter| self.type_of(filter));
@@ -198,6 +205,7 @@ impl<'c> Checker<'c> {
     }
 
     fn branch(&mut self, condition: &Expr, then: &[Statement], otherwise: &[Statement], parts: &[Part]) {
+        let asked = self.choices.ask(condition);
         self.type_of(condition);
         let side = |checker: &mut Checker<'_>, statements: &[Statement], truth: bool| {
             let mark = checker.presence.mark();
@@ -208,21 +216,29 @@ impl<'c> Checker<'c> {
             set
         };
         let mut set = side(self, then, true);
-        for (name, (kind, number)) in side(self, otherwise, false) {
+        for (name, (kind, _)) in side(self, otherwise, false) {
             let kind = match set.remove(&name) {
                 Some((other, _)) => kind.or(other),
                 None => Type::ANY,
             };
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.insert(name, (kind, number));
-            }
+            self.bind_name(&name, kind);
         }
         // What only one way sets is what it was before on the other.
-        for (name, (_, number)) in set {
-            if let Some(scope) = self.scopes.last_mut() {
-                scope.insert(name, (Type::ANY, number));
-            }
+        for name in set.into_keys() {
+            self.bind_name(&name, Type::ANY);
         }
+        self.choices.asked(asked);
+    }
+
+    /// What is bound may be missing: it is needed where it is read.
+    fn assign(&mut self, target: &Target, value: &Expr) {
+        let kind = self.operand(value, Need::Nothing);
+        let key = self.key(value);
+        self.bind(target, kind);
+        if let (Target::Name(_), Some(key)) = (target, key) {
+            self.aliases.insert(self.bindings, key);
+        }
+        self.listed(target, value);
     }
 
     fn bind(&mut self, target: &Target, kind: Type) {
@@ -292,7 +308,10 @@ impl<'c> Checker<'c> {
                 }
                 Some(key)
             }
-            ExprKind::Variable(name) => self.bound(name).map(|(_, number)| format!("{name}#{number}")),
+            ExprKind::Variable(name) => self.bound(name).map(|(_, number)| match self.aliases.get(number) {
+                Some(key) => key.clone(),
+                None => format!("{name}#{number}"),
+            }),
             ExprKind::Attribute { of, name } => Some(format!("{}.{}", self.key(of)?, name.value)),
             ExprKind::Item { of, index } => Some(format!("{}.{}", self.key(of)?, index.text()?)),
             _ => None,

@@ -34,15 +34,20 @@ impl Checker<'_> {
         let last = clip(self.passage.text()[walk.place.clone()].trim_matches(['"', '\'']));
         let message = match walk.kind.lack {
             Lack::Null => format!("`{written}` may be `null`"),
+            _ if walk.unanswered.is_some() => format!("`{last}` is missing where its gate answers by itself"),
             _ if walk.declared.is_some() => format!("`{last}` is optional, and may be missing here"),
             _ => format!("`{written}` may be missing"),
         };
         let label = if walk.kind.lack == Lack::Null { "may be `null`" } else { "may be missing" };
         let mut diagnostic =
             Diagnostic::new(Code::OptionalFieldUnguarded, message).label(self.span(&walk.place), label);
-        if let Some(declared) = walk.declared {
-            diagnostic = diagnostic.label(declared, "declared optional here");
-        }
+        diagnostic = match (walk.declared, walk.unanswered) {
+            (Some(asked), Some(choice)) => {
+                diagnostic.label(choice, "nobody fills it in then").label(asked, "asked for here")
+            }
+            (Some(declared), None) => diagnostic.label(declared, "declared optional here"),
+            (None, _) => diagnostic,
+        };
         let test = if walk.kind.lack == Lack::Null { "is not none" } else { "is defined" };
         let default = match self.env.whole.types.kind(&walk.kind.kind) {
             Kind::List(_) => "[]",

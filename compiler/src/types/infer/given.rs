@@ -1,0 +1,198 @@
+//! What is given where a type is declared: arguments of calls, and computed values.
+//!
+//! In: the type and the text that is given. Out: what in it does not fit, or nothing where it fits or only the run can
+//! know. What is written out is held against the type part by part, everything else by its type.
+
+use std::ops::Range;
+
+use serde_json::{Number, Value};
+
+use super::super::fit::{beyond, inside, is_whole, noun};
+use super::super::{Kind, Lack, Limits, Type};
+use super::{Checker, Need};
+use crate::template::{Const, Directive, Expr, ExprKind, Part, Root, Statement, Template};
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'w> {
+    pub(crate) kind: &'w Type,
+    pub(crate) limits: &'w Limits,
+    /// Whether a text is made of whatever is given, as for a parameter.
+    pub(crate) any_as_text: bool,
+}
+
+/// What does not fit.
+pub(crate) struct Unfit {
+    /// Its place in the text.
+    pub(crate) range: Range<usize>,
+    /// What is wrong: `it is not a whole number`.
+    pub(crate) said: String,
+    /// The step that puts it out, where what is wrong is that its text has no type.
+    pub(crate) untyped: Option<String>,
+}
+
+impl Unfit {
+    fn new(range: &Range<usize>, said: String) -> Unfit {
+        Unfit { range: range.clone(), said, untyped: None }
+    }
+}
+
+impl Checker<'_> {
+    /// What of a text does not fit.
+    pub(crate) fn unfit(&mut self, wanted: Wanted<'_>, template: &Template) -> Option<Unfit> {
+        let text = self.passage.text();
+        match (template.parts.as_slice(), template.logic.as_slice()) {
+            (parts, _) if parts.iter().all(|part| matches!(part, Part::Text(_))) => {
+                let said = self.env.whole.types.misfit(wanted.kind, wanted.limits, text, "it")?;
+                Some(Unfit::new(&(0..text.len()), said))
+            }
+            ([Part::Directive(directive)], _) => self.directed(wanted, directive),
+            ([Part::Logic(_)], [Statement::Emit(expr)]) => self.held(wanted, expr, "it"),
+            // What is put together is known when it is there.
+            _ => None,
+        }
+    }
+
+    fn directed(&mut self, wanted: Wanted<'_>, directive: &Directive) -> Option<Unfit> {
+        let given = self.directive(directive);
+        if !directive.filters.is_empty() {
+            return None;
+        }
+        let step = match directive.kind {
+            crate::template::Kind::Read(Root::Output | Root::Previous | Root::Input) => directive.name.as_ref(),
+            _ => None,
+        };
+        let step = step.filter(|_| directive.fields.is_empty()).map(|name| name.value.clone());
+        self.judged(wanted, &given, step, &directive.range)
+    }
+
+    /// Holds an expression against a type; messages call it `place`. As deep as the expression is.
+    fn held(&mut self, wanted: Wanted<'_>, expr: &Expr, place: &str) -> Option<Unfit> {
+        let types = self.env.whole.types;
+        let resolved = types.kind(&wanted.kind.kind);
+        match (&expr.kind, resolved) {
+            (ExprKind::Choice { condition, then, otherwise }, _) => {
+                self.type_of(condition);
+                let mut side = |truth: bool, branch: &Expr| {
+                    let mark = self.presence.mark();
+                    let known = self.narrow(condition, truth);
+                    self.presence.learn(known);
+                    let found = self.held(wanted, branch, place);
+                    self.presence.forget(mark);
+                    found
+                };
+                side(true, then).or_else(|| side(false, otherwise.as_deref()?))
+            }
+            _ if wanted.any_as_text && is_plain(resolved) => None,
+            (_, Kind::Any | Kind::None) => None,
+            (ExprKind::List(items), Kind::List(item)) => {
+                let count = items.len();
+                let said = beyond(wanted.limits, &Number::from(count), &format!("{place} has {count} items"));
+                said.map(|said| Unfit::new(&expr.range, said)).or_else(|| {
+                    let each = |(index, each)| self.part(item, each, &inside(place, &format!("[{index}]")));
+                    items.iter().enumerate().find_map(each)
+                })
+            }
+            (ExprKind::Map(entries), Kind::Map(item)) => entries.iter().find_map(|(key, value)| match key.text() {
+                Some(name) => self.part(item, value, &inside(place, name)),
+                None => self.part(item, value, "it"),
+            }),
+            (ExprKind::Map(entries), Kind::Record(_)) => self.fields(wanted, entries, expr, place),
+            (ExprKind::List(_) | ExprKind::Map(_), _) => {
+                Some(Unfit::new(&expr.range, format!("{place} is not {}", noun(resolved))))
+            }
+            (ExprKind::Const(Const::Text(text)), _) => {
+                let said = types.misfit(wanted.kind, wanted.limits, text, place)?;
+                Some(Unfit::new(&expr.range, said))
+            }
+            _ => match literal(expr) {
+                Some(Value::Number(number)) if !wanted.any_as_text && *resolved == Kind::Int && is_whole(&number) => {
+                    beyond(wanted.limits, &number, &format!("{place} is {number}"))
+                        .map(|said| Unfit::new(&expr.range, said))
+                }
+                Some(value) => {
+                    let said = types.wrong(wanted.kind, wanted.limits, &value, place)?;
+                    Some(Unfit::new(&expr.range, said))
+                }
+                None => {
+                    let given = self.operand(expr, Need::Present);
+                    let path = expr.path().filter(|path| {
+                        matches!(path.root, Root::Output | Root::Previous | Root::Input) && path.fields().is_empty()
+                    });
+                    self.judged(wanted, &given, path.and_then(|path| path.name()).map(str::to_owned), &expr.range)
+                }
+            },
+        }
+    }
+
+    /// A part of what is written out.
+    fn part(&mut self, kind: &Type, expr: &Expr, place: &str) -> Option<Unfit> {
+        self.held(Wanted { kind, limits: &Limits::default(), any_as_text: false }, expr, place)
+    }
+
+    /// A map that is written out, where a record is asked for.
+    fn fields(&mut self, wanted: Wanted<'_>, entries: &[(Expr, Expr)], whole: &Expr, place: &str) -> Option<Unfit> {
+        let types = self.env.whole.types;
+        let Kind::Record(record) = types.kind(&wanted.kind.kind) else { return None };
+        for (key, value) in entries {
+            // What a computed key is called is known when it is there.
+            let name = key.text()?;
+            let Some(field) = record.fields.iter().find(|field| field.name == name) else {
+                let said = format!("it has a field {}, which the type has not", inside(place, name));
+                return Some(Unfit::new(&key.range, said));
+            };
+            let wanted = Wanted { kind: &field.kind, limits: &field.limits, any_as_text: false };
+            if let Some(unfit) = self.held(wanted, value, &inside(place, name)) {
+                return Some(unfit);
+            }
+        }
+        let given = |name: &str| entries.iter().any(|(key, _)| key.text() == Some(name));
+        let missing = record.fields.iter().find(|field| field.kind.lack == Lack::Never && !given(&field.name))?;
+        Some(Unfit::new(&whole.range, format!("{} is missing", inside(place, &missing.name))))
+    }
+
+    /// Holds a type against a type. `step` puts the value out.
+    fn judged(&self, wanted: Wanted<'_>, given: &Type, step: Option<String>, range: &Range<usize>) -> Option<Unfit> {
+        let types = self.env.whole.types;
+        let resolved = types.kind(&wanted.kind.kind);
+        if wanted.any_as_text && is_plain(resolved) {
+            return None;
+        }
+        if matches!(types.kind(&given.kind), Kind::Text) {
+            let untyped = step.filter(|_| !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None))?;
+            return Some(Unfit { untyped: Some(untyped), ..Unfit::new(range, "it is text without a type".to_owned()) });
+        }
+        // In a value a text counts as what it says, and a number without a fraction is a whole one.
+        let inner = types.kind(&given.kind);
+        if !wanted.any_as_text
+            && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
+        {
+            return None;
+        }
+        (!types.accepts(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
+    }
+}
+
+/// Whether any text is of this kind.
+fn is_plain(kind: &Kind) -> bool {
+    matches!(kind, Kind::Text | Kind::String | Kind::File | Kind::Dir)
+}
+
+/// A value that is written out, and holds no others.
+fn literal(expr: &Expr) -> Option<Value> {
+    match &expr.kind {
+        ExprKind::Const(constant) => Some(match constant {
+            Const::None => Value::Null,
+            Const::Bool(truth) => Value::Bool(*truth),
+            Const::Int(number) => Value::from(*number),
+            Const::Float(number) => Value::Number(Number::from_f64(*number)?),
+            Const::Text(text) => Value::String(text.clone()),
+        }),
+        ExprKind::Negative(of) => match of.kind {
+            ExprKind::Const(Const::Int(number)) => Some(Value::from(number.checked_neg()?)),
+            ExprKind::Const(Const::Float(number)) => Some(Value::Number(Number::from_f64(-number)?)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
