@@ -1,9 +1,10 @@
 //! `swarmc approve`: answers a gate of a running run, from another terminal or from a script.
 
+use std::borrow::Cow;
 use std::io::{BufRead, IsTerminal};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Body, Gate, Plan};
+use swarmc_plan::{Gate, Plan};
 use swarmc_runtime::{Control, GateAnswer, StepId, answer_gate};
 
 use crate::args::Approve;
@@ -72,12 +73,13 @@ fn fits(plan: &Plan, step: &StepId, choice: &str, ask: &[(String, String)]) -> m
     Ok(())
 }
 
-/// The gate as the plan declares it, where only one has the name.
-pub(crate) fn gate<'a>(plan: &'a Plan, step: &StepId) -> Option<&'a Gate> {
-    let mut gates = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps()).filter_map(|found| {
-        let Body::Gate(gate) = &found.body else { return None };
-        (*found.name == *step.name).then_some(gate)
-    });
+/// What is asked, as the plan declares it, where only one step has the name.
+pub(crate) fn gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
+    let mut gates = plan
+        .pipelines
+        .iter()
+        .flat_map(|pipeline| pipeline.all_steps())
+        .filter_map(|found| if *found.name == *step.name { found.question() } else { None });
     let gate = gates.next()?;
     gates.next().is_none().then_some(gate)
 }

@@ -221,6 +221,12 @@ impl Screen {
             (Event::GateOpened { step, message }, Some(_)) => Some(self.question(step, message)),
             // `on-failure skip`: the record that the step was skipped follows, and says it.
             (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Ended(Status::Skipped) => None,
+            // The record of what is asked follows.
+            (Event::AttemptEnded { .. }, Some(row)) if row.state == RowState::Asking => Some(self.failed(row)),
+            (Event::GateAnswered { choice, .. }, Some(row)) if row.state == RowState::Waiting => {
+                let choice = choice.as_deref().unwrap_or_default();
+                Some(format!("  {}: {choice}", self.ledger.label(&row.step)))
+            }
             (_, Some(row)) => self.words(row),
         };
         if let Some(words) = words {
@@ -243,6 +249,14 @@ impl Screen {
             text.push_str(&format!("\n  type {options}{fields} and Enter, or elsewhere:"));
         }
         text + &format!("\n  swarmc approve {} {name} {options}{asks}", self.ledger.run)
+    }
+
+    /// That an attempt failed, and why.
+    fn failed(&self, row: &Row) -> String {
+        let round = if self.ledger.rounds > 1 { format!(" in round {}", row.step.iteration) } else { String::new() };
+        let reason = printable(row.reason().lines().next().unwrap_or_default()).into_owned();
+        let took = duration(row.elapsed(row.ended_ms));
+        format!("{} {}: failed after {took}{round}: {reason}", self.err.paint.red("✗"), self.ledger.label(&row.step))
     }
 
     /// What there is to say of a row that changed. What runs is seen in the live lines.
@@ -277,9 +291,7 @@ impl Screen {
                 format!("{sign} {name}: ends the pipeline{round}{message}")
             }
             RowState::Ended(Status::Succeeded) => format!("{} {name}: succeeded in {took}{round}", paint.green("✓")),
-            RowState::Ended(Status::Failed) => {
-                format!("{} {name}: failed after {took}{round}: {}", paint.red("✗"), reason())
-            }
+            RowState::Ended(Status::Failed) => self.failed(row),
             RowState::Ended(Status::Skipped) => format!("{} {name}: skipped{round}: {}", paint.dim("-"), reason()),
         })
     }

@@ -26,10 +26,12 @@ pub(crate) struct Ledger {
     rules: HashMap<String, (u32, bool)>,
     /// The attempts in which an agent mends what failed, by step.
     mended: HashMap<String, u32>,
+    /// The attempts after whose failure a person decides, by step.
+    escalated: HashMap<String, u32>,
     /// The `stop`s of the pipeline, with how they end it, and its loops.
     stops: HashMap<String, StopStatus>,
     loops: HashSet<String>,
-    /// The gates, by name.
+    /// What is asked, by the name of the gate or of the step that failed.
     pub(crate) gates: HashMap<String, Gate>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
@@ -101,8 +103,12 @@ impl Ledger {
     /// No records yet, of a run of `pipeline` or of one `task` of it.
     pub(crate) fn new(plan: &Plan, pipeline: &Pipeline, task: Option<&str>) -> Ledger {
         let rule = |step: &swarmc_plan::Step| {
-            // The turn that mends, and the attempt after it.
-            let more = if matches!(step.on_failure, OnFailure::Fix(_)) { 2 } else { 0 };
+            let more = match step.on_failure {
+                // The turn that mends, and the attempt after it.
+                OnFailure::Fix(_) => 2,
+                OnFailure::Escalate => 1,
+                OnFailure::Fail | OnFailure::Skip => 0,
+            };
             (step.retry.times + 1 + more, step.on_failure == OnFailure::Skip)
         };
         let mended = |step: &swarmc_plan::Step| {
@@ -111,9 +117,9 @@ impl Ledger {
         // Those of the pipeline itself count where a called one has a step of the same name.
         let others = plan.pipelines.iter().filter(|other| other.name != pipeline.name);
         let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
-        let gate = |step: &swarmc_plan::Step| match &step.body {
-            Body::Gate(gate) => Some((step.name.clone(), gate.clone())),
-            _ => None,
+        let gate = |step: &swarmc_plan::Step| Some((step.name.clone(), step.question()?.into_owned()));
+        let escalated = |step: &swarmc_plan::Step| {
+            (step.on_failure == OnFailure::Escalate).then(|| (step.name.clone(), step.retry.times + 1))
         };
         let stop = |step: &swarmc_plan::Step| match &step.body {
             Body::Stop { status, .. } => Some((step.name.clone(), *status)),
@@ -136,6 +142,7 @@ impl Ledger {
             loops: loops.map(|step| step.name.clone()).collect(),
             gates: steps().filter_map(gate).collect(),
             mended: steps().filter_map(mended).collect(),
+            escalated: steps().filter_map(escalated).collect(),
             current: HashMap::new(),
         }
     }
@@ -232,6 +239,14 @@ impl Ledger {
     }
 
     fn answered(&mut self, index: usize, choice: Option<&str>, at: u64) {
+        if self.escalated.contains_key(&*self.rows[index].step.name) {
+            self.rows[index].state = match choice {
+                Some("retry") => RowState::Waiting,
+                Some("skip") => RowState::Ended(Status::Skipped),
+                _ => RowState::Ended(Status::Failed),
+            };
+            return;
+        }
         let lenient = self.rules.get(&*self.rows[index].step.name).is_some_and(|rule| rule.1);
         let row = &mut self.rows[index];
         row.ended_ms = at;
@@ -247,6 +262,7 @@ impl Ledger {
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&attempt);
+        let escalated = self.escalated.get(&*self.rows[index].step.name) == Some(&attempt);
         let ends = self.ends(&self.rows[index].step).is_some();
         let row = &mut self.rows[index];
         row.ended_ms = at;
@@ -264,6 +280,7 @@ impl Ledger {
             None => RowState::Ended(Status::Succeeded),
             Some(Failure::Cancelled) => RowState::Cancelled,
             Some(_) if mended => RowState::Ended(Status::Failed),
+            Some(_) if escalated => RowState::Asking,
             Some(_) if attempt < attempts => RowState::Waiting,
             Some(_) if lenient => RowState::Ended(Status::Skipped),
             Some(_) => RowState::Ended(Status::Failed),

@@ -355,3 +355,70 @@ pipeline main {
     assert!(child.wait().expect("it ends").success(), "{}", rest());
     assert_eq!(count(&first), (3, Some(9), Some(9)));
 }
+
+#[test]
+fn a_person_decides_what_becomes_of_a_failure() {
+    let place = Place::new(
+        r##"
+workflow w { default main }
+pipeline sub { task inner { run "test -e there" }; task out { value "<<output:inner | raw>>ok" }; result out }
+pipeline main {
+    task one { run "echo no >&2; exit 3"; on-failure escalate }
+    task two { call sub; retry 1; on-failure escalate }
+    task three { run "exit 4"; on-failure escalate }
+    task after {
+        depends-on one when=failure
+        depends-on two
+        depends-on three when=always
+        value "<<error:one>>, <<output:two>>, <<status:three>>"
+    }
+    result after
+}
+"##,
+    );
+    let waiting = || {
+        let ps = place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out;
+        let ps: Value = serde_json::from_str(&ps).expect("it is JSON");
+        let gates = ps["runs"][0]["gates"].as_array().into_iter().flatten();
+        gates.map(|gate| gate.as_str().expect("a name").to_owned()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let until = |names: &[&str]| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while waiting() != names.iter().map(|name| (*name).to_owned()).collect() {
+            assert!(std::time::Instant::now() < deadline, "{:?} wait", waiting());
+        }
+    };
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    until(&["one", "three", "two"]);
+    let wrong = place.swarmc(&["approve", "last", "three", "ignore"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("there are `retry`, `skip`, `fail`"), "{wrong:?}");
+    place.write("there", "");
+    place.swarmc(&["approve", "last", "two", "retry"]).expect(0, &[], &[]);
+    place.swarmc(&["approve", "last", "three", "skip"]).expect(0, &[], &[]);
+    // Once more is once: the second failure is one.
+    place.swarmc(&["approve", "last", "one", "retry"]).expect(0, &[], &[]);
+    let (status, told) = (child.wait().expect("it ends"), rest());
+    assert!(status.success(), "{told}");
+    let outputs = place.home().join("outputs");
+    let run = std::fs::read_dir(outputs).expect("there is one").next().expect("there is one").expect("it can be read");
+    let text = std::fs::read_to_string(run.path().join("after.txt")).expect("it has run");
+    assert_eq!(text, "no\n, ok, skipped");
+    for line in ["? one waits for an answer", "It failed: no", "retry|skip|fail", "✗ one: failed after"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    // Nobody is there: what failed has failed.
+    std::fs::remove_file(place.work().join("there")).expect("it is there");
+    let alone = place.swarmc(&["run", "flow.kdl", "--headless"]);
+    assert_eq!(alone.code, Some(3), "{alone:?}");
+    let killed = place.until(&["run", "flow.kdl"], "swarmc approve");
+    let (mut child, _) = killed;
+    until(&["one", "three", "two"]);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let (mut child, rest) = place.until(&["resume"], "swarmc approve");
+    until(&["one", "three", "two"]);
+    for name in ["one", "two", "three"] {
+        place.swarmc(&["approve", "last", name, "fail"]).expect(0, &[], &[]);
+    }
+    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{}", rest());
+}

@@ -1,14 +1,19 @@
 //! The patterns of texts, read as the run reads them: the same engine with the same settings.
 //!
 //! In: a pattern, and a text. Out: whether it is one, and whether the text matches. The engine never goes back over a
-//! text, so that patterns of any shape take time in proportion to it.
+//! text, so that patterns of any shape take time in proportion to it. Patterns that are large, or stand for large ones,
+//! take long to make ready: they are left to the run.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::json;
 
+/// The longest pattern that is looked at, in bytes, and how often its repetitions may repeat together.
+const LONGEST: usize = 500;
+const MOST: u64 = 1000;
+
 /// What is wrong with a pattern, in words; none where it is one.
 pub(crate) fn fault(pattern: &str) -> Option<&'static str> {
-    if compiled(pattern).is_some() {
+    if is_large(pattern) || compiled(pattern).is_some() {
         return None;
     }
     let looks = ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|sign| pattern.contains(sign));
@@ -22,7 +27,16 @@ pub(crate) fn fault(pattern: &str) -> Option<&'static str> {
 
 /// Whether a text matches somewhere; true where the pattern is none.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    compiled(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
+    is_large(pattern) || compiled(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
+}
+
+/// Whether a pattern is long, or repeats its parts very often: `((a{1000}){1000})`.
+fn is_large(pattern: &str) -> bool {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}')).flat_map(|(counts, _)| {
+        let count = |count: &str| count.trim().parse::<u64>().ok();
+        counts.split(',').filter_map(count).max()
+    });
+    pattern.len() > LONGEST || counts.fold(1_u64, |product, count| product.saturating_mul(count.max(1))) > MOST
 }
 
 fn compiled(pattern: &str) -> Option<Validator> {
@@ -42,6 +56,8 @@ mod tests {
         let fine = ["", "^[a-z]+$", "\\d{3}", "a|b", "(?i)abc", "^\\p{L}+$", "(?:ab)+", "\\[\\]"];
         fine.into_iter().for_each(|pattern| assert_eq!(fault(pattern), None, "{pattern}"));
         let check = |pattern: &str, said: &str| assert!(fault(pattern).is_some_and(|fault| fault.contains(said)));
+        let large = ["((a{1000}){1000})".to_owned(), "(".repeat(10_000)];
+        large.into_iter().for_each(|pattern| assert_eq!(fault(&pattern), None));
         check("([a-z", "no regular expression");
         check("*", "no regular expression");
         check("(?=a)b", "looks ahead");

@@ -1,5 +1,6 @@
 //! Steps: what they wait for, what they do, what becomes of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -171,6 +172,27 @@ pub struct Gate {
     /// What happens at once where nobody can answer (`--headless`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headless: Option<GateDefault>,
+}
+
+/// What a person may decide about a step that failed and says `on-failure escalate`.
+const ESCALATED: [&str; 3] = ["retry", "skip", "fail"];
+
+impl Step {
+    /// What a person may be asked about the step: what its gate asks, or what is to become of its failure. Nobody to ask
+    /// lets a failure be one.
+    pub fn question(&self) -> Option<Cow<'_, Gate>> {
+        match (&self.body, &self.on_failure) {
+            (Body::Gate(gate), _) => Some(Cow::Borrowed(gate)),
+            (_, OnFailure::Escalate) => Some(Cow::Owned(Gate {
+                message: Template::default(),
+                options: ESCALATED.map(str::to_owned).to_vec(),
+                ask: Vec::new(),
+                on_timeout: None,
+                headless: Some(GateDefault::Fail),
+            })),
+            _ => None,
+        }
+    }
 }
 
 /// A field that a gate asks for.

@@ -111,6 +111,8 @@ pub(crate) struct Node {
     pub(crate) retry: swarmc_plan::Retry,
     /// The agent that gets a turn to mend what failed, before the step runs once more.
     pub(crate) fix: Option<Arc<str>>,
+    /// A person decides what becomes of its failure.
+    pub(crate) escalates: bool,
     /// The agent of a prompt.
     pub(crate) agent: Option<Arc<str>>,
     /// What it may use over all its attempts.
@@ -134,6 +136,11 @@ impl Node {
     /// The number of the attempt in which an agent mends what failed; the one after it is the step's last.
     pub(crate) fn fixing(&self) -> Option<u32> {
         self.fix.as_ref().map(|_| self.retry.times.saturating_add(2))
+    }
+
+    /// The number of the attempt after which a person is asked: once, so that the attempt after it is the last.
+    pub(crate) fn asks_after(&self) -> Option<u32> {
+        self.escalates.then(|| self.retry.times.saturating_add(1))
     }
 }
 

@@ -184,6 +184,10 @@ impl Stage<'_, '_> {
         // An item's frame is gone when it has settled, so what becomes of it is told by its record.
         self.state.apply(&record);
         if let Some((key, id)) = step {
+            // A person decides what becomes of its failure.
+            if self.state.asks(&id) {
+                self.gates.push_back(id.clone());
+            }
             let status = match self.state.find(&id) {
                 Some(_) => self.state.step(key).status(),
                 None => Some(told(&record.event)),
@@ -441,7 +445,10 @@ impl Stage<'_, '_> {
     fn ask(&mut self, step: StepId) {
         let Some(key) = self.state.find(&step) else { return };
         let definition = self.scene.step(&self.state, key);
-        let (Body::Gate(gate), Ok(message)) = (&definition.body, self.scene.message(&self.state, key)) else { return };
+        let Some(gate) = definition.question() else { return };
+        let is_gate = matches!(definition.body, Body::Gate(_));
+        let message = if is_gate { self.scene.message(&self.state, key) } else { Ok("It failed.".to_owned()) };
+        let Ok(message) = message else { return };
         let item = self.scene.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
         let turn = Turn { step: &step, attempt: 1, repair: 0, schema: None, item: item.as_ref(), asks };
@@ -456,7 +463,8 @@ impl Stage<'_, '_> {
         if let Some(choice) = choice.as_ref().filter(|choice| !gate.options.contains(choice)) {
             self.fault(Some(&step), format!("gate `{}` has no option `{choice}`", step.name));
         }
-        let output = choice.as_ref().map(|choice| Content::Text(scene::answered(choice, fields)));
+        let output = choice.as_ref().filter(|_| is_gate);
+        let output = output.map(|choice| Content::Text(scene::answered(choice, fields)));
         self.record(Event::GateAnswered { step, choice, output, by });
     }
 

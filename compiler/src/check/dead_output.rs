@@ -18,6 +18,9 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         }
     }
     pipeline.result.iter().for_each(|&step| read[step] = true);
+    // Packs, files and messages hand it on.
+    let awaited = pipeline.steps.iter().flat_map(|step| &step.awaits);
+    awaited.for_each(|awaited| read[awaited.step] = true);
     for (step, _) in pipeline.steps.iter().zip(read).filter(|(_, read)| !read) {
         let Some(kind) = &step.ast.output.kind else { continue };
         diagnostics.about(Some(step.ast.name.span));

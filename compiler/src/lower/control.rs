@@ -133,11 +133,43 @@ pub(super) fn stop(element: &Element) -> ast::Body {
     ast::Body::Stop { status, message: argument(element, "message") }
 }
 
+/// Why the step cannot run once more, where that is what its failure leads to.
+fn cannot(element: &Element, node: &Element, word: &str) -> Option<Diagnostic> {
+    let has = |names: &[&str]| element.children.iter().any(|child| names.contains(&child.schema.name));
+    let repeats = element.schema.name == "task" && !has(&["value"]);
+    let (fits, for_whom) = match word {
+        "fix" => (repeats && !has(&["for-each", "call", "swarm"]), "a single prompt or command"),
+        "escalate" => (repeats, "what can run once more: a prompt, a command, a call or a for-each"),
+        _ => return None,
+    };
+    if fits {
+        return None;
+    }
+    let name = element.argument(0).map_or(element.schema.name, |name| name.text.as_str());
+    let help = match (element.schema.name, word) {
+        ("loop", _) => format!("say it in the step of `{name}` that fails, or let another round mend it"),
+        ("task", "fix") if has(&["for-each"]) => {
+            "say `retry` or `check`, which hold for each item, or give each item to a pipeline with `call`".to_owned()
+        }
+        ("task", "fix") if has(&["call"]) => format!("say it in the step of the pipeline that `{name}` calls"),
+        _ => format!("remove it, or write a step with `depends-on {name} when=failure`"),
+    };
+    Some(
+        Diagnostic::new(Code::WrongValue, format!("`on-failure {word}` is for {for_whom}"))
+            .label(node.span, format!("`{name}` is none"))
+            .help(help),
+    )
+}
+
 /// What a failure of the step means, with what only `fix` has.
 pub(super) fn on_failure(element: &Element, diagnostics: &mut Diagnostics) -> ast::OnFailure {
     let Some(node) = element.child("on-failure") else { return ast::OnFailure::Fail };
     let agent = node.property("agent").map(spanned);
     let word = node.argument(0).map_or("", |word| word.text.as_str());
+    if let Some(diagnostic) = cannot(element, node, word) {
+        diagnostics.push(diagnostic);
+        return ast::OnFailure::Fail;
+    }
     match (word, agent) {
         ("fix", Some(agent)) => return ast::OnFailure::Fix(agent),
         ("fix", None) if !diagnostics.covers(node.span) => {

@@ -194,7 +194,7 @@ fn tasks_hold_all_that_a_turn_has() {
                 session talk
                 output list<Plan>? max="1MB" default="[]" repair=2
                 for-each "param.items" parallel=4 join=settled
-                on-failure fix agent=medic
+                on-failure escalate
                 worktree
                 budget calls=2 warn=50
                 files {
@@ -210,6 +210,7 @@ fn tasks_hold_all_that_a_turn_has() {
             task whole { prompt "x"; output { verdict enum yes no; why string? } }
             task sub { call other goal="<<output:plan>>" count="3" }
             task team { swarm research goal="Find out"; on-failure escalate }
+            task alone { run make; on-failure fix agent=medic }
             gate human {
                 message "Go?"; options approve revise reject; ask feedback string?; ask level enum low high
                 on-timeout revise after="24h"; headless fail
@@ -246,7 +247,8 @@ fn tasks_hold_all_that_a_turn_has() {
     assert_eq!((task.output.max, task.output.repair), (1 << 20, 2));
     let each = task.for_each.as_ref().expect("a for-each");
     assert_eq!((each.list.as_str(), each.join), ("param.items", plan::EachJoin::Settled));
-    assert!(matches!(&task.on_failure, OnFailure::Fix(agent) if agent.value == "medic"));
+    assert!(matches!(&task.on_failure, OnFailure::Escalate(_)));
+    assert!(matches!(&step(&spec, "alone").on_failure, OnFailure::Fix(agent) if agent.value == "medic"));
     assert!(task.worktree.as_ref().is_some_and(|worktree| worktree.name.is_none()));
     let files = task.files.as_ref().expect("files");
     assert_eq!((files.inputs.len(), files.outputs.len(), files.wait_for.len()), (2, 2, 2));

@@ -34,7 +34,10 @@ pub(crate) const ON_FAILURE: &[Word] = &[
     word("fail", "the step has failed"),
     word("skip", "the step counts as skipped, and its failure as handled"),
     word("fix", "the agent of `agent=` gets one turn, then the step runs once more"),
-    word("escalate", "a person decides"),
+    word(
+        "escalate",
+        "a person decides, once: `swarmc approve RUN STEP retry`, `skip` or `fail`; without anybody there it has failed",
+    ),
 ];
 
 pub(crate) const ROUND_FAILURE: &[Word] =

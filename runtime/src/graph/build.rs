@@ -206,7 +206,15 @@ impl<'a> Build<'a> {
         });
         let spot = Spot { region: number, step: 0 };
         let node = self.node(place, step, spot, names)?;
-        let node = Node { conditional: false, lenient: false, forgiven: true, default: None, fix: None, ..node };
+        let node = Node {
+            conditional: false,
+            lenient: false,
+            forgiven: true,
+            default: None,
+            fix: None,
+            escalates: false,
+            ..node
+        };
         self.regions[number as usize].nodes.push(node);
         Ok(number)
     }
@@ -270,6 +278,8 @@ fn bare(step: &Step, kind: Kind) -> Node {
             OnFailure::Fix(agent) if kind == Kind::Task => Some(Arc::from(agent.as_str())),
             _ => None,
         },
+        escalates: step.on_failure == OnFailure::Escalate
+            && matches!(kind, Kind::Task | Kind::Each { .. } | Kind::Call(_)),
         agent: match &step.body {
             Body::Prompt(body) => Some(Arc::from(body.agent.as_str())),
             _ => None,

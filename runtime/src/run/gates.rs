@@ -2,6 +2,7 @@
 //!
 //! An answer is checked against what the gate asks for, recorded, and durable before whoever gave it hears so.
 
+use std::borrow::Cow;
 use std::sync::mpsc::Sender;
 
 use serde_json::{Map, Value};
@@ -11,7 +12,6 @@ use super::run_loop::Loop;
 use super::scene::{answered, default_choice};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Content, Event, Outcome, StepId};
-use crate::graph::Key;
 
 /// Who waits to hear whether an answer was taken.
 pub(super) type Reply = Sender<Result<(), String>>;
@@ -35,14 +35,33 @@ impl Loop<'_> {
         }
     }
 
+    /// A step has failed, and a person decides what becomes of that.
+    pub(super) fn escalate(&mut self, step: StepId) {
+        let Some(key) = self.state.find(&step) else { return };
+        let message = self.state.step(key).detail.as_ref().and_then(|detail| detail.error.clone()).unwrap_or_default();
+        match self.stored(Content::Text(format!("It failed: {}", message.trim()))) {
+            Ok(message) => {
+                self.record(Event::GateOpened { step: step.clone(), message });
+                self.answer_headless(step);
+            }
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
     /// Answers the gates that ask already, where nobody can answer them any more.
     pub(super) fn answer_all_headless(&mut self) {
         let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
-        asking.into_iter().for_each(|step| self.answer_headless(step));
+        for step in asking {
+            match self.is_gate(&step) {
+                true => self.answer_headless(step),
+                // It was ended before it could ask.
+                false => self.escalate(step),
+            }
+        }
     }
 
     fn answer_headless(&mut self, step: StepId) {
-        let default = self.gate(&step).and_then(|(_, gate)| gate.headless.clone());
+        let default = self.gate(&step).and_then(|gate| gate.headless.clone());
         if let Some(default) = default.filter(|_| self.headless) {
             self.take_default(step, &default, AnsweredBy::Headless);
         }
@@ -50,7 +69,7 @@ impl Loop<'_> {
 
     /// Nobody answered in time.
     pub(super) fn time_out(&mut self, step: StepId) {
-        let default = self.gate(&step).and_then(|(_, gate)| gate.on_timeout.clone());
+        let default = self.gate(&step).and_then(|gate| gate.on_timeout.clone());
         let default = default.map_or(GateDefault::Fail, |timeout| timeout.then);
         self.take_default(step, &default, AnsweredBy::Timeout);
     }
@@ -78,7 +97,8 @@ impl Loop<'_> {
     pub(super) fn take_answer(&mut self, answer: GateAnswer, reply: Reply) {
         match self.fitting(&answer) {
             Ok((step, output)) => {
-                self.answered(step, Some(answer.choice), Some(output), AnsweredBy::Person);
+                let output = self.is_gate(&step).then_some(output);
+                self.answered(step, Some(answer.choice), output, AnsweredBy::Person);
                 self.replies.push(reply);
             }
             // Whoever asked may have gone.
@@ -113,7 +133,7 @@ impl Loop<'_> {
             [] => return Err(format!("no gate `{}` waits for an answer: there is {}", answer.gate, listed(&asking))),
             _ => return Err(format!("several gates are called `{}`: name one of {}", answer.gate, listed(&asking))),
         };
-        let (_, gate) = self.gate(&step).ok_or_else(|| format!("`{step}` is no gate"))?;
+        let gate = self.gate(&step).ok_or_else(|| format!("`{step}` is no gate"))?;
         if !gate.options.contains(&answer.choice) {
             let options = gate.options.join(", ");
             return Err(format!("gate `{}` has no option `{}`: it has {options}", step.name, answer.choice));
@@ -138,12 +158,14 @@ impl Loop<'_> {
         }
     }
 
-    fn gate(&self, step: &StepId) -> Option<(Key, &Gate)> {
-        let key = self.state.find(step)?;
-        match &self.scene.step(&self.state, key).body {
-            Body::Gate(gate) => Some((key, gate)),
-            _ => None,
-        }
+    /// What is asked about a step.
+    fn gate(&self, step: &StepId) -> Option<Cow<'_, Gate>> {
+        self.scene.step(&self.state, self.state.find(step)?).question()
+    }
+
+    fn is_gate(&self, step: &StepId) -> bool {
+        let key = self.state.find(step);
+        key.is_some_and(|key| matches!(self.scene.step(&self.state, key).body, Body::Gate(_)))
     }
 }
 

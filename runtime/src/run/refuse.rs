@@ -54,7 +54,6 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
         (Body::Prompt(body), OnFailure::Fix(_)) => Some(body.agent.as_str()),
         (Body::Run(_), OnFailure::Fix(_)) => None,
         (_, OnFailure::Fix(_)) => return Some("`on-failure fix` is for prompts and commands".to_owned()),
-        (_, OnFailure::Escalate) => return Some("it says `on-failure escalate`".to_owned()),
         (Body::Prompt(body), _) => Some(body.agent.as_str()),
         _ => None,
     };

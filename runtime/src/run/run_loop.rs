@@ -306,8 +306,11 @@ impl Loop<'_> {
             }
         }
         self.note_end(&step);
-        self.record(Event::AttemptEnded { step, attempt, outcome });
+        self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();
+        if self.state.asks(&step) {
+            self.escalate(step);
+        }
     }
 
     /// The next record ends a step: others may start behind it.

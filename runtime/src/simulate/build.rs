@@ -153,6 +153,7 @@ fn option(step: &mut Step, word: &str) {
         ("join", "any") => step.join = Join::Any,
         ("join", "none-failed") => step.join = Join::NoneFailed,
         ("skip", _) => step.on_failure = OnFailure::Skip,
+        ("escalate", _) => step.on_failure = OnFailure::Escalate,
         ("default", text) => step.output.default = Some(text.to_owned()),
         ("retry", times) => step.retry.times = times.parse().unwrap(),
         ("backoff", wait) => step.retry.backoff_ms = wait.parse().unwrap(),

@@ -55,7 +55,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
     let iteration = parts.next().map_or(1, number);
     let instance = parts.next().map_or(1, number);
     let step = StepId { within: within.map(Into::into), ..StepId::new(name, iteration, instance) };
-    let attempt = words.get(2).map_or(1, |word| number(word));
+    let attempt = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(1);
     let started = Event::AttemptStarted { step: step.clone(), attempt, reserved: None };
     let ended = |failure: Option<Failure>| {
         let output = failure.is_none().then(|| Content::Text(format!("{step}#{attempt}")));
@@ -364,6 +364,26 @@ fn a_failed_round_is_judged_and_ends_the_repetition() {
     handled.iteration.handles = vec!["a".to_owned()];
     check(handled.clone(), "a broken, round fails", "start a/2/1 1");
     check(handled, "a broken, round holds", "finish succeeded");
+}
+
+#[test]
+fn a_person_is_asked_once_what_becomes_of_a_failure() {
+    let asking = || pipeline("a escalate \n b < a:always");
+    let (mut state, waits) = play(asking(), "a broken");
+    assert_eq!(commands(&mut waits.clone()), "");
+    assert!(state.open().all(|open| open.asking && !open.running) && state.open().count() == 1);
+    assert_eq!(decide(&mut state, 9_999_999), []);
+    check(asking(), "a broken, a answered skip", "skip a (on-failure)");
+    check(asking(), "a broken, a answered fail", "start b 1");
+    check(asking(), "a broken, a answered", "start b 1");
+    check(asking(), "a broken, a answered retry", "start a 2");
+    check(asking(), "a broken, a answered retry, a started 2, a failed 2", "start b 1");
+    check(asking(), "a broken, a answered retry, a started 2, a ended 2, b done", "finish succeeded");
+    check(asking(), "a broken, a answered fail, b done", "finish failed");
+    check(pipeline("a escalate retry=1"), "a broken, a started 2, a failed 2, a answered retry", "start a 3");
+    // What ends while it waits is skipped with the rest; a resumed run goes on waiting.
+    check(pipeline("a escalate \n s stop"), "a started, a failed, s done", "skip a (stopped by s)");
+    check(asking(), "a broken, stop requested, resumed, a answered retry", "start a 2");
 }
 
 #[test]

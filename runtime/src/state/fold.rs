@@ -68,7 +68,7 @@ impl State {
             }
             Event::GateAnswered { step, choice, output, .. } => {
                 if let Some(key) = self.key(step) {
-                    self.gate_answered(key, choice.is_some(), output.as_ref());
+                    self.gate_answered(key, choice.as_deref(), output.as_ref(), record.at);
                 }
             }
             Event::BudgetSpent { .. } => self.budget_spent(),
@@ -173,15 +173,34 @@ impl State {
         }
     }
 
-    fn gate_answered(&mut self, key: Key, chosen: bool, output: Option<&Content>) {
+    fn gate_answered(&mut self, key: Key, choice: Option<&str>, output: Option<&Content>, at: u64) {
         if !matches!(self.step(key).phase, Phase::Asking(_)) {
             return;
         }
+        if self.node(key).escalates {
+            return self.decided(key, choice, at);
+        }
+        let chosen = choice.is_some();
         let error = (!chosen).then(|| Failure::Refused.to_string().into());
         self.step_mut(key).detail = Some(Box::new(Detail { output: output.cloned(), error, ..Detail::default() }));
         match chosen {
             true => self.settle(key, Status::Succeeded),
             false => self.fail(key),
+        }
+    }
+
+    /// A person has said what becomes of a failure; that failure is still what is known of the step.
+    fn decided(&mut self, key: Key, choice: Option<&str>, at: u64) {
+        match choice {
+            Some("retry") => {
+                self.step_mut(key).attempt += 1;
+                self.enter(key, Phase::Resting(at));
+            }
+            Some("skip") => {
+                self.open.remove(&key);
+                self.enter(key, Phase::Skipping(Reason::OnFailure));
+            }
+            _ => self.fail(key),
         }
     }
 
@@ -232,6 +251,8 @@ impl State {
             self.step_mut(key).attempt += 1;
             let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
+        } else if self.node(key).asks_after() == Some(attempt) && !self.is_ended(key) {
+            self.enter(key, Phase::Asking(u64::MAX));
         } else {
             self.fail(key);
         }

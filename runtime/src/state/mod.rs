@@ -165,6 +165,11 @@ impl State {
         })
     }
 
+    /// Whether a step waits for what a person says.
+    pub(crate) fn asks(&self, step: &StepId) -> bool {
+        self.find(step).is_some_and(|key| matches!(self.step(key).phase, Phase::Asking(_)))
+    }
+
     /// How many steps stand where.
     pub fn counts(&self) -> Counts {
         let [succeeded, failed, skipped] = self.settled;

@@ -315,3 +315,24 @@ fn every_event_has_its_hook_and_its_variables() {
     let failures = world.notices().into_iter().filter(|notice| notice.contains("hook")).collect::<Vec<_>>();
     assert!(failures.is_empty(), "{failures:?}");
 }
+
+#[test]
+fn a_long_list_is_computed_in_turns_between_which_a_person_is_heard() {
+    let world = World::new();
+    let item = || Body::Value(template(vec![Segment::Text("x".to_owned())]));
+    let outcome = world.start(&plan(vec![each("each", "range(1500)", item())]));
+    assert_eq!(outcome.values[0].matches('x').count(), 1500);
+    let long = plan(vec![each("each", "range(20000)", item())]);
+    let control = Control::new();
+    let world = World::new();
+    let outcome = std::thread::scope(|scope| {
+        let run = scope.spawn(|| world.start_with(&long, world.options(), control.clone()).unwrap());
+        let ended =
+            |seen: Seen| matches!(seen, Seen::Record(record) if matches!(record.event, Event::AttemptEnded { .. }));
+        let events = world.events.lock().unwrap();
+        while !ended(events.recv().unwrap()) {}
+        control.stop();
+        run.join().unwrap()
+    });
+    assert_eq!(outcome.ended, Ended::Stopped, "it is not computed to its end first");
+}
