@@ -22,6 +22,7 @@ pub(crate) enum Command {
     Check(Check),
     Fmt(Fmt),
     Plan(Plan),
+    Graph(Graph),
     Run(Run),
     Resume(Resume),
     Stop(Stop),
@@ -131,9 +132,41 @@ pub(crate) struct Plan {
     /// 1 and what differs when it is stale.
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "pipeline"])]
     pub(crate) check: Option<PathBuf>,
+    /// Shows what is different from an older plan, or from the plan of another spec: what may do more first, then cost,
+    /// behaviour, types and structure.
+    #[arg(long, value_name = "OLD", conflicts_with_all = ["output", "pipeline", "check"])]
+    pub(crate) diff: Option<PathBuf>,
+    /// With `--diff`: exit code 1 when anything is different.
+    #[arg(long, requires = "diff")]
+    pub(crate) exit_code: bool,
     /// Shows only this pipeline.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
+}
+
+/// Draws pipelines and swarms, in a notation that other tools turn into a picture.
+///
+/// Round boxes are turns of agents, square ones commands, slanted ones computed values, hexagons gates, and doubled ones
+/// calls. Arrows say what waits for what, dashed ones who may write to whom.
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// The spec, or a plan.
+    #[arg(value_name = "SPEC|PLAN")]
+    pub(crate) spec: PathBuf,
+    /// The notation.
+    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+    pub(crate) format: GraphFormat,
+    /// Only this pipeline or swarm.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) pipeline: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Mermaid, which GitHub and many editors draw where it stands in a Markdown file.
+    Mermaid,
+    /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
+    Dot,
 }
 
 /// Runs a workflow.

@@ -7,6 +7,7 @@ mod args;
 mod bounds;
 mod change;
 mod check;
+mod compare;
 mod display;
 #[cfg(test)]
 mod docs;
@@ -16,6 +17,7 @@ mod explain;
 mod files;
 mod find;
 mod fmt;
+mod graph;
 mod home;
 mod init;
 mod ledger;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::exec(&args),
         Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
+        Command::Graph(args) => graph::exec(&args),
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),

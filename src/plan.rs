@@ -9,6 +9,7 @@ use swarmc_compiler::{Settings, Turn};
 use swarmc_plan::{Body, Command, EnvValue, Need, Param, Pipeline, Plan, Segment, Step, Template, When};
 
 use crate::bounds;
+use crate::compare;
 use crate::exit::Exit;
 use crate::load::{load_with, pipeline};
 use crate::stale;
@@ -19,6 +20,9 @@ use crate::units::{count, limit, size};
 pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     if let Some(plan) = &args.check {
         return stale::exec(&args.spec, plan);
+    }
+    if let Some(old) = &args.diff {
+        return compare::exec(&args.spec, old, args.exit_code);
     }
     let settings = Settings { count_tokens: true, ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };

@@ -173,3 +173,21 @@ fn junit_is_read_by_another_program() {
     assert_eq!(failed.name, "flow.kdl::SW501");
     assert!(failed.status.failure_as_ref().text.contains("flow.kdl:"), "{failed:?}");
 }
+
+#[test]
+fn a_change_is_shown_as_the_difference_of_plans() {
+    let place = Place::new(&format!("{HEAD}pipeline p {{ task a {{ prompt \"x\" }}; task b {{ run ls }} }}\n"));
+    place.swarmc(&["plan", "flow.kdl", "-o", "old.json"]).expect(0, &[], &[]);
+    let same = place.swarmc(&["plan", "flow.kdl", "--diff", "old.json", "--exit-code"]);
+    assert_eq!((same.code, same.out.as_str()), (Some(0), "no differences\n"), "{same:?}");
+    place.write("new.kdl", &read(&place, "flow.kdl").replace("run ls", "run rm all").replace("\"x\"", "\"y\""));
+    let shown = place.swarmc(&["plan", "new.kdl", "--diff", "old.json"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let heads: Vec<&str> = shown.out.lines().filter(|line| !line.starts_with(' ')).collect();
+    assert_eq!(heads[..2], ["privilege", "behaviour"], "{}", shown.out);
+    assert!(shown.out.contains("step `b` of `p`: body.run"), "{}", shown.out);
+    let between = place.swarmc(&["plan", "new.kdl", "--diff", "flow.kdl", "--exit-code"]);
+    assert_eq!((between.code, between.out), (Some(1), shown.out));
+    let broken = place.swarmc(&["plan", "new.kdl", "--diff", "none.json"]);
+    assert!(broken.code == Some(2) && broken.err.contains("none.json"), "{broken:?}");
+}

@@ -1,0 +1,263 @@
+//! `swarmc graph`: pipelines and swarms as pictures, in the notations that other tools draw.
+//!
+//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as Mermaid or DOT. Only what the plan says is drawn: what
+//! waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
+
+mod write;
+
+use std::collections::BTreeMap;
+
+use swarmc_plan::{Body, Pipeline, Plan, Step, Swarm, When};
+
+use crate::args::{Graph as Args, GraphFormat};
+use crate::exit::Exit;
+use crate::load::{load, pipeline};
+use crate::terminal;
+
+/// The characters of a condition that are shown.
+const SHOWN: usize = 40;
+
+/// Boxes, in groups, and arrows between them.
+#[derive(Debug, Default)]
+struct Graph {
+    groups: Vec<Group>,
+    arrows: Vec<Arrow>,
+}
+
+/// A pipeline, swarm or loop: a frame around boxes and other groups.
+#[derive(Debug, Default)]
+struct Group {
+    id: String,
+    title: String,
+    nodes: Vec<Node>,
+    groups: Vec<Group>,
+}
+
+/// A step or a member.
+#[derive(Debug)]
+struct Node {
+    id: String,
+    lines: Vec<String>,
+    shape: Shape,
+}
+
+/// What a box stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// A turn of an agent, or a member.
+    Agent,
+    /// A command.
+    Command,
+    /// A computed value.
+    Value,
+    /// A person decides.
+    Gate,
+    /// The end.
+    Stop,
+    /// Another pipeline or a swarm.
+    Call,
+}
+
+/// An arrow.
+#[derive(Debug)]
+struct Arrow {
+    from: String,
+    to: String,
+    label: String,
+    /// It is an edge that messages travel along, rather than an order of steps.
+    is_message: bool,
+    both: bool,
+}
+
+pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
+    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let plan = &loaded.plan;
+    let mut drawer = Drawer { plan, graph: Graph::default() };
+    match args.pipeline.as_deref() {
+        Some(name) if plan.swarm(name).is_some() => plan.swarm(name).into_iter().for_each(|swarm| drawer.swarm(swarm)),
+        Some(name) => drawer.pipeline(pipeline(plan, Some(name))?),
+        None => {
+            plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
+            plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
+        }
+    }
+    let text = match args.format {
+        GraphFormat::Mermaid => write::mermaid(&drawer.graph),
+        GraphFormat::Dot => write::dot(&drawer.graph),
+    };
+    terminal::print(text)?;
+    Ok(Exit::Done)
+}
+
+struct Drawer<'p> {
+    plan: &'p Plan,
+    graph: Graph,
+}
+
+impl Drawer<'_> {
+    fn pipeline(&mut self, pipeline: &Pipeline) {
+        // Of a loop, what waits for it waits for its frame.
+        let ids: BTreeMap<&str, String> =
+            pipeline.all_steps().map(|step| (step.name.as_str(), id(&pipeline.name, &step.name))).collect();
+        let mut title = format!("pipeline {}", pipeline.name);
+        if pipeline.iteration.max > 1 {
+            title.push_str(&format!(", at most {} rounds", pipeline.iteration.max));
+        }
+        if pipeline.parallelism > 1 {
+            title.push_str(&format!(", {} at once", pipeline.parallelism));
+        }
+        let mut group = Group { id: id("pipeline", &pipeline.name), title, ..Group::default() };
+        for step in &pipeline.steps {
+            self.step(step, &ids, &mut group);
+        }
+        for edge in &pipeline.edges {
+            self.message(&ids, &edge.from, &edge.to, edge);
+        }
+        self.graph.groups.push(group);
+    }
+
+    fn step(&mut self, step: &Step, ids: &BTreeMap<&str, String>, group: &mut Group) {
+        let id = ids[step.name.as_str()].clone();
+        for need in &step.needs {
+            let how = match need.when {
+                When::Success => "",
+                When::Failure => "failed",
+                When::Any => "ran",
+                When::Always => "ended",
+            };
+            if let Some(from) = ids.get(need.step.as_str()) {
+                let (from, label) = (from.clone(), how.to_owned());
+                self.graph.arrows.push(Arrow { from, to: id.clone(), label, is_message: false, both: false });
+            }
+        }
+        if let Body::Loop(body) = &step.body {
+            let mut title = format!("loop {}, at most {} rounds", step.name, body.iteration.max);
+            for until in &body.iteration.until {
+                title.push_str(&format!(", until {}", cut(&until.source)));
+            }
+            let mut inner = Group { id, title, ..Group::default() };
+            body.steps.iter().for_each(|step| self.step(step, ids, &mut inner));
+            group.groups.push(inner);
+            return;
+        }
+        let (shape, what) = match &step.body {
+            Body::Prompt(body) => (Shape::Agent, format!("agent {}", body.agent)),
+            Body::Run(_) => (Shape::Command, String::new()),
+            Body::Value(_) | Body::Fields(_) => (Shape::Value, String::new()),
+            Body::Gate(gate) => (Shape::Gate, gate.options.join(" / ")),
+            Body::Stop { .. } => (Shape::Stop, String::new()),
+            Body::Call(call) => (Shape::Call, format!("call {}", call.pipeline)),
+            Body::Swarm(call) => (Shape::Call, format!("swarm {}", call.swarm)),
+            Body::Loop(_) => return,
+        };
+        let mut lines = vec![step.name.clone()];
+        lines.extend((!what.is_empty()).then_some(what));
+        lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", cut(&each.list.source))));
+        lines.extend(step.when.as_ref().map(|when| format!("when {}", cut(&when.source))));
+        group.nodes.push(Node { id, lines, shape });
+    }
+
+    fn swarm(&mut self, swarm: &Swarm) {
+        let mut ids = BTreeMap::new();
+        let mut group =
+            Group { id: id("swarm", &swarm.name), title: format!("swarm {}", swarm.name), ..Group::default() };
+        let mut member = |name: &str, lines: Vec<String>| {
+            let id = id(&swarm.name, name);
+            group.nodes.push(Node { id: id.clone(), lines, shape: Shape::Agent });
+            ids.insert(name.to_owned(), id);
+        };
+        if let Some(lead) = &swarm.lead {
+            let role = if lead.coordinator { "coordinator" } else { "supervisor" };
+            member(&lead.name, vec![lead.name.clone(), format!("{role}, agent {}", lead.agent)]);
+        }
+        for (index, one) in swarm.members.iter().enumerate() {
+            let agent = format!("agent {}", one.agent);
+            match &one.name {
+                Some(name) => member(name, vec![name.clone(), agent]),
+                None => member(&format!("members {index}"), vec![format!("{} members", one.count), agent]),
+            }
+        }
+        if let Some(last) = &swarm.synthesize {
+            member("synthesize", vec!["synthesize".to_owned(), format!("agent {}", last.agent)]);
+        }
+        let ids: BTreeMap<&str, String> = ids.iter().map(|(name, id)| (name.as_str(), id.clone())).collect();
+        for edge in &swarm.edges {
+            self.message(&ids, &edge.from, &edge.to, edge);
+        }
+        self.graph.groups.push(group);
+    }
+
+    fn message(&mut self, ids: &BTreeMap<&str, String>, from: &str, to: &str, edge: &swarmc_plan::Edge) {
+        let (Some(from), Some(to)) = (ids.get(from), ids.get(to)) else { return };
+        let carries = edge.carries.as_ref().and_then(|schema| schema.0["$ref"].as_str());
+        let name = carries.and_then(|path| path.rsplit('/').next()).filter(|name| self.plan.types.contains_key(*name));
+        let kind = serde_json::to_value(edge.kind).unwrap_or_default();
+        let label = name.or(kind.as_str()).unwrap_or_default().to_owned();
+        self.graph.arrows.push(Arrow { from: from.clone(), to: to.clone(), label, is_message: true, both: edge.both });
+    }
+}
+
+/// A name that no notation takes for a word of its own.
+fn id(group: &str, name: &str) -> String {
+    let plain = |text: &str| -> String {
+        let sign = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_string() } else { format!("_{:x}_", u32::from(sign)) };
+        text.chars().map(sign).collect()
+    };
+    format!("n_{}__{}", plain(group), plain(name))
+}
+
+fn cut(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPEC: &str = r#"
+workflow w { default p }
+provider local { exec cat }
+agent a provider=local
+pipeline p {
+    budget calls=100
+    task plan { prompt "Plan \"it\"." }
+    loop rounds max=3 { task work { run ls }; task judge { prompt "<<output:work>> <<output:plan>>" }; until "output.judge == \"ok\"" }
+    gate go { message "Go?"; options yes no; headless no; depends-on rounds }
+    task each { for-each "range(3)"; call other; when "output.go.choice == 'yes'" }
+    task last { depends-on each when=always; value "x" }
+    edges { plan -> judge }
+}
+pipeline other { task x { run ls } }
+swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two agent=a "z"; edges { one <-> two } }
+"#;
+
+    fn drawn() -> Graph {
+        let files = BTreeMap::from([("a.kdl".to_owned(), SPEC.to_owned())]);
+        let compilation = swarmc_compiler::compile("a.kdl", &files);
+        let plan = compilation.plan.unwrap_or_else(|| panic!("{:?}", compilation.diagnostics));
+        let mut drawer = Drawer { plan: &plan, graph: Graph::default() };
+        plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
+        plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
+        drawer.graph
+    }
+
+    #[test]
+    fn mermaid_has_every_step_and_every_arrow() {
+        insta::assert_snapshot!(write::mermaid(&drawn()));
+    }
+
+    #[test]
+    fn dot_has_every_step_and_every_arrow() {
+        insta::assert_snapshot!(write::dot(&drawn()));
+    }
+
+    #[test]
+    fn names_cannot_be_words_of_a_notation() {
+        assert_eq!(id("p", "end"), "n_p__end");
+        assert_ne!(id("p", "a-b"), id("p", "a_b"));
+    }
+}
