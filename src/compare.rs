@@ -262,7 +262,11 @@ pipeline p {
             assert!(privilege.contains(part), "{part}:\n{privilege}");
         }
         assert!(of(Group::Cost).contains("budget.calls was `100`, and is `200`"), "{}", of(Group::Cost));
-        assert!(of(Group::Behaviour).contains("\n    - In five steps.\n    + In ten steps."), "{}", of(Group::Behaviour));
+        assert!(
+            of(Group::Behaviour).contains("\n    - In five steps.\n    + In ten steps."),
+            "{}",
+            of(Group::Behaviour)
+        );
         assert!(of(Group::Structure).contains("step `publish` of `p`: needs"), "{}", of(Group::Structure));
     }
 

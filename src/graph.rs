@@ -200,7 +200,9 @@ impl Drawer<'_> {
 /// A name that no notation takes for a word of its own.
 fn id(group: &str, name: &str) -> String {
     let plain = |text: &str| -> String {
-        let sign = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_string() } else { format!("_{:x}_", u32::from(sign)) };
+        let sign = |sign: char| {
+            if sign.is_ascii_alphanumeric() { sign.to_string() } else { format!("_{:x}_", u32::from(sign)) }
+        };
         text.chars().map(sign).collect()
     };
     format!("n_{}__{}", plain(group), plain(name))

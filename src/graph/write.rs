@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Arrow, Node, Graph, Group, Shape};
+use super::{Arrow, Graph, Group, Node, Shape};
 
 /// <https://mermaid.js.org/syntax/flowchart.html>
 pub(super) fn mermaid(graph: &Graph) -> String {
