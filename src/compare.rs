@@ -254,7 +254,7 @@ pipeline p {
         };
         let privilege = of(Group::Privilege);
         for part in [
-            "agent `a`: tools[1] was nothing, and is `Bash`",
+            "agent `a`: tools was `[\"Read\"]`, and is `[\"Read\",\"Bash\"]`",
             "agent `a`: can",
             "step `go` of `p` is gone: no person is asked there any more",
             "`publish`, and is `deploy`",

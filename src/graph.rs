@@ -249,12 +249,74 @@ swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two 
 
     #[test]
     fn mermaid_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::mermaid(&drawn()));
+        insta::assert_snapshot!(write::mermaid(&drawn()), @r##"
+        flowchart TD
+            subgraph n_pipeline__p ["pipeline p"]
+                n_p__plan("plan<br>agent a")
+                n_p__go{{"go<br>yes / no"}}
+                n_p__each[["each<br>call other<br>for each of range(3)<br>when output.go.choice == 'yes'"]]
+                n_p__last[/"last"/]
+                subgraph n_p__rounds ["loop rounds, at most 3 rounds, until output.judge == #34;ok#34;"]
+                    n_p__work["work"]
+                    n_p__judge("judge<br>agent a")
+                end
+            end
+            subgraph n_pipeline__other ["pipeline other"]
+                n_other__x["x"]
+            end
+            subgraph n_swarm__s ["swarm s"]
+                n_s__lead("lead<br>supervisor, agent a")
+                n_s__one("one<br>agent a")
+                n_s__two("two<br>agent a")
+            end
+            n_p__plan --> n_p__rounds
+            n_p__work --> n_p__judge
+            n_p__rounds --> n_p__go
+            n_p__go --> n_p__each
+            n_p__each -->|"ended"| n_p__last
+            n_p__plan -.->|"handoff"| n_p__judge
+            n_s__one <-.->|"handoff"| n_s__two
+        "##);
     }
 
     #[test]
     fn dot_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::dot(&drawn()));
+        insta::assert_snapshot!(write::dot(&drawn()), @r##"
+        digraph workflow {
+            compound=true;
+            node [fontname="sans-serif"];
+            edge [fontname="sans-serif"];
+            subgraph "cluster_n_pipeline__p" {
+                label="pipeline p";
+                n_p__plan [shape=box, style=rounded, label="plan\nagent a"];
+                n_p__go [shape=hexagon, label="go\nyes / no"];
+                n_p__each [shape=box, peripheries=2, label="each\ncall other\nfor each of range(3)\nwhen output.go.choice == 'yes'"];
+                n_p__last [shape=parallelogram, label="last"];
+                subgraph "cluster_n_p__rounds" {
+                    label="loop rounds, at most 3 rounds, until output.judge == \"ok\"";
+                    n_p__work [shape=box, label="work"];
+                    n_p__judge [shape=box, style=rounded, label="judge\nagent a"];
+                }
+            }
+            subgraph "cluster_n_pipeline__other" {
+                label="pipeline other";
+                n_other__x [shape=box, label="x"];
+            }
+            subgraph "cluster_n_swarm__s" {
+                label="swarm s";
+                n_s__lead [shape=box, style=rounded, label="lead\nsupervisor, agent a"];
+                n_s__one [shape=box, style=rounded, label="one\nagent a"];
+                n_s__two [shape=box, style=rounded, label="two\nagent a"];
+            }
+            n_p__plan -> n_p__work [lhead="cluster_n_p__rounds"];
+            n_p__work -> n_p__judge;
+            n_p__work -> n_p__go [ltail="cluster_n_p__rounds"];
+            n_p__go -> n_p__each;
+            n_p__each -> n_p__last [label="ended"];
+            n_p__plan -> n_p__judge [label="handoff", style=dashed];
+            n_s__one -> n_s__two [label="handoff", style=dashed, dir=both];
+        }
+        "##);
     }
 
     #[test]
