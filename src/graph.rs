@@ -28,7 +28,8 @@ struct Graph {
 #[derive(Debug, Default)]
 struct Group {
     id: String,
-    title: String,
+    /// What stands above it, in lines.
+    title: Vec<String>,
     nodes: Vec<Node>,
     groups: Vec<Group>,
 }
@@ -106,7 +107,7 @@ impl Drawer<'_> {
         if pipeline.parallelism > 1 {
             title.push_str(&format!(", {} at once", pipeline.parallelism));
         }
-        let mut group = Group { id: id("pipeline", &pipeline.name), title, ..Group::default() };
+        let mut group = Group { id: id("pipeline", &pipeline.name), title: vec![title], ..Group::default() };
         for step in &pipeline.steps {
             self.step(step, &ids, &mut group);
         }
@@ -131,10 +132,9 @@ impl Drawer<'_> {
             }
         }
         if let Body::Loop(body) = &step.body {
-            let mut title = format!("loop {}, at most {} rounds", step.name, body.iteration.max);
-            for until in &body.iteration.until {
-                title.push_str(&format!(", until {}", cut(&until.source)));
-            }
+            let head = format!("loop {}, at most {} rounds", step.name, body.iteration.max);
+            let until = body.iteration.until.iter().map(|until| format!("until {}", cut(&until.source)));
+            let title = std::iter::once(head).chain(until).collect();
             let mut inner = Group { id, title, ..Group::default() };
             body.steps.iter().for_each(|step| self.step(step, ids, &mut inner));
             group.groups.push(inner);
@@ -160,7 +160,7 @@ impl Drawer<'_> {
     fn swarm(&mut self, swarm: &Swarm) {
         let mut ids = BTreeMap::new();
         let mut group =
-            Group { id: id("swarm", &swarm.name), title: format!("swarm {}", swarm.name), ..Group::default() };
+            Group { id: id("swarm", &swarm.name), title: vec![format!("swarm {}", swarm.name)], ..Group::default() };
         let mut member = |name: &str, lines: Vec<String>| {
             let id = id(&swarm.name, name);
             group.nodes.push(Node { id: id.clone(), lines, shape: Shape::Agent });
@@ -256,7 +256,7 @@ swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two 
                 n_p__go{{"go<br>yes / no"}}
                 n_p__each[["each<br>call other<br>for each of range(3)<br>when output.go.choice == 'yes'"]]
                 n_p__last[/"last"/]
-                subgraph n_p__rounds ["loop rounds, at most 3 rounds, until output.judge == #34;ok#34;"]
+                subgraph n_p__rounds ["loop rounds, at most 3 rounds<br>until output.judge == #34;ok#34;"]
                     n_p__work["work"]
                     n_p__judge("judge<br>agent a")
                 end
@@ -284,6 +284,7 @@ swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two 
         insta::assert_snapshot!(write::dot(&drawn()), @r##"
         digraph workflow {
             compound=true;
+            fontname="sans-serif";
             node [fontname="sans-serif"];
             edge [fontname="sans-serif"];
             subgraph "cluster_n_pipeline__p" {
@@ -293,7 +294,7 @@ swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two 
                 n_p__each [shape=box, peripheries=2, label="each\ncall other\nfor each of range(3)\nwhen output.go.choice == 'yes'"];
                 n_p__last [shape=parallelogram, label="last"];
                 subgraph "cluster_n_p__rounds" {
-                    label="loop rounds, at most 3 rounds, until output.judge == \"ok\"";
+                    label="loop rounds, at most 3 rounds\nuntil output.judge == \"ok\"";
                     n_p__work [shape=box, label="work"];
                     n_p__judge [shape=box, style=rounded, label="judge\nagent a"];
                 }
@@ -310,7 +311,7 @@ swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two 
             }
             n_p__plan -> n_p__work [lhead="cluster_n_p__rounds"];
             n_p__work -> n_p__judge;
-            n_p__work -> n_p__go [ltail="cluster_n_p__rounds"];
+            n_p__judge -> n_p__go [ltail="cluster_n_p__rounds"];
             n_p__go -> n_p__each;
             n_p__each -> n_p__last [label="ended"];
             n_p__plan -> n_p__judge [label="handoff", style=dashed];

@@ -131,7 +131,7 @@ fn problems_go_to_stdout_in_every_format() {
 fn what_is_no_spec_is_told_and_never_waited_for() {
     let place = Place::new("\u{feff}task");
     place.swarmc(&["check", "none.kdl"]).expect(1, &["none.kdl", "check its name"], &[]);
-    place.swarmc(&["check", "."]).expect(1, &["error"], &[]);
+    place.swarmc(&["check", "."]).expect(2, &[], &["there is no spec beneath the current folder"]);
     fs::write(place.work().join("flow.kdl"), b"\xFF\xFEt\0a\0s\0k\0").expect("a file can be written");
     place.swarmc(&["check", "flow.kdl"]).expect(1, &["UTF-16"], &[]);
     let made = Command::new("mkfifo").arg(place.work().join("pipe.kdl")).status().expect("mkfifo starts");

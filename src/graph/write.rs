@@ -24,8 +24,8 @@ pub(super) fn mermaid(graph: &Graph) -> String {
 
 fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
     let indent = "    ".repeat(depth);
-    let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, mermaid_text(&group.title));
-    for Node { id, lines, shape } in &group.nodes {
+    let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, lines(&group.title, mermaid_text, "<br>"));
+    for Node { id, lines: text, shape } in &group.nodes {
         let (open, close) = match shape {
             Shape::Agent => ("(", ")"),
             Shape::Command => ("[", "]"),
@@ -34,8 +34,7 @@ fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
             Shape::Stop => ("([", "])"),
             Shape::Call => ("[[", "]]"),
         };
-        let text: Vec<String> = lines.iter().map(|line| mermaid_text(line)).collect();
-        let _ = writeln!(out, "{indent}    {id}{open}\"{}\"{close}", text.join("<br>"));
+        let _ = writeln!(out, "{indent}    {id}{open}\"{}\"{close}", lines(text, mermaid_text, "<br>"));
     }
     group.groups.iter().for_each(|inner| mermaid_group(out, inner, depth + 1));
     let _ = writeln!(out, "{indent}end");
@@ -57,17 +56,18 @@ fn mermaid_text(text: &str) -> String {
 /// <https://graphviz.org/doc/info/lang.html>
 pub(super) fn dot(graph: &Graph) -> String {
     let mut out = String::from(
-        "digraph workflow {\n    compound=true;\n    node [fontname=\"sans-serif\"];\n    edge [fontname=\"sans-serif\"];\n",
+        "digraph workflow {\n    compound=true;\n    fontname=\"sans-serif\";\n    node [fontname=\"sans-serif\"];\n    edge [fontname=\"sans-serif\"];\n",
     );
     let mut frames = Vec::new();
     graph.groups.iter().for_each(|group| dot_group(&mut out, group, 1, &mut frames));
     for Arrow { from, to, label, is_message, both } in &graph.arrows {
         let mut attributes = Vec::new();
-        // An arrow ends at a box: one that means a frame ends at a box in it, cut off where the frame is.
-        let mut end = |id: &str, attribute: &str| match frames.iter().find(|(frame, _)| frame == id) {
-            Some((frame, inner)) => {
-                attributes.push(format!("{attribute}=\"cluster_{frame}\""));
-                inner.clone()
+        // An arrow ends at a box: one that means a frame ends at the first box in it, or begins at the last, and is cut off
+        // where the frame is.
+        let mut end = |id: &str, attribute: &str| match frames.iter().find(|frame| frame.id == id) {
+            Some(frame) => {
+                attributes.push(format!("{attribute}=\"cluster_{id}\""));
+                if attribute == "lhead" { frame.first } else { frame.last }.to_owned()
             }
             None => id.to_owned(),
         };
@@ -90,12 +90,19 @@ pub(super) fn dot(graph: &Graph) -> String {
     out
 }
 
-/// Writes a group; `frames` gets every group with the first box in it.
-fn dot_group(out: &mut String, group: &Group, depth: usize, frames: &mut Vec<(String, String)>) {
+/// A group with the first and the last box in it.
+struct Frame<'g> {
+    id: &'g str,
+    first: &'g str,
+    last: &'g str,
+}
+
+/// Writes a group, and notes every frame.
+fn dot_group<'g>(out: &mut String, group: &'g Group, depth: usize, frames: &mut Vec<Frame<'g>>) {
     let indent = "    ".repeat(depth);
     let _ = writeln!(out, "{indent}subgraph \"cluster_{}\" {{", group.id);
-    let _ = writeln!(out, "{indent}    label=\"{}\";", dot_text(&group.title));
-    for Node { id, lines, shape } in &group.nodes {
+    let _ = writeln!(out, "{indent}    label=\"{}\";", lines(&group.title, dot_text, "\\n"));
+    for Node { id, lines: text, shape } in &group.nodes {
         let shape = match shape {
             Shape::Agent => "shape=box, style=rounded",
             Shape::Command => "shape=box",
@@ -104,18 +111,26 @@ fn dot_group(out: &mut String, group: &Group, depth: usize, frames: &mut Vec<(St
             Shape::Stop => "shape=oval",
             Shape::Call => "shape=box, peripheries=2",
         };
-        let text: Vec<String> = lines.iter().map(|line| dot_text(line)).collect();
-        let _ = writeln!(out, "{indent}    {id} [{shape}, label=\"{}\"];", text.join("\\n"));
+        let _ = writeln!(out, "{indent}    {id} [{shape}, label=\"{}\"];", lines(text, dot_text, "\\n"));
     }
     group.groups.iter().for_each(|inner| dot_group(out, inner, depth + 1, frames));
     let _ = writeln!(out, "{indent}}}");
-    if let Some(first) = first(group) {
-        frames.push((group.id.clone(), first.to_owned()));
+    if let (Some(first), Some(last)) = (first(group), last(group)) {
+        frames.push(Frame { id: &group.id, first, last });
     }
 }
 
 fn first(group: &Group) -> Option<&str> {
     group.nodes.first().map(|node| node.id.as_str()).or_else(|| group.groups.iter().find_map(first))
+}
+
+fn last(group: &Group) -> Option<&str> {
+    group.nodes.last().map(|node| node.id.as_str()).or_else(|| group.groups.iter().rev().find_map(last))
+}
+
+/// Lines as one label.
+fn lines(lines: &[String], text: fn(&str) -> String, between: &str) -> String {
+    lines.iter().map(|line| text(line)).collect::<Vec<_>>().join(between)
 }
 
 fn dot_text(text: &str) -> String {
