@@ -91,8 +91,11 @@ impl<'t> Writer<'t> {
                 self.depth += 1;
             }
             before = Some(word);
-            if !matches!(word.kind, TokenKind::LineComment | TokenKind::BlockComment) {
-                told = Some(word.kind);
+            match word.kind {
+                // On a line of its own it ends what the line before went on with.
+                TokenKind::LineComment | TokenKind::BlockComment if word.breaks > 0 => told = None,
+                TokenKind::LineComment | TokenKind::BlockComment => {}
+                kind => told = Some(kind),
             }
         }
         if before.is_some_and(|last| last.kind != TokenKind::Bom) {
@@ -112,7 +115,7 @@ impl<'t> Writer<'t> {
         }
         let lines = if opened || closes { 1 } else { word.breaks.min(2) };
         (0..lines).for_each(|_| self.out.push_str(self.newline));
-        let continues = word.breaks == 1 && told == Some(TokenKind::Backslash);
+        let continues = word.breaks == 1 && told == Some(TokenKind::Backslash) && !closes;
         (0..self.depth + usize::from(continues)).for_each(|_| self.out.push_str(INDENT));
     }
 }
@@ -200,6 +203,7 @@ mod tests {
         assert_eq!(formatted("a { b { c\n} }\n"), "a {\n    b {\n        c\n    }\n}\n");
         assert_eq!(formatted("a { b; c // why\n}"), "a {\n    b; c // why\n}\n");
         assert_eq!(formatted("a {\n}\n"), "a {\n}\n");
+        assert_eq!(formatted("a { \\\n\n}"), "a {\n    \\\n}\n");
     }
 
     #[test]
