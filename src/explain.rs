@@ -21,13 +21,14 @@ pub(crate) fn exec(args: &Explain) -> miette::Result<Exit> {
 
 fn list(paint: Paint) -> String {
     let mut out = String::new();
+    let width = Code::ALL.iter().map(|code| code.name().len()).max().unwrap_or_default() + 2;
     for code in Code::ALL {
         let profile = match code.profile() {
             Profile::Default => String::new(),
             profile => format!(" (--profile {})", profile.word()),
         };
         let severity = code.severity().word();
-        let _ = writeln!(out, "{}  {:<24}{severity}{profile}", paint.bold(code.id()), code.name());
+        let _ = writeln!(out, "{}  {:<width$}{severity}{profile}", paint.bold(code.id()), code.name());
     }
     out.push_str("\n`swarmc explain CODE` explains one\n");
     out
@@ -55,4 +56,19 @@ fn page(page: &str, paint: Paint) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_and_name_is_a_word_of_its_own_in_the_list() {
+        let list = list(Paint::NONE);
+        for code in Code::ALL {
+            let line = list.lines().find(|line| line.starts_with(code.id())).expect("it is listed");
+            let words: Vec<&str> = line.split_whitespace().take(3).collect();
+            assert_eq!(words, [code.id(), code.name(), code.severity().word()]);
+        }
+    }
 }
