@@ -36,7 +36,7 @@ impl Place {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
         command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home()).stdin(Stdio::null());
-        for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SECRET_TOKEN"] {
+        for variable in ["CI", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SECRET_TOKEN"] {
             command.env_remove(variable);
         }
         command
