@@ -13,7 +13,7 @@ mod table;
 mod task;
 mod words;
 
-pub(crate) use kind::Kind;
+pub(crate) use kind::{Kind, Target};
 pub(crate) use page::page;
 pub(crate) use pipeline::EDGE;
 pub(crate) use table::{ALLOW, SPEC};

@@ -6,7 +6,7 @@ use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
 use super::words::{APPROVAL, EDITIONS, EVENTS, MODE, UNATTENDED};
-use super::{Argument, Kind, Node, Property, defaulted, optional, required};
+use super::{Argument, Kind, Node, Property, Target, defaulted, optional, required};
 
 pub(super) const NAME: &[Argument] = &[required("NAME", Kind::Name)];
 pub(super) const ANY_COUNT: Kind = Kind::Count(1, u32::MAX as u64);
@@ -50,7 +50,7 @@ static WORKFLOW: Node =
 
 static DEFAULT: Node =
     Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline unless said.")
-        .arguments(&[required("NAME", Kind::Reference)]);
+        .arguments(&[required("NAME", Kind::Reference(Target::Runnable))]);
 static EDITION_OF: Node = Node::new("edition", "The edition of the language that the spec is written in.")
     .arguments(&[defaulted("EDITION", Kind::Choice(EDITIONS), "2026")]);
 static DOCS_ROOT: Node = Node::new("docs-root", "The folder of the documents that context packs refer to.")
@@ -115,7 +115,8 @@ pub(super) static ENV: Node = Node::new(
 .many();
 
 pub(super) const FILE: Property = Property::new("file", Kind::Path, "The file that holds the text.");
-pub(super) const REF: Property = Property::new("ref", Kind::Reference, "The shared `prompt` that holds the text.");
+pub(super) const REF: Property =
+    Property::new("ref", Kind::Reference(Target::Prompt), "The shared `prompt` that holds the text.");
 
 static PROMPT: Node = Node::new("prompt", "A text that tasks share by `prompt ref=NAME`.")
     .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])
