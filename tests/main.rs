@@ -13,5 +13,6 @@ mod properties;
 mod runs;
 mod specs;
 mod swarms;
+mod testing;
 mod tidy;
 mod tools;

@@ -44,6 +44,10 @@ fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
             diagnostics.push(diagnostic);
         }
     }
+    // One that is misspelt is not missing besides.
+    if test.params.len() < test.ast.params.len() {
+        return;
+    }
     let given = |wanted: ParamRef| test.params.iter().any(|(param, _)| *param == wanted);
     let needed = |param: &ast::Param, kind: &Type| param.default.is_none() && kind.lack == Lack::Never;
     let inner = own.iter().zip(own_types).enumerate();
@@ -221,7 +225,8 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
         return None;
     }
     let (close, help) = suggest::did_you_mean(&choice.value, options, "it has ");
-    let message = format!("step `{}` has no option `{}`", step.name(), choice.value);
+    let what = if matches!(step.body, Body::Gate(_)) { "gate" } else { "step" };
+    let message = format!("{what} `{}` has no option `{}`", step.name(), choice.value);
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, message).label(choice.span, "not an option").help_maybe(help);
     Some(match close {
