@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Fmt(Fmt),
     Plan(Plan),
     Graph(Graph),
+    Test(Test),
     Run(Run),
     Resume(Resume),
     Stop(Stop),
@@ -179,6 +180,36 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
+}
+
+/// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
+///
+/// A `test` says what agents, commands and people answer, and what must hold then; docs/testing.md tells how. Exit code 3
+/// when a test fails, 1 when a spec has errors, 2 when there is no test.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Specs, or folders of them, as for `check`.
+    #[arg(value_name = "SPEC|FOLDER")]
+    pub(crate) specs: Vec<PathBuf>,
+    /// Only the tests with this in their names.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// How the outcome is shown.
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    pub(crate) format: TestFormat,
+    /// Writes the snapshots of the tests that hold otherwise, and removes those that they no longer look at.
+    #[arg(long)]
+    pub(crate) update: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// A line for each test, and what did not hold.
+    Text,
+    /// One JSON document, versioned.
+    Json,
+    /// JUnit XML: a suite for each spec, a case for each test.
+    Junit,
 }
 
 /// Runs a workflow.

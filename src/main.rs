@@ -36,6 +36,7 @@ mod stale;
 mod summary;
 mod swarm;
 mod terminal;
+mod test;
 mod units;
 
 use std::process::ExitCode;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
         Command::Graph(args) => graph::exec(&args),
+        Command::Test(args) => test::exec(&args),
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),

@@ -35,6 +35,7 @@ mod suggest;
 mod suppress;
 pub mod syntax;
 mod template;
+mod test;
 mod tokens;
 mod trust;
 mod types;
@@ -47,10 +48,12 @@ pub use format::format;
 pub use index::Index;
 pub use library::{library, presets};
 pub use mend::{Mended, Overlay, mend};
+pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::stale;
 pub use suggest::closest;
+pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
 
 use diagnostic::Diagnostics;
@@ -67,6 +70,8 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; none when there is an error.
     pub plan: Option<swarmc_plan::Plan>,
+    /// The tests of the spec; none when there is an error.
+    pub tests: Vec<Test>,
 }
 
 /// Compiles the spec at `path` (relative to the workspace, with `/`) in the default profile.
@@ -99,7 +104,8 @@ fn observed(
         Ok(file) => file,
         Err(error) => {
             diagnostics.push(loader.unreadable(path, path, &error, None));
-            return Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan: None };
+            let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
+            return Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
         }
     };
     let tree = syntax::parse(loader.sources.text(file), file);
@@ -129,7 +135,8 @@ fn observed(
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
-    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan }
+    let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
+    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan, tests }
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.

@@ -11,6 +11,7 @@ mod pipeline;
 mod swarm;
 mod table;
 mod task;
+mod test;
 mod words;
 
 pub use kind::{Kind, Target};

@@ -5,6 +5,7 @@ use super::pack::CONTEXT_PACK;
 use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
+use super::test::TEST;
 use super::words::{APPROVAL, EDITIONS, EVENTS, MODE, UNATTENDED};
 use super::{Argument, Kind, Node, Property, Target, defaulted, optional, required};
 
@@ -31,6 +32,7 @@ pub static SPEC: Node = Node::new("", "A workflow.").children(&[
     &BUDGET,
     &POLICY,
     &HOOK,
+    &TEST,
 ]);
 
 /// A suppression; stands in every block.

@@ -163,3 +163,15 @@ pub(crate) const ARTIFACTS: &[Word] = &[
     word("contextpack", "what it was given to know"),
     word("report", "what it reported"),
 ];
+
+pub(crate) const ENDING: &[Word] = &[
+    word("success", "done"),
+    word("failure", "a failure that nothing handles, rounds that never held, or a `stop`"),
+    word("over-budget", "a budget of the workflow is spent"),
+];
+
+pub(crate) const STEP_END: &[Word] = &[
+    word("succeeded", "it did what it should"),
+    word("failed", "every attempt failed"),
+    word("skipped", "it did not run"),
+];
