@@ -35,9 +35,21 @@ pub(crate) enum Command {
     Explain(Explain),
     Schema(Schema),
     Init(Init),
+    Lsp(Lsp),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
+}
+
+/// Serves an editor: the language server, on standard input and output.
+///
+/// Editors start it themselves; `docs/editors.md` says how each is told to. Exit code 1 when the editor leaves without
+/// saying so.
+#[derive(Debug, Args)]
+pub(crate) struct Lsp {
+    /// Speaks on standard input and output, as it always does; many editors say so.
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
 }
 
 /// Finds mistakes in specs without running anything.

@@ -24,6 +24,7 @@ mod ledger;
 mod live;
 mod load;
 mod logs;
+mod lsp;
 mod params;
 mod plan;
 mod render;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),
         Command::Init(args) => init::exec(&args),
+        Command::Lsp(args) => lsp::exec(&args),
         Command::Doctor(args) => doctor::exec(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

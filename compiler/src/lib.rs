@@ -13,7 +13,9 @@ mod emit;
 mod files;
 mod flow;
 mod format;
+pub mod holes;
 mod ignored;
+pub mod index;
 mod library;
 mod load;
 mod lower;
@@ -25,7 +27,7 @@ mod pages;
 mod passage;
 mod pattern;
 mod resolve;
-mod schema;
+pub mod schema;
 mod settings;
 mod source;
 mod stale;
@@ -43,6 +45,7 @@ pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use format::format;
+pub use index::Index;
 pub use library::{library, presets};
 pub use mend::{Mended, Overlay, mend};
 pub use pattern::matches as pattern_matches;
@@ -78,6 +81,23 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
+    observed(path, files, settings, &mut |_, _| ())
+}
+
+/// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
+pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
+    let mut index = Index::default();
+    let compilation = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
+    (compilation, index)
+}
+
+/// Compiles, and shows the model to `observe` once it has been checked.
+fn observed(
+    path: &str,
+    files: &dyn Files,
+    settings: &Settings,
+    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
+) -> Compilation {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
     let file = match loader.read(path) {
@@ -102,6 +122,7 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
+    observe(&model, &loader);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

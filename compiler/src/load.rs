@@ -48,6 +48,11 @@ impl<'a> Loader<'a> {
         Ok(file)
     }
 
+    /// The file at a workspace-relative path, when it has been read.
+    pub(crate) fn known(&self, path: &str) -> Option<FileId> {
+        self.read.get(path).copied()
+    }
+
     /// A part of the embedded library, read when it is first asked for.
     pub(crate) fn library(&mut self, name: &str) -> Option<FileId> {
         let (name, text) = library::part(name)?;

@@ -4,7 +4,7 @@ use super::Word;
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A name that this node declares: `[a-z][a-z0-9_-]*`.
     Name,
     /// The name of something declared elsewhere.
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 
 /// What the name of a [`Kind::Reference`] leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub enum Target {
     /// An agent.
     Agent,
     /// A provider.
@@ -90,7 +90,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// What it is called: "an agent".
-    pub(crate) fn noun(self) -> &'static str {
+    pub fn noun(self) -> &'static str {
         match self {
             Target::Agent => "an agent",
             Target::Provider => "a provider",
@@ -113,7 +113,7 @@ impl Target {
 
 impl Kind {
     /// What it is called in a message: "a name".
-    pub(crate) fn noun(self) -> String {
+    pub fn noun(self) -> String {
         match self {
             Kind::Name | Kind::Reference(_) => "a name".into(),
             Kind::Text | Kind::Template => "a text".into(),

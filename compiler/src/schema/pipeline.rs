@@ -131,7 +131,7 @@ pub(super) static EDGES: Node =
         .open_children(&EDGE);
 
 /// An edge; its name is the sender.
-pub(crate) static EDGE: Node = Node::new("SENDER", "An edge from its sender to a receiver.")
+pub static EDGE: Node = Node::new("SENDER", "An edge from its sender to a receiver.")
     .arguments(&[required("ARROW", Kind::Text), required("RECEIVER", Kind::Reference(Target::Party))])
     .properties(&[
         Property::new("kind", Kind::Choice(EDGE_KIND), "What goes along it.").default("handoff"),

@@ -14,7 +14,7 @@ pub(super) const ANY_COUNT: Kind = Kind::Count(1, u32::MAX as u64);
 pub(super) const ANY_AMOUNT: Kind = Kind::Count(1, u64::MAX);
 
 /// The top level of a spec.
-pub(crate) static SPEC: Node = Node::new("", "A workflow.").children(&[
+pub static SPEC: Node = Node::new("", "A workflow.").children(&[
     &WORKFLOW,
     &IMPORT,
     &PARAM,
@@ -36,11 +36,10 @@ pub(crate) static SPEC: Node = Node::new("", "A workflow.").children(&[
 ]);
 
 /// A suppression; stands in every block.
-pub(crate) static ALLOW: Node =
-    Node::new("allow", "Suppresses a check in the node that holds it, or in the whole file.")
-        .arguments(&[required("CODE", Kind::Text)])
-        .properties(&[Property::new("reason", Kind::Text, "Why the spec is right and the check is not.")])
-        .many();
+pub static ALLOW: Node = Node::new("allow", "Suppresses a check in the node that holds it, or in the whole file.")
+    .arguments(&[required("CODE", Kind::Text)])
+    .properties(&[Property::new("reason", Kind::Text, "Why the spec is right and the check is not.")])
+    .many();
 
 pub(super) static DESCRIPTION: Node =
     Node::new("description", "What it is for, for people.").arguments(&[required("TEXT", Kind::Text)]);

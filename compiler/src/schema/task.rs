@@ -5,7 +5,7 @@ use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
 use super::{Kind, Node, Older, Property, Target, defaulted, optional, required};
 
 /// One step.
-pub(crate) static TASK: Node = Node::new(
+pub static TASK: Node = Node::new(
     "task",
     "A step: one turn of an agent (`prompt`), a command (`run`), a computed value (`value`), a pipeline (`call`) or a \
      swarm (`swarm`). At the top level, a task that pipelines share through `use`.",

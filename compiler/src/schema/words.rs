@@ -4,7 +4,7 @@ use super::Older;
 
 /// A word with what it means.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub struct Word {
     /// As it is written.
     pub word: &'static str,
     /// What it means.
