@@ -124,6 +124,7 @@ fn every_expectation_can_fail_and_says_what_was_found() {
     fails(FAKES, "step held succeeded", &["`held` was skipped", "in round 1", "its `when` is false"]);
     fails(FAKES, "step judge iteration=3 succeeded", &["`judge` did not come about in round 3", "round 1; round 2"]);
     fails(FAKES, "order judge plan", &["`plan` did not begin after `judge` had ended", "in this order: plan"]);
+    fails(FAKES, "order rounds judge", &["`judge` began while `rounds` went on: nothing makes it wait"]);
     fails(FAKES, "order build judge build judge build", &["`build` did not begin after `judge` had ended"]);
     fails(
         FAKES,
@@ -327,4 +328,17 @@ fn tests_are_no_part_of_the_plan() {
     assert!(!with.contains("answer.md"), "{with}");
     assert_eq!(with, others);
     assert_eq!(with, without);
+}
+
+#[test]
+fn the_listings_of_the_chapter_hold() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testing.md");
+    let page = fs::read_to_string(path).expect("the chapter can be read");
+    let listings = page.split("```kdl\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    // The first is the workflow, the others are tests of it.
+    let spec: String = listings.map(|(listing, _)| listing).collect();
+    let place = Place::new(&spec);
+    place.swarmc(&["check"]).expect(0, &["no problems"], &[]);
+    place.swarmc(&["test"]).expect(0, &["5 tests passed"], &[]);
+    place.swarmc(&["fmt", "--check"]).expect(0, &[], &[]);
 }

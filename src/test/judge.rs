@@ -118,18 +118,25 @@ impl Judge<'_, '_> {
     }
 
     fn order(&self, names: &[String]) -> Option<Finding> {
-        let mut now = 0;
+        let (mut since, mut now) = (0, 0);
         let mut before = None;
         for name in names {
-            let times = self.story.all(name).filter_map(|ended| ended.time);
-            let Some((_, ended)) = times.filter(|(begun, _)| *begun > now).min_by_key(|(_, ended)| *ended) else {
+            let times: Vec<(u64, u64)> = self.story.all(name).filter_map(|ended| ended.time).collect();
+            let after = times.iter().filter(|(begun, _)| *begun > now);
+            let Some(&(begun, ended)) = after.min_by_key(|(_, ended)| *ended) else {
+                let mut notes = self.course();
                 let message = match before {
                     None => format!("`{name}` did not begin"),
-                    Some(before) => format!("`{name}` did not begin after `{before}` had ended"),
+                    Some(before) => {
+                        if times.iter().any(|(begun, _)| (since..now).contains(begun)) {
+                            let _ = writeln!(notes, "`{name}` began while `{before}` went on: nothing makes it wait");
+                        }
+                        format!("`{name}` did not begin after `{before}` had ended")
+                    }
                 };
-                return Some(self.finding(message, "expected in this order", self.course()));
+                return Some(self.finding(message, "expected in this order", notes));
             };
-            (now, before) = (ended, Some(name));
+            (since, now, before) = (begun, ended, Some(name));
         }
         None
     }

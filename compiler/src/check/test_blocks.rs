@@ -237,7 +237,10 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
 
 /// A text that is not of the type that its step declares.
 fn text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
-    let kind = step.declared.as_ref().filter(|_| fake.ast.exit == 0 && !fake.ast.unchecked)?;
+    // What comes too late is never read.
+    let limits = [step.ast.timeout_ms, step.ast.idle_ms];
+    let is_late = limits.into_iter().flatten().any(|limit| fake.ast.delay_ms > limit);
+    let kind = step.declared.as_ref().filter(|_| fake.ast.exit == 0 && !fake.ast.unchecked && !is_late)?;
     let path = fake.ast.file.as_ref().map(|path| path.span(0..path.as_str().len()));
     let none = (path.is_none() && fake.ast.texts.is_empty()).then_some(("", fake.ast.step.span));
     let texts = fake.ast.texts.iter().map(|text| (text.value.as_str(), text.span));
