@@ -158,7 +158,8 @@ impl Scene<'_> {
         let params = params::resolve(declared, &test.params, &self.plan.types, (root, root));
         let params: BTreeMap<String, String> = params.map_err(|error| error.to_string())?;
         let workspace: PathBuf = root.clone();
-        Ok(Options { pipeline: Some(test.pipeline.clone()), params, workspace, ..Options::default() })
+        let stdin = test.stdin.as_ref().map(|text| text.clone().into_bytes());
+        Ok(Options { pipeline: Some(test.pipeline.clone()), params, stdin, workspace, ..Options::default() })
     }
 }
 

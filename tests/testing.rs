@@ -331,6 +331,22 @@ fn tests_are_no_part_of_the_plan() {
 }
 
 #[test]
+fn what_init_writes_has_a_test_that_holds() {
+    let place = place("");
+    place.swarmc(&["init", "new"]).expect(0, &["swarmc test new/workflow.kdl"], &[]);
+    place.swarmc(&["test", "new"]).expect(0, &["1 test passed"], &[]);
+}
+
+#[test]
+fn a_test_says_what_is_piped_in_and_which_pipeline_runs() {
+    let spec = "pipeline first { task a { run echo } }\n\
+                pipeline second { param times type=int; task b { run cat; stdin \"<<stdin>> <<param:times>>\" } }\n\
+                test piped { pipeline second; param times=3; stdin \"from outside\"; fake b \"ok\"\n\
+                expect { prompt b equals=\"from outside 3\"; result equals=ok } }\n";
+    Place::new(spec).swarmc(&["test"]).expect(0, &["1 test passed"], &[]);
+}
+
+#[test]
 fn the_listings_of_the_chapter_hold() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/testing.md");
     let page = fs::read_to_string(path).expect("the chapter can be read");

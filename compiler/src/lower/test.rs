@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::datum::{Datum, Form};
 use super::element::Element;
 use super::unknown::twice;
-use super::{Section, count, description, name, names, spanned};
+use super::{Section, argument, count, description, name, names, spanned};
 use crate::ast::{self, Expect, ExpectKind, Fake, Holds, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -29,6 +29,7 @@ pub(super) fn test(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
         description: description(element),
         pipeline: element.child("pipeline").and_then(|node| self::name(node, 0)),
         params: params(element, diagnostics),
+        stdin: argument(element, "stdin").map(|text| text.as_str().to_owned()),
         fakes: element.children("fake").filter_map(|node| fake(node, diagnostics)).collect(),
         expects,
         span: element.span,
