@@ -167,6 +167,8 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
+    /// A picture, for browsers and documents, in light and dark.
+    Svg,
 }
 
 /// Runs a workflow.
