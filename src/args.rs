@@ -169,6 +169,8 @@ pub(crate) enum GraphFormat {
     Dot,
     /// A picture, for browsers and documents, in light and dark.
     Svg,
+    /// A listing for terminals: a line for each step, and what it waits for.
+    Text,
 }
 
 /// Runs a workflow.

@@ -6,6 +6,7 @@
 mod frames;
 mod layers;
 mod svg;
+mod text;
 mod write;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
 use crate::load::{load, pipeline};
-use crate::terminal;
+use crate::terminal::{self, Stream};
 
 /// The characters of a condition that are shown.
 const SHOWN: usize = 40;
@@ -33,6 +34,9 @@ impl Group {
         lines
     }
 }
+
+/// Columns of text where no terminal has its own width.
+const WIDTH: usize = 100;
 
 /// Boxes, in groups, and arrows between them.
 #[derive(Debug, Default)]
@@ -100,9 +104,24 @@ struct Arrow {
 
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan;
+    let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
+    let text = match args.format {
+        GraphFormat::Mermaid => write::mermaid(graph),
+        GraphFormat::Dot => write::dot(graph),
+        GraphFormat::Text => {
+            let width = if Stream::Out.is_terminal() { Stream::Out.size().0 } else { WIDTH };
+            text::text(graph, width, Stream::Out.paint())
+        }
+        GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
+    };
+    terminal::print(text)?;
+    Ok(Exit::Done)
+}
+
+/// All pipelines and swarms of a plan, or the one of this name.
+fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
     let mut drawer = Drawer { plan, graph: Graph::default() };
-    match args.pipeline.as_deref() {
+    match name {
         Some(name) if plan.swarm(name).is_some() => plan.swarm(name).into_iter().for_each(|swarm| drawer.swarm(swarm)),
         Some(name) => drawer.pipeline(pipeline(plan, Some(name))?),
         None => {
@@ -110,14 +129,7 @@ pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
             plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
         }
     }
-    let graph = &drawer.graph;
-    let text = match args.format {
-        GraphFormat::Mermaid => write::mermaid(graph),
-        GraphFormat::Dot => write::dot(graph),
-        GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
-    };
-    terminal::print(text)?;
-    Ok(Exit::Done)
+    Ok(drawer.graph)
 }
 
 fn too_large(graph: &Graph) -> miette::Report {
@@ -307,112 +319,4 @@ fn cut(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPEC: &str = r#"
-workflow w { default p }
-provider local { exec cat }
-agent a provider=local
-pipeline p {
-    budget calls=100
-    task plan { prompt "Plan \"it\"." }
-    loop rounds max=3 { task work { run ls }; task judge { prompt "<<output:work>> <<output:plan>>" }; until "output.judge == \"ok\"" }
-    gate go { message "Go?"; options yes no; headless no; depends-on rounds }
-    task each { for-each "range(3)"; call other; when "output.go.choice == 'yes'" }
-    task last { depends-on each when=always; value "x" }
-    edges { plan -> judge }
-}
-pipeline other { task x { run ls } }
-swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two agent=a "z"; edges { one <-> two } }
-"#;
-
-    fn drawn() -> Graph {
-        let files = BTreeMap::from([("a.kdl".to_owned(), SPEC.to_owned())]);
-        let compilation = swarmc_compiler::compile("a.kdl", &files);
-        let plan = compilation.plan.unwrap_or_else(|| panic!("{:?}", compilation.diagnostics));
-        let mut drawer = Drawer { plan: &plan, graph: Graph::default() };
-        plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
-        plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
-        drawer.graph
-    }
-
-    #[test]
-    fn mermaid_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::mermaid(&drawn()), @r##"
-        flowchart TD
-            subgraph n_pipeline__p ["pipeline p"]
-                n_p__plan("plan<br>agent a")
-                n_p__go{{"go<br>yes / no"}}
-                n_p__each[["each<br>call other<br>for each of range(3)<br>when output.go.choice == 'yes'"]]
-                n_p__last[/"last"/]
-                subgraph n_p__rounds ["loop rounds, at most 3 rounds<br>until output.judge == #34;ok#34;"]
-                    n_p__work["work"]
-                    n_p__judge("judge<br>agent a")
-                end
-            end
-            subgraph n_pipeline__other ["pipeline other"]
-                n_other__x["x"]
-            end
-            subgraph n_swarm__s ["swarm s"]
-                n_s__lead("lead<br>supervisor, agent a")
-                n_s__one("one<br>agent a")
-                n_s__two("two<br>agent a")
-            end
-            n_p__plan --> n_p__rounds
-            n_p__work --> n_p__judge
-            n_p__rounds --> n_p__go
-            n_p__go --> n_p__each
-            n_p__each -->|"ended"| n_p__last
-            n_p__plan -.->|"handoff"| n_p__judge
-            n_s__one <-.->|"handoff"| n_s__two
-        "##);
-    }
-
-    #[test]
-    fn dot_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::dot(&drawn()), @r##"
-        digraph workflow {
-            compound=true;
-            fontname="sans-serif";
-            node [fontname="sans-serif"];
-            edge [fontname="sans-serif"];
-            subgraph "cluster_n_pipeline__p" {
-                label="pipeline p";
-                n_p__plan [shape=box, style=rounded, label="plan\nagent a"];
-                n_p__go [shape=hexagon, label="go\nyes / no"];
-                n_p__each [shape=box, peripheries=2, label="each\ncall other\nfor each of range(3)\nwhen output.go.choice == 'yes'"];
-                n_p__last [shape=parallelogram, label="last"];
-                subgraph "cluster_n_p__rounds" {
-                    label="loop rounds, at most 3 rounds\nuntil output.judge == \"ok\"";
-                    n_p__work [shape=box, label="work"];
-                    n_p__judge [shape=box, style=rounded, label="judge\nagent a"];
-                }
-            }
-            subgraph "cluster_n_pipeline__other" {
-                label="pipeline other";
-                n_other__x [shape=box, label="x"];
-            }
-            subgraph "cluster_n_swarm__s" {
-                label="swarm s";
-                n_s__lead [shape=box, style=rounded, label="lead\nsupervisor, agent a"];
-                n_s__one [shape=box, style=rounded, label="one\nagent a"];
-                n_s__two [shape=box, style=rounded, label="two\nagent a"];
-            }
-            n_p__plan -> n_p__work [lhead="cluster_n_p__rounds"];
-            n_p__work -> n_p__judge;
-            n_p__judge -> n_p__go [ltail="cluster_n_p__rounds"];
-            n_p__go -> n_p__each;
-            n_p__each -> n_p__last [label="ended"];
-            n_p__plan -> n_p__judge [label="handoff", style=dashed];
-            n_s__one -> n_s__two [label="handoff", style=dashed, dir=both];
-        }
-        "##);
-    }
-
-    #[test]
-    fn names_cannot_be_words_of_a_notation() {
-        assert_eq!(id("p", "end"), "n_p__end");
-        assert_ne!(id("p", "a-b"), id("p", "a_b"));
-    }
-}
+mod tests;

@@ -316,8 +316,11 @@ fn shared(downs: &[Down], links: &[&Link]) -> Vec<Shared> {
         *counts.entry(into).or_default() += 1;
         *counts.entry(out_of).or_default() += 1;
     }
+    // A few lines are clearer alone; a label is said once.
+    let few = |index: usize, count: usize| links[index].label.width == 0.0 && count < 4;
     (0..downs.len())
         .map(|index| match ends(index) {
+            Some((into, out_of)) if few(index, counts[&into].max(counts[&out_of])) => Shared::No(index),
             Some((into, out_of)) if counts[&out_of] > counts[&into] => out_of,
             Some((into, _)) => into,
             None => Shared::No(index),

@@ -71,6 +71,7 @@ fn document(picture: &Picture<'_>) -> String {
     // Arrows that share a line share its label.
     let mut labels: Vec<(Rect, &[String])> =
         picture.wires.iter().filter_map(|drawn| Some((drawn.wire.label?, drawn.label.as_slice()))).collect();
+    labels.sort_by(|a, b| a.0.at.y.total_cmp(&b.0.at.y).then(a.0.at.x.total_cmp(&b.0.at.x)));
     labels.dedup();
     for (rect, lines) in labels {
         let middle = rect.at.x + rect.size.width / 2.0;

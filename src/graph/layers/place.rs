@@ -73,9 +73,9 @@ fn settle(grid: &Grid, row: usize, packed: &[f64], x: &mut [f64], (up, down): (b
         for other in sides.into_iter().filter(|(on, _)| *on).flat_map(|(_, joined)| joined) {
             // Lines that pass are kept straight before all else.
             let straight = match (grid.cells[cell].what, grid.cells[*other].what) {
-                (What::Box, What::Box) => 1.0,
-                (What::Box, _) | (_, What::Box) => 2.0,
-                _ => 8.0,
+                (What::Box, What::Box) => 2.0,
+                (What::Box, _) | (_, What::Box) => 1.0,
+                _ => 16.0,
             };
             weight += straight;
             sum += straight * (x[*other] + grid.cells[*other].axis - grid.cells[cell].axis);
