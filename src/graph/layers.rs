@@ -21,7 +21,7 @@ const MOST: usize = 400_000;
 /// Between boxes of a row.
 const BESIDE: f64 = 28.0;
 /// What the line of a link to itself adds to the width of its box.
-const LOOP: f64 = 22.0;
+const LOOP: f64 = 20.0;
 /// Between a line and its label.
 const AIR: f64 = 6.0;
 
@@ -78,17 +78,14 @@ pub(super) struct TooLarge;
 
 /// Lays out boxes, in the order given where nothing else decides, in rows about as wide as this or as the whole is high.
 pub(super) fn layout(boxes: &[Size], links: &[Link], width: f64) -> Result<Layout, TooLarge> {
-    // A link to itself runs at the right of its box, which is therefore wider.
-    let mut own = vec![Size::default(); boxes.len()];
-    for link in links.iter().filter(|link| link.from == link.to) {
-        let label = if link.label.width > 0.0 { link.label.width + 2.0 * AIR } else { 0.0 };
-        own[link.from].width = own[link.from].width.max(LOOP + label);
-        own[link.from].height = own[link.from].height.max(link.label.height + 16.0);
-    }
+    let loops = loops(links);
     let sizes: Vec<Size> = boxes
         .iter()
-        .zip(&own)
-        .map(|(size, own)| Size { width: size.width + own.width, height: size.height.max(own.height) })
+        .enumerate()
+        .map(|(index, size)| match loops.get(&index) {
+            Some(loops) => Size { width: size.width + loops.size.width, height: size.height.max(loops.size.height) },
+            None => *size,
+        })
         .collect();
     let parts = pack::components(boxes.len(), links);
     let area: f64 = sizes.iter().map(|size| (size.width + BESIDE) * (size.height + 60.0)).sum();
@@ -111,22 +108,49 @@ pub(super) fn layout(boxes: &[Size], links: &[Link], width: f64) -> Result<Layou
             layout.wires[*index] = wire.moved(corner);
         }
     }
-    for (index, link) in links.iter().enumerate().filter(|(_, link)| link.from == link.to) {
-        layout.wires[index] = around(layout.boxes[link.from], boxes[link.from], link.label);
+    for (index, loops) in loops {
+        loops.draw(layout.boxes[index], boxes[index], links, &mut layout.wires);
     }
     Ok(layout)
 }
 
-/// The line of a link from a box to itself: out at its right side and in again above.
-fn around(at: Point, size: Size, label: Size) -> Wire {
-    let (right, top) = (at.x + size.width, at.y + size.height * 0.25);
-    let (far, bottom) = (right + LOOP - 6.0, at.y + size.height * 0.75);
-    let line = [(right, bottom), (far, bottom), (far, top), (right, top)];
-    let label = (label.width > 0.0).then(|| {
-        let at = Point { x: far + AIR, y: at.y + (size.height - label.height) / 2.0 };
-        Rect { at, size: label }
-    });
-    Wire { parts: vec![line.map(|(x, y)| Point { x, y }).to_vec()], label }
+/// The links from a box to itself: out at its right side and in again above, the first innermost, then their labels.
+#[derive(Default)]
+struct Loops {
+    links: Vec<usize>,
+    /// What they add to the width of the box, and the height of the highest label.
+    size: Size,
+}
+
+fn loops(links: &[Link]) -> BTreeMap<usize, Loops> {
+    let mut loops: BTreeMap<usize, Loops> = BTreeMap::new();
+    for (index, link) in links.iter().enumerate().filter(|(_, link)| link.from == link.to) {
+        let own = loops.entry(link.from).or_default();
+        own.links.push(index);
+        own.size.width += LOOP + if link.label.width > 0.0 { link.label.width + AIR } else { 0.0 };
+        own.size.height = own.size.height.max(link.label.height);
+    }
+    loops
+}
+
+impl Loops {
+    fn draw(&self, at: Point, size: Size, links: &[Link], wires: &mut [Wire]) {
+        let (right, middle) = (at.x + size.width, at.y + size.height / 2.0);
+        let mut beside = right + LOOP * self.links.len() as f64;
+        for (nth, index) in self.links.iter().enumerate() {
+            let far = right + LOOP * (nth + 1) as f64 - AIR;
+            let away = size.height / 2.0 * (nth + 1) as f64 / (self.links.len() + 1) as f64;
+            let (top, bottom) = (middle - away, middle + away);
+            let line = [(right, bottom), (far, bottom), (far, top), (right, top)];
+            let label = links[*index].label;
+            wires[*index].parts = vec![line.map(|(x, y)| Point { x, y }).to_vec()];
+            if label.width > 0.0 {
+                let at = Point { x: beside, y: middle - label.height / 2.0 };
+                wires[*index].label = Some(Rect { at, size: label });
+                beside += label.width + AIR;
+            }
+        }
+    }
 }
 
 /// What is linked, however far.

@@ -291,7 +291,7 @@ fn laid_out(graph: &Graph) -> Picture<'_> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_picture_of_a_hundred_boxes_is_readable(graph in made_up(100, 160)) {
@@ -313,7 +313,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_picture_of_three_hundred_boxes_is_readable(graph in made_up(300, 500)) {
