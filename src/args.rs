@@ -180,6 +180,10 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
+    /// A picture, for browsers and documents, in light and dark.
+    Svg,
+    /// A listing for terminals: a line for each step, and what it waits for.
+    Text,
 }
 
 /// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
