@@ -27,6 +27,7 @@ mod logs;
 mod params;
 mod plan;
 mod render;
+mod replay;
 mod run;
 mod runs;
 mod shell;
