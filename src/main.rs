@@ -28,6 +28,7 @@ mod lsp;
 mod params;
 mod plan;
 mod render;
+mod replay;
 mod run;
 mod runs;
 mod shell;

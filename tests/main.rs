@@ -10,6 +10,7 @@ mod kill;
 mod modules;
 mod mutants;
 mod properties;
+mod record;
 mod runs;
 mod specs;
 mod swarms;
