@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Prune(Prune),
     Explain(Explain),
     Schema(Schema),
+    Import(Import),
     Init(Init),
     Lsp(Lsp),
     Doctor(Doctor),
@@ -180,6 +181,10 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
+    /// A picture, for browsers and documents, in light and dark.
+    Svg,
+    /// A listing for terminals: a line for each step, and what it waits for.
+    Text,
 }
 
 /// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
@@ -239,6 +244,15 @@ pub(crate) struct Run {
     /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, for
+    /// `--replay`. Folders, run ids and secrets are left blank in it. A recording that is there is replaced.
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Starts nothing, and takes every answer from this recording: its parameters and standard input as well. Ends with
+    /// exit code 3 at the first prompt, command or other thing asked that differs from the recording, and shows the
+    /// difference. Hooks do not run, and such a run is not resumed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) show: Show,
 }
@@ -364,6 +378,26 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// Of plans, as `swarmc plan -o` writes them.
     Plan,
+}
+
+/// Turns a compose file of tasks and pipelines, in YAML, into a spec.
+///
+/// Prompt files stay where they are. What could not be carried over is listed at its place in the YAML, and stands as a
+/// comment in the spec; the spec is then checked. Exit code 0 when everything was carried over and the spec has no
+/// errors, else 1.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The compose file.
+    pub(crate) compose: PathBuf,
+    /// Where the spec goes, `-` being standard output; beside the compose file, unless said.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrites a spec that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The program that runs agents whose model does not tell which one: a preset of `std:providers`.
+    #[arg(long, value_name = "NAME", default_value = "claude-code")]
+    pub(crate) preset: String,
 }
 
 /// Writes a small workflow that runs offline, to begin with.

@@ -4,6 +4,7 @@
 //! that changed since it was read, or that may not be written, stops all of them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use miette::miette;
 use similar::{ChangeTag, TextDiff};
@@ -13,6 +14,9 @@ use crate::terminal::{Paint, printable};
 
 /// The lines shown around a change.
 const CONTEXT: usize = 3;
+
+/// How long the smallest difference is looked for; then one that is larger does.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A file and what becomes of it.
 #[derive(Debug)]
@@ -28,25 +32,28 @@ pub(crate) struct Change {
 
 /// The changes as a unified diff.
 pub(crate) fn diff(changes: &[Change], paint: Paint) -> String {
-    let mut out = String::new();
-    for change in changes {
-        let diff = TextDiff::from_lines(&change.before, &change.after);
-        out.push_str(&paint.bold(&format!("--- {}\n+++ {}", change.shown, change.shown)));
+    let one = |change: &Change| unified((&change.shown, &change.before), (&change.shown, &change.after), paint);
+    changes.iter().map(one).collect()
+}
+
+/// Two texts, each with what it is called, as a unified diff.
+pub(crate) fn unified((old, before): (&str, &str), (new, after): (&str, &str), paint: Paint) -> String {
+    let mut out = paint.bold(&format!("--- {old}\n+++ {new}"));
+    out.push('\n');
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        out.push_str(&paint.cyan(&hunk.header().to_string()));
         out.push('\n');
-        for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-            out.push_str(&paint.cyan(&hunk.header().to_string()));
+        for line in hunk.iter_changes() {
+            let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
+            out.push_str(&match line.tag() {
+                ChangeTag::Equal => format!(" {text}"),
+                ChangeTag::Delete => paint.red(&format!("-{text}")),
+                ChangeTag::Insert => paint.green(&format!("+{text}")),
+            });
             out.push('\n');
-            for line in hunk.iter_changes() {
-                let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
-                out.push_str(&match line.tag() {
-                    ChangeTag::Equal => format!(" {text}"),
-                    ChangeTag::Delete => paint.red(&format!("-{text}")),
-                    ChangeTag::Insert => paint.green(&format!("+{text}")),
-                });
-                out.push('\n');
-                if line.missing_newline() {
-                    out.push_str("\\ no line break at the end of the file\n");
-                }
+            if line.missing_newline() {
+                out.push_str("\\ no line break at the end of the file\n");
             }
         }
     }
