@@ -82,7 +82,7 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
         let chosen = |test: &&Test| args.filter.as_ref().is_none_or(|filter| test.name.contains(filter));
         names.extend(compilation.tests.iter().map(|test| test.name.clone()));
         let scene = Scene { plan, workspace: &workspace };
-        let mut snapshots = Snapshots::new(&workspace, &name, args.update);
+        let mut snapshots = Snapshots::new(&workspace, &name, args.update)?;
         let verdicts: Vec<Verdict> =
             compilation.tests.iter().filter(chosen).map(|test| scene.play(test, &mut snapshots)).collect();
         counts.count(&verdicts);

@@ -116,7 +116,7 @@ fn every_expectation_can_fail_and_says_what_was_found() {
         &[
             "flow.kdl:37:9: failed: the run failed",
             "37 |         status success",
-            "^^^^^^^^^^^^^^ expected otherwise",
+            "^^^^^^^^^^^^^^ expected success",
             "`rounds/build` failed in round 2: it exited with an error: no rule to make it",
         ],
     );
@@ -152,6 +152,16 @@ fn every_expectation_can_fail_and_says_what_was_found() {
         "cost max=\"$1\"",
         &["the cost is unknown: provider `free` says no price", "help: say what its tokens cost"],
     );
+}
+
+#[test]
+fn a_run_that_failed_without_a_failed_step_says_why() {
+    let spec = "pipeline p { iterations 2; until \"output.a == 'x'\"; task a { run echo } }\n\
+                pipeline q { stop no status=failure { message \"No.\" } }\n\
+                test rounds { fake a; expect { status success } }\n\
+                test stopped { pipeline q; expect { status success } }\n";
+    let said = ["no `until` of the pipeline held in any round", "`no` stopped it"];
+    Place::new(spec).swarmc(&["test"]).expect(3, &said, &[]);
 }
 
 #[test]
