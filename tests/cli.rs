@@ -431,6 +431,11 @@ fn json_has_the_fields_that_its_page_shows() {
     same(&["ps", "--all", "--json"], 0, None);
     same(&["inspect", "--json"], 0, None);
     same(&["doctor", "--json"], 0, None);
+    place.write(
+        "tested.kdl",
+        "pipeline main { task draft { run echo } }\ntest one { fake draft; expect { step draft failed } }",
+    );
+    same(&["test", "tested.kdl", "--format", "json"], 3, None);
     assert_eq!(shown.next(), None, "every block was compared");
 }
 

@@ -236,6 +236,26 @@ fn checks_and_repairs_can_be_faked() {
 }
 
 #[test]
+fn who_mends_and_who_decides_about_a_failure_is_faked() {
+    let spec = "provider p { exec cat }\nagent mender provider=p\npipeline main {\n\
+                task build { run make; on-failure fix agent=mender }\n\
+                task ship { depends-on build; run ship; on-failure escalate }\n}\n";
+    let test = |fakes: &str, expect: &str| format!("{spec}test one {{\n{fakes}\nexpect {{ {expect} }}\n}}\n");
+    let mended = "fake build attempt=1 exit=2 \"no rule\"\nfake build\nfake build fix=#true \"mended\"";
+    let shipped = format!("{mended}\nfake ship attempt=1 exit=1 \"refused\"\nfake ship\nfake ship choice=retry");
+    // Two builds, a mender, and two attempts to ship.
+    Place::new(&test(&shipped, "status success; launches 5")).swarmc(&["test"]).expect(0, &[], &[]);
+    let skipped = format!("{mended}\nfake ship exit=1\nfake ship choice=skip");
+    Place::new(&test(&skipped, "status success; step ship skipped")).swarmc(&["test"]).expect(0, &[], &[]);
+    // Without anybody there it has failed.
+    let failed = format!("{mended}\nfake ship exit=1");
+    Place::new(&test(&failed, "status failure; step ship failed")).swarmc(&["test"]).expect(0, &[], &[]);
+    let alone = "fake build exit=2\nfake ship";
+    let said = ["the agent that mends `build` was asked and has no fake", "add `fake build fix=#true \"…\"`"];
+    Place::new(&test(alone, "status failure")).swarmc(&["test"]).expect(3, &said, &[]);
+}
+
+#[test]
 fn exit_codes_filters_and_what_is_no_test() {
     let test = |name: &str, status: &str| format!("test {name} {{\n{FAKES}    expect {{ status {status} }}\n}}\n");
     let both = place(&format!("{}{}", test("good-one", "success"), test("bad-one", "failure")));

@@ -80,11 +80,12 @@ fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
         diagnostics.push(diagnostic);
     }
     let mut fields: Vec<(Name, Name)> = Vec::new();
+    let mut known: BTreeMap<String, Span> = BTreeMap::new();
     let own = element.children.iter().filter(|child| child.schema.name == "FIELD");
     for (field, datum) in own.filter_map(|child| Some((child, child.argument(0)?))) {
         let name = Spanned { value: field.name.text.to_string(), span: field.name.span };
-        match fields.iter().find(|(known, _)| known.value == name.value) {
-            Some((first, _)) => diagnostics.push(twice(&format!("field `{}`", name.value), name.span, first.span)),
+        match known.insert(name.value.clone(), name.span) {
+            Some(first) => diagnostics.push(twice(&format!("field `{}`", name.value), name.span, first)),
             None => fields.push((name, literal(datum))),
         }
     }
