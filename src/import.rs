@@ -41,7 +41,7 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     }
     let route = Route { from: &from, to: &to, preset: &args.preset };
     let import = swarmc_compiler::import(&text, route, &workspace);
-    let way = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None };
+    let way = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
     let levels = Levels::default();
     let lost = Problems::new(&way, &workspace, &levels);
     terminal::eprint(lost.text(Stream::Err));

@@ -11,6 +11,7 @@ mod kill;
 mod modules;
 mod mutants;
 mod properties;
+mod record;
 mod runs;
 mod schema;
 mod specs;
