@@ -5,6 +5,8 @@
 
 mod diagnostics;
 mod document;
+#[cfg(test)]
+mod fixture;
 mod names;
 mod snapshot;
 
