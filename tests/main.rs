@@ -5,6 +5,7 @@ mod cases;
 mod cli;
 mod examples;
 mod hostile;
+mod import;
 mod judge;
 mod kill;
 mod modules;
