@@ -6,6 +6,8 @@
 mod actions;
 mod diagnostics;
 mod document;
+#[cfg(test)]
+mod fixture;
 mod format;
 mod names;
 mod snapshot;
