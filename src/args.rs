@@ -378,6 +378,8 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// Of plans, as `swarmc plan -o` writes them.
     Plan,
+    /// Of what `swarmc check --format json` prints.
+    Check,
 }
 
 /// Turns a compose file of tasks and pipelines, in YAML, into a spec.
