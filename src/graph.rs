@@ -1,6 +1,6 @@
-//! `swarmc graph`: pipelines and swarms as pictures, in the notations that other tools draw.
+//! `swarmc graph`: pipelines and swarms as pictures, as text, and in the notations that other tools draw.
 //!
-//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as Mermaid or DOT. Only what the plan says is drawn: what
+//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as SVG, a listing, Mermaid or DOT. Only what the plan says is drawn: what
 //! waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
 
 mod frames;
@@ -10,6 +10,7 @@ mod text;
 mod write;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use miette::miette;
 use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
@@ -17,7 +18,7 @@ use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
 use crate::load::{load, pipeline};
-use crate::terminal::{self, Stream};
+use crate::terminal::{self, Paint, Stream};
 
 /// The characters of a condition that are shown.
 const SHOWN: usize = 40;
@@ -105,17 +106,35 @@ struct Arrow {
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
     let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
-    let text = match args.format {
+    let file = args.output.as_deref().filter(|file| *file != Path::new("-"));
+    let text = match args.format.unwrap_or_else(|| named(file)) {
         GraphFormat::Mermaid => write::mermaid(graph),
         GraphFormat::Dot => write::dot(graph),
         GraphFormat::Text => {
-            let width = if Stream::Out.is_terminal() { Stream::Out.size().0 } else { WIDTH };
-            text::text(graph, width, Stream::Out.paint())
+            let is_shown = file.is_none() && Stream::Out.is_terminal();
+            let width = if is_shown { Stream::Out.size().0 } else { WIDTH };
+            text::text(graph, width, if file.is_none() { Stream::Out.paint() } else { Paint::NONE })
         }
         GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
     };
-    terminal::print(text)?;
+    match file {
+        Some(file) => {
+            crate::plan::write(file, &text)?;
+            terminal::eprint(format!("wrote `{}`\n", file.display()));
+        }
+        None => terminal::print(text)?,
+    }
     Ok(Exit::Done)
+}
+
+/// What the ending of a file's name says.
+fn named(file: Option<&Path>) -> GraphFormat {
+    match file.and_then(Path::extension).and_then(|ending| ending.to_str()) {
+        Some("svg") => GraphFormat::Svg,
+        Some("dot" | "gv") => GraphFormat::Dot,
+        Some("txt") => GraphFormat::Text,
+        _ => GraphFormat::Mermaid,
+    }
 }
 
 /// All pipelines and swarms of a plan, or the one of this name.
