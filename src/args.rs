@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Fmt(Fmt),
     Plan(Plan),
     Graph(Graph),
+    Test(Test),
     Run(Run),
     Resume(Resume),
     Stop(Stop),
@@ -34,9 +35,21 @@ pub(crate) enum Command {
     Explain(Explain),
     Schema(Schema),
     Init(Init),
+    Lsp(Lsp),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
+}
+
+/// Serves an editor: the language server, on standard input and output.
+///
+/// Editors start it themselves; `docs/editors.md` says how each is told to. Exit code 1 when the editor leaves without
+/// saying so.
+#[derive(Debug, Args)]
+pub(crate) struct Lsp {
+    /// Speaks on standard input and output, as it always does; many editors say so.
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
 }
 
 /// Finds mistakes in specs without running anything.
@@ -180,6 +193,36 @@ pub(crate) enum GraphFormat {
     Text,
 }
 
+/// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
+///
+/// A `test` says what agents, commands and people answer, and what must hold then; docs/testing.md tells how. Exit code 3
+/// when a test fails, 1 when a spec has errors, 2 when there is no test.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Specs, or folders of them, as for `check`.
+    #[arg(value_name = "SPEC|FOLDER")]
+    pub(crate) specs: Vec<PathBuf>,
+    /// Only the tests with this in their names.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// How the outcome is shown.
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    pub(crate) format: TestFormat,
+    /// Writes the snapshots of the tests that hold otherwise, and removes those that they no longer look at.
+    #[arg(long)]
+    pub(crate) update: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// A line for each test, and what did not hold.
+    Text,
+    /// One JSON document, versioned.
+    Json,
+    /// JUnit XML: a suite for each spec, a case for each test.
+    Junit,
+}
+
 /// Runs a workflow.
 ///
 /// Lines that tasks print go to standard output as `task │ line`, progress and the summary to standard error; the
@@ -207,6 +250,15 @@ pub(crate) struct Run {
     /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
     #[arg(long)]
     pub(crate) headless: bool,
+    /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, for
+    /// `--replay`. Folders, run ids and secrets are left blank in it. A recording that is there is replaced.
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Starts nothing, and takes every answer from this recording: its parameters and standard input as well. Ends with
+    /// exit code 3 at the first prompt, command or other thing asked that differs from the recording, and shows the
+    /// difference. Hooks do not run, and such a run is not resumed.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) show: Show,
 }

@@ -4,6 +4,7 @@
 //! that changed since it was read, or that may not be written, stops all of them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use miette::miette;
 use similar::{ChangeTag, TextDiff};
@@ -13,6 +14,9 @@ use crate::terminal::{Paint, printable};
 
 /// The lines shown around a change.
 const CONTEXT: usize = 3;
+
+/// How long the smallest difference is looked for; then one that is larger does.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A file and what becomes of it.
 #[derive(Debug)]
@@ -28,26 +32,48 @@ pub(crate) struct Change {
 
 /// The changes as a unified diff.
 pub(crate) fn diff(changes: &[Change], paint: Paint) -> String {
-    let mut out = String::new();
-    for change in changes {
-        let diff = TextDiff::from_lines(&change.before, &change.after);
-        out.push_str(&paint.bold(&format!("--- {}\n+++ {}", change.shown, change.shown)));
+    let one = |change: &Change| unified((&change.shown, &change.before), (&change.shown, &change.after), paint);
+    changes.iter().map(one).collect()
+}
+
+/// Two texts, each with what it is called, as a unified diff.
+pub(crate) fn unified((old, before): (&str, &str), (new, after): (&str, &str), paint: Paint) -> String {
+    let mut out = paint.bold(&format!("--- {old}\n+++ {new}"));
+    out.push('\n');
+    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        out.push_str(&paint.cyan(&hunk.header().to_string()));
         out.push('\n');
-        for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
-            out.push_str(&paint.cyan(&hunk.header().to_string()));
+        for line in hunk.iter_changes() {
+            let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
+            out.push_str(&match line.tag() {
+                ChangeTag::Equal => format!(" {text}"),
+                ChangeTag::Delete => paint.red(&format!("-{text}")),
+                ChangeTag::Insert => paint.green(&format!("+{text}")),
+            });
             out.push('\n');
-            for line in hunk.iter_changes() {
-                let text = printable(line.value().trim_end_matches(['\n', '\r'])).into_owned();
-                out.push_str(&match line.tag() {
-                    ChangeTag::Equal => format!(" {text}"),
-                    ChangeTag::Delete => paint.red(&format!("-{text}")),
-                    ChangeTag::Insert => paint.green(&format!("+{text}")),
-                });
-                out.push('\n');
-                if line.missing_newline() {
-                    out.push_str("\\ no line break at the end of the file\n");
-                }
+            if line.missing_newline() {
+                out.push_str("\\ no line break at the end of the file\n");
             }
+        }
+    }
+    out
+}
+
+/// The difference of two texts, plain.
+pub(crate) fn text_diff(before: &str, after: &str, old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    let mut out = format!("--- {before}\n+++ {after}\n");
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        for line in hunk.iter_changes() {
+            let sign = match line.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            };
+            out.push(sign);
+            out.push_str(line.value().trim_end_matches(['\n', '\r']));
+            out.push('\n');
         }
     }
     out
@@ -71,6 +97,14 @@ pub(crate) fn write(changes: &[Change]) -> miette::Result<()> {
 /// Puts the new text beside its file.
 fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
     let failed = |error| failed(&change.shown, &error);
+    if change.before.is_empty() && !change.path.exists() {
+        let folder = change.path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
+        std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
+        readable(&file).map_err(failed)?;
+        return Ok((file, change.path.clone()));
+    }
     // Behind a link lies the file itself.
     let path = change.path.canonicalize().map_err(failed)?;
     let permissions = path.metadata().map_err(failed)?.permissions();
@@ -93,6 +127,16 @@ fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
     std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
     file.as_file().set_permissions(permissions).map_err(failed)?;
     Ok((file, path))
+}
+
+/// A new file is for everybody to read, as others are; a temporary one is not.
+fn readable(file: &NamedTempFile) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
 }
 
 fn failed(shown: &str, error: &std::io::Error) -> miette::Report {

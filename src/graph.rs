@@ -17,7 +17,7 @@ use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
-use crate::load::{load, pipeline};
+use crate::load::{did_you_mean, load};
 use crate::terminal::{self, Paint, Stream};
 
 /// The characters of a condition that are shown.
@@ -141,8 +141,15 @@ fn named(file: Option<&Path>) -> GraphFormat {
 fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
     let mut drawer = Drawer { plan, graph: Graph::default() };
     match name {
-        Some(name) if plan.swarm(name).is_some() => plan.swarm(name).into_iter().for_each(|swarm| drawer.swarm(swarm)),
-        Some(name) => drawer.pipeline(pipeline(plan, Some(name))?),
+        Some(name) => match (plan.pipeline(name), plan.swarm(name)) {
+            (Some(pipeline), _) => drawer.pipeline(pipeline),
+            (None, Some(swarm)) => drawer.swarm(swarm),
+            (None, None) => {
+                let pipelines = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
+                let names = pipelines.chain(plan.swarms.iter().map(|swarm| swarm.name.as_str()));
+                return Err(miette!(help = did_you_mean(name, names), "there is no pipeline or swarm `{name}`"));
+            }
+        },
         None => {
             plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
             plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));

@@ -24,9 +24,11 @@ mod ledger;
 mod live;
 mod load;
 mod logs;
+mod lsp;
 mod params;
 mod plan;
 mod render;
+mod replay;
 mod run;
 mod runs;
 mod shell;
@@ -35,6 +37,7 @@ mod stale;
 mod summary;
 mod swarm;
 mod terminal;
+mod test;
 mod units;
 
 use std::process::ExitCode;
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
         Command::Graph(args) => graph::exec(&args),
+        Command::Test(args) => test::exec(&args),
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),
         Command::Init(args) => init::exec(&args),
+        Command::Lsp(args) => lsp::exec(&args),
         Command::Doctor(args) => doctor::exec(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Body, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
@@ -16,7 +16,7 @@ use crate::home::{Past, find, home};
 use crate::ledger::Ledger;
 use crate::load::{did_you_mean, load, pipeline};
 use crate::plan::{environments, templates};
-use crate::{approve, params, signals, summary, terminal};
+use crate::{approve, params, replay, signals, summary, terminal};
 
 /// The most that is read from standard input, in bytes.
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
@@ -24,28 +24,40 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
     let plan = &loaded.plan;
-    let pipeline = pipeline(plan, args.pipeline.as_deref())?;
-    if let Some(task) = &args.task {
+    let environment = environment();
+    let workspace = workspace(args, loaded.workspace)?;
+    let replay = replay::open(args, plan, &workspace, &environment)?;
+    let pipeline = match &replay {
+        Some(replay) => replay::recorded_pipeline(plan, &replay.recording)?,
+        None => pipeline(plan, args.pipeline.as_deref())?,
+    };
+    let task = replay.as_ref().map_or(args.task.clone(), |replay| replay.recording.task().map(str::to_owned));
+    if let Some(task) = &task {
         known_task(plan, pipeline, task)?;
     }
-    let current = std::env::current_dir().into_diagnostic()?;
-    let given = params::given(&args.param, args.params.as_deref())?;
-    let workspace = workspace(args, loaded.workspace)?;
-    let params =
-        params::resolve(plan.params.iter().chain(&pipeline.params), &given, &plan.types, (&current, &workspace))?;
-    let scope = scope(pipeline, args.task.as_deref());
-    secrets(plan, &scope)?;
+    let recorded = replay.as_ref().map(|replay| replay.params.clone()).unwrap_or_default();
+    let params = params(args, plan, pipeline, &workspace, recorded)?;
+    let scope = scope(pipeline, task.as_deref());
+    let stdin = match &replay {
+        Some(replay) => replay.stdin.clone(),
+        None => {
+            secrets(plan, &scope)?;
+            stdin(plan, &scope)?
+        }
+    };
     let options = Options {
         headless: headless(args.headless),
         pipeline: Some(pipeline.name.clone()),
-        task: args.task.clone(),
+        task: task.clone(),
         params,
-        stdin: stdin(plan, &scope)?,
+        stdin,
         workspace,
-        environment: environment(),
+        environment,
+        record: args.record.as_ref().map(std::path::absolute).transpose().into_diagnostic()?,
+        replay: replay.map(|replay| replay.recording),
     };
     let home = home()?;
-    let ledger = Ledger::new(plan, pipeline, args.task.as_deref());
+    let ledger = Ledger::new(plan, pipeline, task.as_deref());
     let display = Display::new(pipeline, ledger, args.show);
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())
@@ -81,7 +93,29 @@ fn watched(
     let animation = display.animate();
     let outcome = go(control, &display);
     let ledger = display.finish(animation);
-    summary::show(home, pipeline, &ledger, outcome.into_diagnostic()?, show)
+    match outcome {
+        Err(RunError::Diverged(divergence)) => replay::part(&divergence, show),
+        outcome => summary::show(home, pipeline, &ledger, outcome.into_diagnostic()?, show),
+    }
+}
+
+/// The parameters that were given, those of the recording, and the defaults.
+fn params(
+    args: &Run,
+    plan: &Plan,
+    pipeline: &Pipeline,
+    workspace: &Path,
+    mut recorded: BTreeMap<String, String>,
+) -> miette::Result<BTreeMap<String, String>> {
+    let current = std::env::current_dir().into_diagnostic()?;
+    let given = params::given(&args.param, args.params.as_deref())?;
+    let declared = || plan.params.iter().chain(&pipeline.params);
+    // What was recorded passed all checks then, and the files that it may name need not be there now.
+    recorded.retain(|name, _| !given.contains_key(name) && declared().any(|param| param.name == *name));
+    let others = declared().filter(|param| !recorded.contains_key(&param.name));
+    let mut params = params::resolve(others, &given, &plan.types, (&current, workspace))?;
+    params.append(&mut recorded);
+    Ok(params)
 }
 
 fn known_task(plan: &Plan, pipeline: &Pipeline, task: &str) -> miette::Result<()> {

@@ -44,14 +44,14 @@ impl Waiting {
 }
 
 /// Runs a spec up to its gate, answers it from another process, and gives how the run ended.
-fn answered(project: &Project, run: &[&str], answer: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) fn answered(project: &Project, run: &[&str], answer: &[&str]) -> (Option<i32>, String, String) {
     let waiting = Waiting::start(project, run);
     project.done(&[&["approve", "last"], answer].concat());
     waiting.end()
 }
 
 /// Changes a text of the project; what is replaced has to be there.
-fn edit(project: &Project, path: &str, from: &str, to: &str) {
+pub(crate) fn edit(project: &Project, path: &str, from: &str, to: &str) {
     let path = project.root().join(path);
     let text = fs::read_to_string(&path).expect("the file is there");
     assert!(text.contains(from), "`{from}` is not in {}", path.display());

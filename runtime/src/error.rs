@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::event::RunStatus;
+use crate::recording::{Divergence, RecordingError};
 
 /// The environment failed, or was asked for something that is not there. Reads well after "failed to …:".
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,20 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// A recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The run has ended, and its recording could not be put where it belongs.
+    #[error("run `{run}` has ended, and its recording could not be written: {source}")]
+    Unrecorded {
+        /// The run.
+        run: String,
+        /// Why.
+        source: Box<RunError>,
+    },
+    /// The run is a replay, and asked something that its recording does not hold.
+    #[error("{0}")]
+    Diverged(Box<Divergence>),
     /// What was asked for does not fit the plan.
     #[error("{0}")]
     Request(String),

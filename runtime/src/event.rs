@@ -4,6 +4,7 @@
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
 mod room;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -399,37 +400,6 @@ pub enum Failure {
     Cancelled,
 }
 
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Failure::Exit => f.write_str("it exited with an error"),
-            Failure::Spawn { message }
-            | Failure::Agent { message }
-            | Failure::Render { message }
-            | Failure::Inside { message }
-            | Failure::Budget { message } => f.write_str(message),
-            Failure::Refused => f.write_str("nobody approved it"),
-            Failure::Timeout { after_ms } => write!(f, "it took longer than {}", span(*after_ms)),
-            Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),
-            Failure::Check { line, exit: Some(exit) } => write!(f, "the check `{line}` exited with {exit}"),
-            Failure::Check { line, exit: None } => write!(f, "the check `{line}` could not be run"),
-            Failure::Invalid { violations } => {
-                write!(f, "its output is not of the declared type: {}", violations.join("; "))
-            }
-            Failure::Cancelled => f.write_str("it was ended"),
-        }
-    }
-}
-
-/// Milliseconds in the largest unit of the language that divides them.
-fn span(ms: u64) -> String {
-    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    match units.into_iter().find(|&(unit, _)| ms >= unit && ms.is_multiple_of(unit)) {
-        Some((unit, name)) => format!("{}{name}", ms / unit),
-        None => format!("{ms}ms"),
-    }
-}
-
 /// A text, in the event or beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -506,17 +476,6 @@ pub enum Status {
     Failed,
     /// It did not run.
     Skipped,
-}
-
-impl Status {
-    /// The word that directives and conditions see.
-    pub fn word(self) -> &'static str {
-        match self {
-            Status::Succeeded => "succeeded",
-            Status::Failed => "failed",
-            Status::Skipped => "skipped",
-        }
-    }
 }
 
 /// How a run ended.

@@ -184,19 +184,21 @@ fn wire(out: &mut String, drawn: &Drawn<'_>) {
 /// Straight where x or y stays, else a curve that begins and ends vertically.
 fn path(points: &[Point]) -> String {
     let mut out = String::new();
-    let Some(mut before) = points.first().copied() else { return out };
-    let _ = write!(out, "M{} {}", number(before.x), number(before.y));
-    for &point in &points[1..] {
-        let _ = if point.x == before.x {
-            write!(out, "V{}", number(point.y))
-        } else if point.y == before.y {
-            write!(out, "H{}", number(point.x))
-        } else {
-            let middle = number((before.y + point.y) / 2.0);
-            let (from, to) = (number(before.x), number(point.x));
-            write!(out, "C{from} {middle} {to} {middle} {to} {}", number(point.y))
+    let mut before: Option<(f64, f64)> = None;
+    for point in points {
+        // What is one point when rounded is one: the direction of nothing would be that of the arrow's head.
+        let here @ (x, y) = (number(point.x), number(point.y));
+        let _ = match before {
+            Some(before) if before == here => continue,
+            Some((same, _)) if same == x => write!(out, "V{y}"),
+            Some((_, same)) if same == y => write!(out, "H{x}"),
+            Some((from, above)) => {
+                let middle = number((above + y) / 2.0);
+                write!(out, "C{from} {middle} {x} {middle} {x} {y}")
+            }
+            None => write!(out, "M{x} {y}"),
         };
-        before = point;
+        before = Some(here);
     }
     out
 }

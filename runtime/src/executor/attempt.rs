@@ -1,5 +1,6 @@
 //! One attempt: its body, then its checks, and what both come to.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use swarmc_plan::Command;
 
 use super::capture::Capture;
+use super::exchange::{begin, exchange, stated};
 use super::pool::Services;
 use super::process::{Cause, End, Limits, Means, run};
 use super::spawn::Launch;
@@ -14,6 +16,7 @@ use super::tail::text;
 use super::{Job, Work, turn};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
+use crate::recording::{Answer, Part, Question};
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -53,16 +56,27 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
     let place = &mut Place { services, means, limits, capture: &mut capture };
+    if let Some(failure) = begin(job, place)? {
+        return Ok(Ended::failed(failure));
+    }
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
-            let end = process(job, &argv(command), &job.environment, stdin.as_deref(), None, place);
-            command_ended(job, end, place.capture)
+            let question = || Question {
+                command: Some(words(command)),
+                stdin: stdin.as_deref().map(|stdin| String::from_utf8_lossy(stdin).into_owned()),
+                env: stated(job, &job.environment),
+                ..Question::default()
+            };
+            let answer = exchange(job, Part::Command, question, place, |place| {
+                Ok(answered(job, command, stdin.as_deref(), place))
+            })?;
+            command_ended(job, answer)
         }
         Work::Agent(asked) => turn::take(job, asked, place)?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     if ended.outcome.failure.is_none() {
-        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr);
+        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
     }
     // A failed command keeps its text, but what is no value of its type, or no longer to be trusted, is missing.
     let keeps_text = matches!(job.work, Work::Command { .. } | Work::Text(_)) && job.shape.is_none();
@@ -85,21 +99,31 @@ pub(super) fn process(
     run(place.means, &launch, place.limits, &job.cancel, place.capture)
 }
 
+/// Runs a command, and says what came of it.
+fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
+    match process(job, &argv(command), &job.environment, stdin, None, place) {
+        Err(message) => Answer::failed(Failure::Spawn { message }),
+        Ok(end) => {
+            let (output, stderr) = place.capture.begin_check();
+            Answer {
+                failure: failure(job, end),
+                exit: Some(end.exit),
+                stderr: text(stderr.into_bytes(), INLINE),
+                is_cut: output.is_cut(),
+                text: (!output.is_empty()).then(|| output.into_bytes()),
+                ..Answer::default()
+            }
+        }
+    }
+}
+
 /// A command's output is what it printed, without the final newline, whether it failed or not; or the value in that.
-fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>) -> Ended {
-    let end = match end {
-        Ok(end) => end,
-        Err(message) => return Ended::failed(Failure::Spawn { message }),
-    };
-    let (output, stderr) = capture.begin_check();
-    let is_cut = output.is_cut();
-    let captured = (!output.is_empty()).then(|| output.into_bytes());
-    let outcome = Outcome {
-        failure: failure(job, end),
-        exit: Some(end.exit),
-        stderr: text(stderr.into_bytes(), INLINE),
-        ..Outcome::default()
-    };
+fn command_ended(job: &Job, answer: Answer) -> Ended {
+    let Answer { failure, exit, stderr, is_cut, text: captured, .. } = answer;
+    if let Some(failure @ Failure::Spawn { .. }) = failure {
+        return Ended::failed(failure);
+    }
+    let outcome = Outcome { failure, exit, stderr, ..Outcome::default() };
     let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
     let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
     if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {
@@ -116,29 +140,43 @@ fn command_ended(job: &Job, end: Result<End, String>, capture: &mut Capture<'_>)
 }
 
 /// Runs the checks until one fails.
-fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Option<Failure> {
-    for command in &job.checks {
-        let argv = argv(command);
-        let line = argv.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        let line = if let Command::Shell(line) = command { line.clone() } else { line };
-        place.capture.begin_check();
-        match process(job, &argv, &job.environment, None, None, place) {
-            Err(message) => return Some(Failure::Spawn { message }),
-            Ok(end) => {
-                let failure = match failure(job, end) {
-                    None => continue,
-                    Some(Failure::Exit) => Failure::Check { line, exit: Some(end.exit) },
-                    Some(failure) => failure,
-                };
-                // Many checkers complain on their standard output.
-                let (out, err) = place.capture.begin_check();
-                let told = if err.is_empty() { out } else { err };
-                *stderr = text(told.into_bytes(), INLINE);
-                return Some(failure);
-            }
-        }
+fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
+    for (number, command) in (1..).zip(&job.checks) {
+        let line = match command {
+            Command::Shell(line) => line.clone(),
+            Command::Argv(words) => words.join(" "),
+        };
+        let question = || Question {
+            command: Some(words(command)),
+            env: if matches!(job.work, Work::Text(_)) { stated(job, &job.environment) } else { BTreeMap::new() },
+            ..Question::default()
+        };
+        let answer = exchange(job, Part::Check(number), question, place, |place| {
+            place.capture.begin_check();
+            Ok(answered(job, command, None, place))
+        })?;
+        let failure = match answer.failure {
+            None => continue,
+            Some(failure @ Failure::Spawn { .. }) => return Ok(Some(failure)),
+            Some(Failure::Exit) => Failure::Check { line, exit: answer.exit },
+            Some(failure) => failure,
+        };
+        // Many checkers complain on their standard output.
+        *stderr = match answer.stderr.is_empty() {
+            true => text(answer.text.unwrap_or_default(), INLINE),
+            false => answer.stderr,
+        };
+        return Ok(Some(failure));
     }
-    None
+    Ok(None)
+}
+
+/// A command as a recording shows it.
+fn words(command: &Command) -> String {
+    match command {
+        Command::Argv(words) => words.join("\n"),
+        Command::Shell(line) => line.clone(),
+    }
 }
 
 pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {

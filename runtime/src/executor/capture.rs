@@ -66,6 +66,11 @@ impl<'a> Capture<'a> {
         self.used_tool
     }
 
+    /// An agent used a tool.
+    pub(super) fn note_tool(&mut self) {
+        self.used_tool = true;
+    }
+
     /// What follows comes from a check: it is shown and logged, but no longer part of the output.
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));

@@ -7,6 +7,7 @@ mod alone;
 mod attempt;
 mod cancel;
 mod capture;
+mod exchange;
 mod log;
 mod pool;
 mod process;
@@ -56,6 +57,8 @@ pub(crate) struct Job {
     pub checks: Vec<Command>,
     /// The whole environment of its processes.
     pub environment: Arc<Vec<(OsString, OsString)>>,
+    /// The variables of it that the step and its pipeline set.
+    pub stated: Vec<String>,
     /// Where its processes run, unless that is a working tree of its own.
     pub directory: Arc<PathBuf>,
     /// The working tree that they run in; it is made when the first job needs it.

@@ -12,6 +12,7 @@ use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Durability;
+use crate::recording::Source;
 use crate::run::Input;
 
 /// A thread only polls and copies; its buffers are on the heap.
@@ -25,6 +26,8 @@ pub(crate) struct Services {
     pub viewer: Viewer,
     pub scribe: Scribe,
     pub durability: Arc<Durability>,
+    /// Who answers.
+    pub source: Source,
     pub inputs: Sender<Input>,
 }
 
@@ -152,10 +155,17 @@ fn work(shared: &Shared, mut means: Means) {
         // What printed nothing has no files to wait for.
         let quiet = ended.as_ref().is_ok_and(|ended| ended.captured.is_none() && !ended.logs);
         let outcome = ended.and_then(|ended| store(&job, ended, services));
-        let outcome = outcome.unwrap_or_else(|error| {
-            services.report(Input::Broken(error.to_string()));
-            Ended::failed(Failure::Cancelled).outcome
-        });
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(RunError::Diverged(divergence)) => {
+                services.report(Input::Diverged { step: job.step, attempt: job.attempt, divergence });
+                continue;
+            }
+            Err(error) => {
+                services.report(Input::Broken(error.to_string()));
+                Ended::failed(Failure::Cancelled).outcome
+            }
+        };
         let inputs = services.inputs.clone();
         let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
         // The loop outlives every attempt.

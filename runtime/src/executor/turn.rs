@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
 use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
+use super::exchange::{exchange, stated};
 use super::process::{End, Sink};
 use super::reach::is_unreachable;
 use super::tail::{keep_last, text};
@@ -18,6 +19,7 @@ use crate::answer::{self, Shape};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
+use crate::recording::{Answer, Part, Question};
 use crate::stream::{Decoder, sum};
 
 /// The longest id of a session that is passed on.
@@ -142,31 +144,55 @@ impl Conversation<'_> {
         if let (1, Some(system)) = (number, &self.taker.system) {
             write(&self.beside("system.txt", place), system)?;
         }
-        match &self.taker.door {
-            Door::Closed(failure) => Ok(Turn::failed(failure.clone())),
+        let session = match &self.taker.door {
+            Door::Program(program) => session.as_ref().or(program.session.as_ref()),
+            Door::Closed(_) | Door::Recorded(_) => None,
+        };
+        let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
+        let question = || self.question(number, prompt, session);
+        let answer = exchange(self.job, part, question, place, |place| match &self.taker.door {
+            Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
             Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
-            Door::Program(program) => {
-                let session = session.as_ref().or(program.session.as_ref());
-                self.program(program, prompt, path, session, place)
-            }
+            Door::Program(program) => self.program(program, prompt, path, session, place),
+        })?;
+        let earlier = session.map_or_else(Usage::default, |session| session.used);
+        self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
+        Ok(Turn::of(self.job, answer))
+    }
+
+    /// What is asked in a turn, as far as the workflow says it.
+    fn question(&self, number: u32, prompt: &str, session: Option<&Session>) -> Question {
+        let mut question = Question {
+            agent: Some(self.taker.agent.clone()),
+            system: self.taker.system.clone().filter(|_| number == 1),
+            prompt: Some(prompt.to_owned()),
+            env: stated(self.job, &self.taker.environment),
+            session: session.map(|session| session.id.clone()),
+            ..Question::default()
+        };
+        if let Door::Program(program) = &self.taker.door {
+            question.stdin.clone_from(&program.stdin);
+            let native = self.job.shape.as_ref().and_then(|shape| shape.native());
+            question.schema = native.filter(|_| program.schema.is_some()).map(str::to_owned);
         }
+        question
     }
 
     fn program(
-        &mut self,
+        &self,
         program: &Program,
         prompt: &str,
         path: PathBuf,
         session: Option<&Session>,
         place: &mut Place<'_, '_>,
-    ) -> Result<Turn, RunError> {
+    ) -> Result<Answer, RunError> {
         let mut argv = match session {
             None => program.argv.clone(),
             Some(session) => match resumed(program, session) {
                 Ok(argv) => argv,
                 Err(message) => {
                     let message = format!("provider `{}` {message}", self.taker.provider);
-                    return Ok(Turn::failed(Failure::Spawn { message }));
+                    return Ok(Answer::failed(Failure::Spawn { message }));
                 }
             },
         };
@@ -197,9 +223,7 @@ impl Conversation<'_> {
         place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
         let stdin = stdin.map(str::as_bytes);
         let end = process(self.job, &argv, &self.taker.environment, stdin, program.install.as_deref(), place);
-        let turn = ended(self.job, program.reads, end, place);
-        self.used = turn.ended.outcome.usage.map_or(earlier, |usage| sum(earlier, usage));
-        Ok(turn)
+        Ok(answered(self.job, program.reads, end, place))
     }
 
     /// Where the prompt of turn `number` lies.
@@ -222,8 +246,13 @@ impl Conversation<'_> {
 }
 
 impl Turn {
-    fn failed(failure: Failure) -> Turn {
-        Turn { ended: Ended::failed(failure), said: String::new(), is_cut: false }
+    /// What an answer comes to: an agent's output is its final text; one that failed has none.
+    fn of(job: &Job, answer: Answer) -> Turn {
+        let Answer { failure, exit, stderr, usage, session, text: captured, whole, is_cut, .. } = answer;
+        let said = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
+        let output = failure.is_none().then(|| said.clone());
+        let outcome = Outcome { failure, exit, stderr, usage, session, ..Outcome::default() };
+        Turn { ended: Ended { output, captured, outcome, logs: false }, said: whole.unwrap_or(said), is_cut }
     }
 }
 
@@ -265,22 +294,22 @@ pub(crate) fn may_pass(id: &str) -> bool {
         && !id.starts_with(['-', '.'])
 }
 
-/// An agent's output is its final text; one that failed has none.
-fn ended(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Turn {
+/// What a program answered.
+fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'_, '_>) -> Answer {
     let end = match end {
         Ok(end) => end,
-        Err(message) => return Turn::failed(Failure::Spawn { message }),
+        Err(message) => return Answer::failed(Failure::Spawn { message }),
     };
     let report = place.capture.end_stream().unwrap_or_default();
     let (output, stderr) = place.capture.begin_check();
     let is_plain = matches!(reads, Format::Text | Format::Json);
     let is_cut = is_plain && output.is_cut();
     let typed = job.shape.is_some();
-    let mut said = String::new();
+    let mut whole = None;
     let captured = match report.text {
         Some(mut answer) => {
-            if typed {
-                said.clone_from(&answer);
+            if typed && answer.len() > job.max_output {
+                whole = Some(answer.clone());
             }
             keep_last(&mut answer, job.max_output);
             Some(answer.into_bytes())
@@ -295,53 +324,46 @@ fn ended(job: &Job, reads: Format, end: Result<End, String>, place: &mut Place<'
         (None | Some(Failure::Exit), Some(message)) => Some(Failure::Agent { message }),
         (failure, _) => failure,
     };
-    let answer = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    if typed && is_plain {
-        said.clone_from(&answer);
-    }
-    let outcome = Outcome {
+    Answer {
+        failure,
         exit: Some(end.exit),
         stderr: text(stderr.into_bytes(), INLINE),
         usage: report.usage,
         session: report.session,
-        failure,
-        ..Outcome::default()
-    };
-    let ended = Ended { output: outcome.failure.is_none().then_some(answer), captured, outcome, logs: false };
-    Turn { ended, said, is_cut }
+        text: captured,
+        whole,
+        is_cut,
+        used_tool: place.capture.used_tool(),
+    }
 }
 
 /// The recorded answer of turn `number`.
-fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Turn {
+fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
     let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
         let message = format!(
             "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
             job.step.name, job.step.iteration, job.attempt
         );
-        return Turn::failed(Failure::Agent { message });
+        return Answer::failed(Failure::Agent { message });
     };
     let end = Instant::now() + Duration::from_millis(answer.delay_ms);
     let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
     if !sleep(job, deadline.unwrap_or(end)) {
-        return Turn::failed(Failure::Cancelled);
+        return Answer::failed(Failure::Cancelled);
     }
     if deadline.is_some() {
-        return Turn::failed(Failure::Timeout { after_ms: millis(job.timeout) });
+        return Answer::failed(Failure::Timeout { after_ms: millis(job.timeout) });
     }
     place.capture.begin_turn(None);
     place.capture.stdout(answer.text.as_bytes());
     let (output, _) = place.capture.begin_check();
-    let is_cut = output.is_cut();
-    let captured = (!output.is_empty()).then(|| output.into_bytes());
-    let said = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
-    let failure = (answer.exit != 0).then_some(Failure::Exit);
-    let ended = Ended {
-        output: failure.is_none().then(|| said.clone()),
-        captured,
-        outcome: Outcome { failure, exit: Some(answer.exit), ..Outcome::default() },
-        logs: false,
-    };
-    Turn { ended, said, is_cut }
+    Answer {
+        failure: (answer.exit != 0).then_some(Failure::Exit),
+        exit: Some(answer.exit),
+        is_cut: output.is_cut(),
+        text: (!output.is_empty()).then(|| output.into_bytes()),
+        ..Answer::default()
+    }
 }
 
 /// A text as one argument: no NUL, which none can hold, and no dash in front, which would make it an option.

@@ -139,6 +139,12 @@ pub(crate) struct Facts {
     /// The commit at which the working trees of the run begin; none where it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// Where the run is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
+    /// The recording that the run gets its answers from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<PathBuf>,
 }
 
 /// The right to run a run, until dropped.

@@ -84,7 +84,7 @@ impl Layout {
 }
 
 /// A part of a step's path as the name of a folder.
-fn folder_name(part: &str) -> String {
+pub(crate) fn folder_name(part: &str) -> String {
     safe(part, "-_~[]%")
 }
 

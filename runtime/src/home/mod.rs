@@ -20,7 +20,7 @@ pub use prune::{Prune, Pruned, PrunedRun};
 pub use summary::{RunSummary, RunningState};
 
 pub(crate) use folder::{Facts, Lock, digest};
-pub(crate) use layout::file_name;
+pub(crate) use layout::{file_name, folder_name};
 
 use crate::error::RunError;
 

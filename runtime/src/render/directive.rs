@@ -3,7 +3,7 @@
 use serde_json::Value;
 use swarmc_plan::{Directive, DirectiveKind, Filter, ParamType};
 
-use super::{RenderError, Values, file};
+use super::{RenderError, Values};
 
 /// What stands where a task has no output.
 fn placeholder(task: &str) -> String {
@@ -113,7 +113,7 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         },
         DirectiveKind::Param => values.param(name).map(|(text, kind)| param(text, kind)),
         DirectiveKind::Iteration => Some(Value::from(values.iteration())),
-        DirectiveKind::File => Some(Value::String(file::read(values.workspace(), name)?)),
+        DirectiveKind::File => Some(Value::String(values.file(name)?)),
         DirectiveKind::Run if name == "dir" => text(&values.run_folder().to_string_lossy()),
         DirectiveKind::Run => text(values.run()),
         DirectiveKind::Task => text(values.task()),

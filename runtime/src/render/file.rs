@@ -8,7 +8,7 @@ use std::path::Path;
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// The contents of `path`, relative to `workspace`; bytes that are not UTF-8 become U+FFFD.
-pub(super) fn read(workspace: &Path, path: &str) -> Result<String, String> {
+pub(crate) fn read(workspace: &Path, path: &str) -> Result<String, String> {
     let problem = |error: std::io::Error| format!("cannot read `{path}`: {error}");
     let root = workspace.canonicalize().map_err(problem)?;
     let target = root.join(path).canonicalize().map_err(problem)?;

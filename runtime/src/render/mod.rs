@@ -13,6 +13,7 @@ use std::path::Path;
 use serde_json::Value;
 use swarmc_plan::{Expression, Origin, ParamType, Segment, Template};
 
+pub(crate) use file::read as read_file;
 use logic::Logic;
 
 use crate::event::Status;
@@ -58,6 +59,10 @@ pub(crate) trait Values {
     fn stdin(&self) -> Result<Option<String>, String>;
     /// Where files are read.
     fn workspace(&self) -> &Path;
+    /// The contents of a file of the workspace.
+    fn file(&self, path: &str) -> Result<String, String> {
+        read_file(self.workspace(), path)
+    }
 }
 
 /// Renders templates and evaluates expressions.

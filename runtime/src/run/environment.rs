@@ -103,6 +103,11 @@ impl Surroundings {
         Ok(environment)
     }
 
+    /// The caller's whole environment.
+    pub(super) fn caller(&self) -> &BTreeMap<OsString, OsString> {
+        &self.caller
+    }
+
     /// What every process gets of the caller's environment.
     pub(super) fn allowed(&self) -> Vec<(OsString, OsString)> {
         self.allowed.clone()

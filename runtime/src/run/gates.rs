@@ -22,10 +22,7 @@ impl Loop<'_> {
         let Some(key) = self.state.find(&step) else { return };
         match self.scene.message(&self.state, key) {
             Ok(message) => match self.stored(Content::Text(message)) {
-                Ok(message) => {
-                    self.record(Event::GateOpened { step: step.clone(), message });
-                    self.answer_headless(step);
-                }
+                Ok(message) => self.opened(step, message),
                 Err(error) => self.give_up(error.to_string()),
             },
             Err(failure) => {
@@ -40,11 +37,16 @@ impl Loop<'_> {
         let Some(key) = self.state.find(&step) else { return };
         let message = self.state.step(key).detail.as_ref().and_then(|detail| detail.error.clone()).unwrap_or_default();
         match self.stored(Content::Text(format!("It failed: {}", message.trim()))) {
-            Ok(message) => {
-                self.record(Event::GateOpened { step: step.clone(), message });
-                self.answer_headless(step);
-            }
+            Ok(message) => self.opened(step, message),
             Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
+    fn opened(&mut self, step: StepId, message: Content) {
+        self.record(Event::GateOpened { step: step.clone(), message: message.clone() });
+        match &self.replaying {
+            Some(_) => self.ask_replayed(&step, &message),
+            None => self.answer_headless(step),
         }
     }
 
@@ -61,10 +63,18 @@ impl Loop<'_> {
     }
 
     fn answer_headless(&mut self, step: StepId) {
-        let default = self.gate(&step).and_then(|gate| gate.headless.clone());
-        if let Some(default) = default.filter(|_| self.headless) {
-            self.take_default(step, &default, AnsweredBy::Headless);
+        if self.headless {
+            self.take_headless(&step);
         }
+    }
+
+    /// Takes what the gate says for where nobody can answer; false where it says nothing.
+    pub(super) fn take_headless(&mut self, step: &StepId) -> bool {
+        let default = self.gate(step).and_then(|gate| gate.headless.clone());
+        if let Some(default) = &default {
+            self.take_default(step.clone(), default, AnsweredBy::Headless);
+        }
+        default.is_some()
     }
 
     /// Nobody answered in time.
@@ -93,17 +103,25 @@ impl Loop<'_> {
         }
     }
 
-    /// A person answers: taken where it fits the gate.
-    pub(super) fn take_answer(&mut self, answer: GateAnswer, reply: Reply) {
-        match self.fitting(&answer) {
-            Ok((step, output)) => {
-                let output = self.is_gate(&step).then_some(output);
-                self.answered(step, Some(answer.choice), output, AnsweredBy::Person);
-                self.replies.push(reply);
-            }
+    /// A person answers, and hears what became of it.
+    pub(super) fn take_persons(&mut self, answer: GateAnswer, reply: Reply) {
+        let taken = match &self.replaying {
+            Some(_) => Err("the run is a replay: its recording answers".to_owned()),
+            None => self.take_answer(answer),
+        };
+        match taken {
+            Ok(()) => self.replies.push(reply),
             // Whoever asked may have gone.
             Err(problem) => drop(reply.send(Err(problem))),
         }
+    }
+
+    /// Takes a person's answer where it fits the gate.
+    pub(super) fn take_answer(&mut self, answer: GateAnswer) -> Result<(), String> {
+        let (step, output) = self.fitting(&answer)?;
+        let output = self.is_gate(&step).then_some(output);
+        self.answered(step, Some(answer.choice), output, AnsweredBy::Person);
+        Ok(())
     }
 
     /// Tells those who answered that their answers are on disk.

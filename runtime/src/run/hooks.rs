@@ -39,12 +39,7 @@ impl Loop<'_> {
         facts.push(("SWARM_RUN_DIR", self.folder.path.to_string_lossy().into_owned()));
         facts.push(("SWARM_WORKFLOW", self.scene.plan.workflow.clone()));
         if let Event::RunFinished { status } = event {
-            let status = match status {
-                RunStatus::Succeeded => "succeeded",
-                RunStatus::Failed => "failed",
-                RunStatus::OverBudget => "over_budget",
-            };
-            facts.push(("SWARM_STATUS", status.to_owned()));
+            facts.push(("SWARM_STATUS", status.word().to_owned()));
         }
         let environment: Arc<Vec<(OsString, OsString)>> = Arc::new(self.surroundings.of_hook(&self.scene.run, facts));
         let directory = Arc::new(self.surroundings.workspace.clone());

@@ -8,6 +8,7 @@ mod hooks;
 mod limits;
 mod prepare;
 mod refuse;
+mod replay;
 mod run_loop;
 pub(crate) mod scene;
 mod survivors;
@@ -16,7 +17,7 @@ mod tests;
 mod trees;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::{EnvValue, Pipeline, Plan};
 
 use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
@@ -34,6 +35,7 @@ use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::observer::Observer;
+use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
 use crate::socket::Socket;
 use crate::state::{End, State};
 use environment::Surroundings;
@@ -57,6 +59,10 @@ pub struct Options {
     pub headless: bool,
     /// The caller's environment, of which processes get what the plan lets through.
     pub environment: BTreeMap<OsString, OsString>,
+    /// Where the run is recorded: an absolute path, of nothing, an empty folder, or a recording.
+    pub record: Option<PathBuf>,
+    /// The recording that answers, in the place of agents, programs and people.
+    pub replay: Option<Arc<Recording>>,
 }
 
 /// How this process's part of a run ended.
@@ -98,6 +104,12 @@ pub(crate) enum Input {
     Lives { step: StepId, attempt: u32, process: Process },
     /// An attempt ended.
     Ended { step: StepId, attempt: u32, outcome: Box<event::Outcome> },
+    /// A replayed attempt waits to be ended from outside.
+    Parked { step: StepId, attempt: u32 },
+    /// A replayed attempt asked something that the recording does not hold.
+    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// The recorded answer of a gate.
+    Replayed { step: StepId, take: GateTake },
     /// The run cannot go on, and why.
     Broken(String),
 }
@@ -109,18 +121,31 @@ pub(crate) enum Input {
 pub fn start(
     home: &Home,
     plan: &Plan,
-    options: Options,
+    mut options: Options,
     control: Control,
     observer: Box<dyn Observer>,
 ) -> Result<Outcome, RunError> {
     limits::survive_full_files();
     let pipeline = pipeline(plan, options.pipeline.as_deref())?;
     let params = params(plan, pipeline, options.params)?;
-    let mut facts = Facts { workspace: options.workspace, concurrency: processors(), commit: None };
+    let mut facts = Facts {
+        workspace: options.workspace,
+        concurrency: processors(),
+        commit: None,
+        record: options.record,
+        replay: options.replay.as_ref().map(|recording| recording.folder().to_owned()),
+    };
+    facts.record.as_deref().map_or(Ok(()), recording::may_replace)?;
+    if options.replay.is_some() {
+        hide(plan, &mut options.environment);
+    }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
-    let repository = trees::repository(plan, &graph, &surroundings)?;
+    let repository = match &options.replay {
+        Some(_) => None,
+        None => trees::repository(plan, &graph, &surroundings)?,
+    };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
     facts.commit.clone_from(&commit);
 
@@ -151,7 +176,14 @@ pub fn start(
     journal.append(&started);
     journal.flush().map_err(RunError::io("write", &path))?;
     let folder = home.publish(folder)?;
+    let blanks = blanks(plan, &folder, &surroundings);
+    let source = match options.replay {
+        Some(recording) => Source::Replayed(Arc::new(Replay::new(recording, blanks.clone(), &folder.id))),
+        None => recorder(&folder, &facts, &blanks)?,
+    };
     let begin = Begin {
+        source,
+        record: facts.record.map(|target| (target, blanks)),
         trees: repository.zip(commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
         folder,
         pipeline,
@@ -204,6 +236,13 @@ pub fn resume(
     }
     let plan = folder.parse_plan(&text)?;
     let facts = folder.facts()?;
+    if let Some(recording) = &facts.replay {
+        return Err(RunError::Request(format!(
+            "run `{}` is a replay, which is not resumed: run it again with `--replay {}`",
+            folder.id,
+            recording.display()
+        )));
+    }
     let pipeline = self::pipeline(&plan, Some(pipeline))?;
     let graph = graph(&plan, pipeline, task.as_deref(), &facts)?;
     let surroundings = Surroundings::new(pipelines(&plan, &graph), &facts.workspace, environment)?;
@@ -229,7 +268,10 @@ pub fn resume(
     let (inputs, receiver) = mpsc::channel();
     let journal =
         FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
+    let blanks = blanks(&plan, &folder, &surroundings);
     let begin = Begin {
+        source: recorder(&folder, &facts, &blanks)?,
+        record: facts.record.map(|target| (target, blanks)),
         params,
         stdin: stdin.clone(),
         trees: repository.zip(facts.commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
@@ -267,6 +309,10 @@ struct Begin<'a> {
     notices: Vec<String>,
     journal: Box<dyn Journal>,
     headless: bool,
+    /// Who answers.
+    source: Source,
+    /// Where the recording goes when the run has ended.
+    record: Option<(PathBuf, Blanks)>,
 }
 
 /// What a process's part of a run begins with.
@@ -313,7 +359,11 @@ impl Begin<'_> {
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
-        let (journal, headless) = (self.journal, self.headless);
+        let (journal, headless, record) = (self.journal, self.headless, self.record);
+        let replaying = match &self.source {
+            Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))),
+            Source::Live | Source::Recorded(_) => None,
+        };
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -323,6 +373,7 @@ impl Begin<'_> {
             viewer: viewer.clone(),
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
+            source: self.source.clone(),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
@@ -330,6 +381,7 @@ impl Begin<'_> {
         let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
         let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
         scene.trees.clone_from(&trees);
+        scene.source = self.source.clone();
         let mut run_loop = Loop {
             scene,
             surroundings,
@@ -358,6 +410,7 @@ impl Begin<'_> {
             hooks: hooks::Hooks::default(),
             replies: Vec::new(),
             durability,
+            replaying,
         };
         run_loop.run(first);
         run_loop.await_hooks();
@@ -368,7 +421,56 @@ impl Begin<'_> {
         if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {
             trees.clear().into_iter().for_each(|kept| viewer.notice(kept));
         }
-        run_loop.outcome()
+        let (folder, finished) = (run_loop.folder.clone(), run_loop.state.finished().is_some());
+        let outcome = run_loop.outcome()?;
+        match record {
+            Some((target, _)) if !finished => {
+                viewer.notice(format!(
+                    "the recording `{}` is written when the run is resumed and ends",
+                    target.display()
+                ));
+            }
+            Some((target, blanks)) => {
+                let header = (plan.workflow.as_str(), plan_digest(&folder.plan_text()?));
+                let answers = recording::publish(&folder, &target, (header.0, &header.1), &blanks, &outcome.values)
+                    .map_err(|error| RunError::Unrecorded { run: folder.id.clone(), source: Box::new(error) })?;
+                let answers = if answers == 1 { "1 answer".to_owned() } else { format!("{answers} answers") };
+                viewer.notice(format!("recorded {answers} in `{}`", target.display()));
+            }
+            None => {}
+        }
+        Ok(outcome)
+    }
+}
+
+/// What is left blank in a recording of this run.
+fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &Surroundings) -> Blanks {
+    let names = (folder.id.as_str(), folder.path.as_path(), surroundings.workspace.as_path());
+    Blanks::new(names, surroundings.caller(), &secrets(plan))
+}
+
+/// The variables that hold a secret.
+fn secrets(plan: &Plan) -> BTreeSet<&str> {
+    let steps = plan.pipelines.iter().flat_map(Pipeline::all_steps).map(|step| &step.env);
+    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.env);
+    let environments = plan.providers.iter().map(|provider| &provider.env).chain(pipelines).chain(steps);
+    let used = environments.flatten().filter_map(|value| match value {
+        EnvValue::Secret(name) => Some(name.as_str()),
+        EnvValue::Pass(_) | EnvValue::Set { .. } => None,
+    });
+    plan.secrets.iter().map(|secret| secret.env.as_str()).chain(used).collect()
+}
+
+/// A replay needs no secret: what stands for them in recordings takes their place.
+fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
+    environment
+        .extend(secrets(plan).into_iter().map(|name| (OsString::from(name), OsString::from(recording::secret(name)))));
+}
+
+fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {
+    match &facts.record {
+        Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, blanks.clone())?))),
+        None => Ok(Source::Live),
     }
 }
 

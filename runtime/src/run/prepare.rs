@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Body, Pipeline, Provider, Step};
+use swarmc_plan::{Body, EnvValue, Environment, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
 use super::environment::Trouble;
@@ -30,6 +30,7 @@ impl Loop<'_> {
         let key = self.state.find(id).ok_or_else(|| unknown(id))?;
         let step = self.scene.step(&self.state, key);
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        let view = View { attempt, ..view };
         let renderer = &self.scene.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
@@ -89,6 +90,7 @@ impl Loop<'_> {
             shape,
             checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
             environment,
+            stated: stated(&pipeline.env, &step.env),
             directory: self.surroundings.directory(&pipeline.name),
             tree: self.tree(key, step, pipeline),
             timeout: step.timeout_ms.map(Duration::from_millis),
@@ -139,4 +141,13 @@ impl Loop<'_> {
         };
         needs.unwrap_or(0).max(self.floor).max(frame.opened)
     }
+}
+
+/// The variables that a pipeline and a step set, rather than pass.
+fn stated(pipeline: &Environment, step: &Environment) -> Vec<String> {
+    let set = pipeline.iter().chain(step).filter_map(|value| match value {
+        EnvValue::Set { name, .. } => Some(name.clone()),
+        EnvValue::Pass(_) | EnvValue::Secret(_) => None,
+    });
+    set.collect()
 }

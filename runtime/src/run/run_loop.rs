@@ -13,6 +13,7 @@ use super::environment::Surroundings;
 use super::gates::Reply;
 use super::hooks::Hooks;
 use super::prepare::Prepared;
+use super::replay::Replaying;
 use super::scene::{self, Scene};
 use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
@@ -68,6 +69,8 @@ pub(super) struct Loop<'a> {
     /// Who answered a gate in this turn.
     pub replies: Vec<Reply>,
     pub durability: Arc<Durability>,
+    /// The recording that the answers come from.
+    pub replaying: Option<Replaying>,
 }
 
 /// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
@@ -118,10 +121,13 @@ impl Loop<'_> {
                 self.take(input);
             }
             while let Ok(input) = self.inputs.try_recv() {
-                self.take(input);
+                if let Some(input) = self.stage(input) {
+                    self.take(input);
+                }
             }
             self.turn();
         }
+        self.close_diverged();
         self.settle();
         if let Some(journal) = self.journal.take()
             && let Err(error) = journal.close()
@@ -131,10 +137,14 @@ impl Loop<'_> {
     }
 
     /// What came of it.
-    pub(super) fn outcome(self) -> Result<Outcome, RunError> {
+    pub(super) fn outcome(mut self) -> Result<Outcome, RunError> {
         let run = self.folder.id.clone();
+        let divergence = self.divergence();
         if let Some(reason) = self.broken {
             return Err(RunError::Interrupted { run, reason });
+        }
+        if let Some(divergence) = divergence {
+            return Err(RunError::Diverged(divergence));
         }
         let ended = match self.state.finished() {
             Some(RunStatus::Succeeded) => Ended::Succeeded,
@@ -146,33 +156,47 @@ impl Loop<'_> {
         let values = instances.filter_map(|instance| self.state.value(instance));
         let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
         let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
-        Ok(Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() })
+        let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() };
+        self.judge_replay(&outcome)?;
+        Ok(outcome)
     }
 
     fn is_over(&self) -> bool {
-        let halted = self.broken.is_some() || self.state.stopping() || self.state.finished().is_some();
+        let halted =
+            self.broken.is_some() || self.has_diverged() || self.state.stopping() || self.state.finished().is_some();
         halted && self.open.is_empty()
     }
 
     fn wait(&mut self) -> Option<Input> {
+        if self.replaying.is_some() {
+            return self.wait_replayed();
+        }
         let Some(alarm) = self.alarm else {
             return self.inputs.recv().ok();
         };
         match self.inputs.recv_timeout(alarm.moment.saturating_duration_since(Instant::now())) {
             Ok(input) => return Some(input),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                // The clock on the wall may have been put back meanwhile: the pause is over all the same.
-                self.clock = self.clock.max(alarm.due);
-                self.alarm = None;
-            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => _ = self.ring(),
         }
         None
+    }
+
+    /// The pause that is waited for is over, also where the clock on the wall was put back meanwhile. False when there
+    /// is none.
+    pub(super) fn ring(&mut self) -> bool {
+        let alarm = self.alarm.take();
+        self.clock = self.clock.max(alarm.map_or(0, |alarm| alarm.due));
+        alarm.is_some()
     }
 
     fn take(&mut self, input: Input) {
         match input {
             Input::Wish(wish) => self.obey(wish),
-            Input::Answer(answer, reply) => self.take_answer(answer, reply),
+            Input::Answer(answer, reply) => self.take_persons(answer, reply),
+            Input::Replayed { step, take } => self.take_replayed(step, take),
+            Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
+            // Only a replay hears of it.
+            Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
             Input::Ended { step, attempt, outcome } => {
                 self.open.remove(&(step.clone(), attempt));
@@ -206,10 +230,10 @@ impl Loop<'_> {
     }
 
     /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts it.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
         self.unfinished = false;
-        while self.broken.is_none() {
+        while self.broken.is_none() && !self.has_diverged() {
             let commands = decide(&mut self.state, now().max(self.clock));
             let mut idle = true;
             for command in commands {
@@ -416,7 +440,7 @@ impl Loop<'_> {
         if self.broken.is_some() || fresh.is_empty() {
             return;
         }
-        if !self.scene.plan.hooks.is_empty() {
+        if !self.scene.plan.hooks.is_empty() && self.replaying.is_none() {
             fresh.iter().for_each(|record| self.fire(&record.event));
         }
         self.viewer.records(fresh);

@@ -20,6 +20,7 @@ use crate::answer::Shapes;
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::executor::Trees;
 use crate::graph::{Graph, Key, Kind, Spot};
+use crate::recording::Source;
 use crate::render::{RenderError, Renderer};
 use crate::state::State;
 use crate::state::budget::priced;
@@ -57,6 +58,8 @@ pub(crate) struct Scene<'a> {
     /// The working trees, where the plan has some and they can be made.
     pub trees: Option<Arc<Trees>>,
     pub store: Box<dyn Store>,
+    /// Who reads files.
+    pub source: Source,
     /// Values that were read and not there, since somebody last took them.
     pub missing: RefCell<Vec<String>>,
     /// The types of the plan, ready to hold values against.
@@ -94,6 +97,7 @@ impl<'a> Scene<'a> {
             workspace,
             trees: None,
             store,
+            source: Source::Live,
             missing: RefCell::default(),
             shapes: Shapes::default(),
             lists: RefCell::default(),
@@ -144,7 +148,7 @@ impl<'a> Scene<'a> {
             None => Rc::clone(&self.params),
         };
         let tree = self.trees.as_ref().and_then(|trees| trees.workspace(&trees::name(self, state, frame, step)?));
-        Ok(View { scene: self, state, frame, step, params, tree })
+        Ok(View { scene: self, state, frame, step, params, tree, attempt: 1 })
     }
 
     /// Judges the `when` of a step.
@@ -258,7 +262,7 @@ impl<'a> Scene<'a> {
             Body::Prompt(body) => self
                 .view(state, key.frame, Some(definition))
                 .map_err(render)
-                .and_then(|view| self.renderer.text(&body.prompt, &view).map_err(failed))
+                .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(failed))
                 .map(|prompt| format!("Its prompt was:\n\n{prompt}")),
             _ => Ok(String::new()),
         };

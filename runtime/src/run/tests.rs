@@ -340,7 +340,7 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
     ]);
     let pipeline = &plan.pipelines[0];
     let folder = world.home().publish(world.home().create().unwrap()).unwrap();
-    let facts = Facts { workspace: world.workspace(), concurrency: 4, commit: None };
+    let facts = Facts { workspace: world.workspace(), concurrency: 4, commit: None, record: None, replay: None };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
     let begin = Begin {
@@ -367,6 +367,8 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         notices: Vec::new(),
         journal: Box::new(journal),
         headless: false,
+        source: Source::Live,
+        record: None,
     };
     let lock = Lock::take(&folder).unwrap();
     let (inputs, receiver) = mpsc::channel();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use swarmc_plan::{ParamType, Step};
 
 use super::scene::{Scene, Texts};
-use crate::event::{Content, Status};
+use crate::event::{Content, Status, StepId};
 use crate::render::Values;
 use crate::state::{Reading, State};
 
@@ -21,6 +21,8 @@ pub(crate) struct View<'a> {
     pub params: Rc<Texts>,
     /// The workspace as it is in the working tree of the step, once there is one.
     pub tree: Option<PathBuf>,
+    /// The attempt that it is for, from 1.
+    pub attempt: u32,
 }
 
 impl View<'_> {
@@ -116,6 +118,17 @@ impl Values for View<'_> {
 
     fn stdin(&self) -> Result<Option<String>, String> {
         self.text(self.scene.stdin.as_ref())
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        let frame = self.state.frame(self.frame);
+        let step = StepId {
+            name: self.task().into(),
+            iteration: frame.iteration,
+            instance: frame.instance,
+            within: frame.path.clone(),
+        };
+        self.scene.source.file((&step, self.attempt), self.workspace(), path)
     }
 
     fn workspace(&self) -> &Path {

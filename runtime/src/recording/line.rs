@@ -1,0 +1,259 @@
+//! The lines of a recording: one JSON object each, the first says what was run, the last how it ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{AnsweredBy, Failure, RunStatus, StepId, Usage};
+
+/// The version of recordings that this build writes, and the newest it reads.
+pub const RECORDING_VERSION: u32 = 1;
+
+/// The file with the lines.
+pub(super) const LINES: &str = "recording.jsonl";
+
+/// The folder with texts that are too long for a line.
+pub(super) const TEXTS: &str = "texts";
+
+/// A text: in the line, or a file of its own, named from the recording's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Text {
+    Here(String),
+    File { file: String },
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Line {
+    /// What was run, and with what: always the first.
+    Recording(Header),
+    /// A turn of an agent.
+    Turn {
+        #[serde(flatten)]
+        place: Place,
+        /// The turn within the attempt: from 2, the answer is mended.
+        turn: u32,
+        /// 0 for the step's own agent, from 1 for fallbacks.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        fallback: u32,
+        #[serde(flatten)]
+        asked: Asked,
+        answer: Answered,
+    },
+    /// A command of a step.
+    Command {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(flatten)]
+        asked: Asked,
+        answer: Answered,
+    },
+    /// A check of a step, from 1.
+    Check {
+        #[serde(flatten)]
+        place: Place,
+        check: u32,
+        #[serde(flatten)]
+        asked: Asked,
+        answer: Answered,
+    },
+    /// A file that a text of the step took in; relative to the workspace.
+    File {
+        #[serde(flatten)]
+        place: Place,
+        path: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Text>,
+        /// Why it could not be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// An attempt that failed before anything was asked.
+    Failed {
+        #[serde(flatten)]
+        place: Place,
+        failure: Failure,
+    },
+    /// A gate, from 1 the how manieth time that it asked.
+    Gate {
+        #[serde(flatten)]
+        place: Place,
+        asked: u32,
+        message: Text,
+        /// None where nobody answered before the run ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<AnsweredBy>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<String>,
+        /// The choice and the fields, as JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Text>,
+    },
+    /// How the run ended: always the last.
+    End { status: RunStatus, values: Vec<Text> },
+    /// An attempt began. Only while a run goes on: what an earlier runner recorded of the attempt no longer counts.
+    Began {
+        #[serde(flatten)]
+        place: Place,
+    },
+}
+
+/// What was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Header {
+    pub version: u32,
+    pub workflow: String,
+    /// The digest of the plan.
+    pub plan: String,
+    pub pipeline: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<Text>,
+}
+
+/// An attempt of a step.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Place {
+    pub step: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Arc<str>>,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub instance: u32,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub iteration: u32,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub attempt: u32,
+}
+
+/// What was asked, as far as the workflow says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Text>,
+    /// The command line, or the words of the command, one a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<Text>,
+    /// The variables that the step and its pipeline set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, Text>,
+    /// The conversation that the turn goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The schema of the answer, where the agent takes it apart from the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Text>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Answered {
+    /// The answer, or what the command printed; none where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
+    /// The whole answer, where `text` is only its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Text>,
+    /// Whether the beginning of it was dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The tail of its standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Whether the agent used a tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tools: bool,
+}
+
+impl Place {
+    pub(super) fn of(step: &StepId, attempt: u32) -> Place {
+        Place {
+            step: Arc::clone(&step.name),
+            within: step.within.clone(),
+            instance: step.instance,
+            iteration: step.iteration,
+            attempt,
+        }
+    }
+
+    pub(super) fn id(&self) -> StepId {
+        StepId {
+            name: Arc::clone(&self.step),
+            iteration: self.iteration,
+            instance: self.instance,
+            within: self.within.clone(),
+        }
+    }
+}
+
+impl Line {
+    /// The attempt that it is of.
+    pub(super) fn place(&self) -> Option<&Place> {
+        match self {
+            Line::Turn { place, .. }
+            | Line::Command { place, .. }
+            | Line::Check { place, .. }
+            | Line::File { place, .. }
+            | Line::Failed { place, .. }
+            | Line::Gate { place, .. }
+            | Line::Began { place } => Some(place),
+            Line::Recording(_) | Line::End { .. } => None,
+        }
+    }
+
+    /// The texts of it that are files.
+    pub(super) fn files(&self) -> Vec<&str> {
+        let mut texts: Vec<&Text> = Vec::new();
+        match self {
+            Line::Recording(header) => texts.extend(header.params.values().chain(&header.stdin)),
+            Line::Turn { asked, answer, .. }
+            | Line::Command { asked, answer, .. }
+            | Line::Check { asked, answer, .. } => {
+                let Asked { system, prompt, command, stdin, env, schema, .. } = asked;
+                texts.extend([system, prompt, command, stdin, schema].into_iter().flatten().chain(env.values()));
+                texts.extend([&answer.text, &answer.whole, &answer.stderr].into_iter().flatten());
+            }
+            Line::File { text, .. } => texts.extend(text),
+            Line::Gate { message, output, .. } => texts.extend(std::iter::once(message).chain(output)),
+            Line::End { values, .. } => texts.extend(values),
+            Line::Failed { .. } | Line::Began { .. } => {}
+        }
+        let file = |text: &'_ Text| matches!(text, Text::File { .. });
+        texts.retain(|text| file(text));
+        texts
+            .into_iter()
+            .filter_map(|text| if let Text::File { file } = text { Some(file.as_str()) } else { None })
+            .collect()
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

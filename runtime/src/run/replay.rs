@@ -1,0 +1,195 @@
+//! What a replay adds to the loop: ends and answers are taken one by one in the order in which they were recorded, pauses
+//! are over at once, and the run ends at the first thing that is asked otherwise.
+//!
+//! Invariant: what is recorded does not depend on which thread was faster.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::run_loop::Loop;
+use super::{Input, Outcome};
+use crate::control::Wish;
+use crate::error::RunError;
+use crate::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
+use crate::recording::{Difference, Divergence, GateTake, Replay, words};
+
+/// A replay, in the loop.
+#[derive(Debug)]
+pub(super) struct Replaying {
+    pub replay: Arc<Replay>,
+    /// What is to be taken next, by its place in the recording.
+    ready: BTreeMap<(usize, StepId, u32), Input>,
+    /// The attempts that wait to be ended from outside.
+    parked: BTreeSet<(StepId, u32)>,
+    /// How often each gate has asked.
+    gates: BTreeMap<StepId, u32>,
+    /// Where the replay and its recording part.
+    diverged: Option<Box<Divergence>>,
+}
+
+impl Replaying {
+    pub(super) fn new(replay: Arc<Replay>) -> Replaying {
+        Replaying { replay, ready: BTreeMap::new(), parked: BTreeSet::new(), gates: BTreeMap::new(), diverged: None }
+    }
+
+    fn stage(&mut self, input: Input) -> Option<Input> {
+        let (step, attempt) = match &input {
+            Input::Ended { step, attempt, .. } | Input::Diverged { step, attempt, .. } => (step.clone(), *attempt),
+            Input::Parked { step, attempt } => {
+                self.parked.insert((step.clone(), *attempt));
+                return None;
+            }
+            _ => return Some(input),
+        };
+        self.ready.insert((self.replay.rank(&step, attempt), step, attempt), input);
+        None
+    }
+
+    fn is_ready(&self, step: &StepId, attempt: u32) -> bool {
+        self.ready.contains_key(&(self.replay.rank(step, attempt), step.clone(), attempt))
+    }
+}
+
+impl Loop<'_> {
+    /// Keeps back what a replay takes in order; anything else comes back.
+    pub(super) fn stage(&mut self, input: Input) -> Option<Input> {
+        match &mut self.replaying {
+            Some(replaying) => replaying.stage(input),
+            None => Some(input),
+        }
+    }
+
+    /// The next thing that happens in a replay.
+    pub(super) fn wait_replayed(&mut self) -> Option<Input> {
+        while self.works() {
+            let input = self.inputs.recv().ok()?;
+            if let Some(input) = self.stage(input) {
+                return Some(input);
+            }
+        }
+        let replaying = self.replaying.as_mut()?;
+        if let Some((_, input)) = replaying.ready.pop_first() {
+            return Some(input);
+        }
+        if self.ring() {
+            return None;
+        }
+        match self.stuck() {
+            Some(divergence) => self.diverge(divergence),
+            None => return self.inputs.recv().ok(),
+        }
+        None
+    }
+
+    /// Whether some attempt has neither ended nor waits to be ended.
+    fn works(&self) -> bool {
+        let Some(replaying) = &self.replaying else { return false };
+        self.open.iter().any(|((step, attempt), cancel)| {
+            let waits = cancel.asked().is_none() && replaying.parked.contains(&(step.clone(), *attempt));
+            !waits && !replaying.is_ready(step, *attempt)
+        })
+    }
+
+    /// Why nothing would ever happen again.
+    fn stuck(&self) -> Option<Box<Divergence>> {
+        let replaying = self.replaying.as_ref()?;
+        let gates = self.state.open().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
+        let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
+        let parked = replaying.parked.iter().filter(|key| self.open.contains_key(key)).map(goes_on);
+        let (step, attempt, difference) = gates.chain(parked).next()?;
+        match replaying.replay.diverged(&step, attempt, words(&step, attempt), difference) {
+            RunError::Diverged(divergence) => Some(divergence),
+            _ => None,
+        }
+    }
+
+    /// The replay and its recording part here: whatever is under way is ended, and nothing starts any more.
+    pub(super) fn diverge(&mut self, divergence: Box<Divergence>) {
+        let Some(replaying) = &mut self.replaying else { return };
+        replaying.diverged.get_or_insert(divergence);
+        self.open.values().for_each(|cancel| cancel.ask(Wish::Kill));
+    }
+
+    pub(super) fn has_diverged(&self) -> bool {
+        self.replaying.as_ref().is_some_and(|replaying| replaying.diverged.is_some())
+    }
+
+    /// An attempt asked something that the recording does not hold.
+    pub(super) fn end_diverged(&mut self, step: StepId, attempt: u32, divergence: Box<Divergence>) {
+        self.open.remove(&(step.clone(), attempt));
+        let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
+        self.record(Event::AttemptEnded { step, attempt, outcome });
+        self.diverge(divergence);
+    }
+
+    /// Records the end of a run that has diverged.
+    pub(super) fn close_diverged(&mut self) {
+        if self.has_diverged() && self.state.finished().is_none() && self.broken.is_none() {
+            self.record(Event::RunFinished { status: RunStatus::Failed });
+            self.turn();
+        }
+    }
+
+    /// A gate asks in a replay: it is answered as it was, when its turn comes.
+    pub(super) fn ask_replayed(&mut self, step: &StepId, message: &Content) {
+        let message = self.folder.text(message);
+        let Some(replaying) = &mut self.replaying else { return };
+        let asked = replaying.gates.entry(step.clone()).or_default();
+        *asked += 1;
+        let taken = message.and_then(|message| replaying.replay.gate(step, *asked, &message));
+        match taken {
+            Ok(Some((rank, take))) => {
+                let input = Input::Replayed { step: step.clone(), take };
+                replaying.ready.insert((rank, step.clone(), 0), input);
+            }
+            Ok(None) => {}
+            Err(RunError::Diverged(divergence)) => self.diverge(divergence),
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+
+    /// The recorded answer of a gate.
+    pub(super) fn take_replayed(&mut self, step: StepId, take: GateTake) {
+        // It was ended meanwhile.
+        if !self.state.open().any(|open| open.asking && open.step == step) {
+            return;
+        }
+        let problem = match take {
+            GateTake::Person(answer) => self.take_answer(answer).err().map(Difference::Unfit),
+            GateTake::Default(AnsweredBy::Timeout) => {
+                self.time_out(step.clone());
+                None
+            }
+            GateTake::Default(_) => (!self.take_headless(&step)).then_some(Difference::Unanswered),
+        };
+        let replay = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay));
+        if let (Some(difference), Some(replay)) = (problem, replay)
+            && let RunError::Diverged(divergence) = replay.diverged(&step, 1, words(&step, 1), difference)
+        {
+            self.diverge(divergence);
+        }
+    }
+
+    /// Holds the end of a replay against that of the recording, and tells what was never asked for.
+    ///
+    /// # Errors
+    /// They part, or the recording cannot be read.
+    pub(super) fn judge_replay(&self, outcome: &Outcome) -> Result<(), RunError> {
+        let Some(replaying) = &self.replaying else { return Ok(()) };
+        let Some(status) = self.state.finished() else { return Ok(()) };
+        let (given, rest) = replaying.replay.rest();
+        if !rest.is_empty() {
+            self.viewer.notice(format!("the recording holds what was never asked for: {}", rest.join(", ")));
+        }
+        replaying.replay.ended(status, &outcome.values)?;
+        let answers = if given == 1 { "answer" } else { "answers" };
+        let same = if rest.is_empty() { ", and all is as it was recorded" } else { "" };
+        self.viewer.notice(format!("replayed {given} {answers}{same}"));
+        Ok(())
+    }
+
+    /// The divergence that the run ended with.
+    pub(super) fn divergence(&mut self) -> Option<Box<Divergence>> {
+        self.replaying.as_mut()?.diverged.take()
+    }
+}

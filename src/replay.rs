@@ -1,0 +1,121 @@
+//! `run --replay`: a recording in the place of agents, programs and people, and where the run and it part.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use miette::{IntoDiagnostic, miette};
+use serde_json::json;
+use swarmc_plan::{Pipeline, Plan};
+use swarmc_runtime::{Difference, Divergence, Recording};
+
+use crate::args::{Run, Show};
+use crate::change;
+use crate::exit::Exit;
+use crate::load::{did_you_mean, pipeline};
+use crate::terminal::{self, Stream, printable};
+
+/// A recording and what it was made with.
+pub(crate) struct Replay {
+    pub(crate) recording: Arc<Recording>,
+    pub(crate) params: BTreeMap<String, String>,
+    pub(crate) stdin: Option<Vec<u8>>,
+}
+
+/// Opens the recording that a run is to be answered from; none where none is named.
+///
+/// # Errors
+/// It is damaged, or of another workflow, pipeline or task than what is asked for.
+pub(crate) fn open(
+    args: &Run,
+    plan: &Plan,
+    workspace: &Path,
+    environment: &BTreeMap<OsString, OsString>,
+) -> miette::Result<Option<Replay>> {
+    let Some(folder) = &args.replay else { return Ok(None) };
+    let recording = Recording::open(folder).into_diagnostic()?;
+    let shown = folder.display();
+    if recording.workflow() != plan.workflow {
+        return Err(miette!(
+            help = "name the recording of this workflow, or record it again with `--record`",
+            "`{shown}` is a recording of workflow `{}`, and this one is `{}`",
+            printable(recording.workflow()),
+            plan.workflow
+        ));
+    }
+    let named = args.pipeline.as_deref().filter(|name| *name != recording.pipeline());
+    let other = args.task.as_deref().filter(|task| Some(*task) != recording.task());
+    if named.is_some() || other.is_some() {
+        let what = match recording.task() {
+            Some(task) => format!("task `{}` of pipeline `{}`", printable(task), printable(recording.pipeline())),
+            None => format!("pipeline `{}`", printable(recording.pipeline())),
+        };
+        let help = "leave `--pipeline` and `--task` out: a replay runs what was recorded";
+        return Err(miette!(help = help, "`{shown}` is a recording of {what}"));
+    }
+    let params = recording.params(workspace, environment).into_diagnostic()?;
+    let stdin = recording.stdin().into_diagnostic()?;
+    Ok(Some(Replay { recording: Arc::new(recording), params, stdin }))
+}
+
+/// The pipeline that was recorded.
+pub(crate) fn recorded_pipeline<'a>(plan: &'a Plan, recording: &Recording) -> miette::Result<&'a Pipeline> {
+    let name = recording.pipeline();
+    let names = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
+    pipeline(plan, Some(name)).map_err(|_| {
+        let help = format!("{}; record again with `--record`", did_you_mean(name, names));
+        miette!(help = help, "the recording is of pipeline `{}`, which is not there any more", printable(name))
+    })
+}
+
+/// Tells where a replay and its recording part.
+pub(crate) fn part(divergence: &Divergence, show: Show) -> miette::Result<Exit> {
+    if show.json {
+        terminal::print(format!("{}\n", document(divergence)))?;
+        return Ok(Exit::Failed);
+    }
+    let paint = Stream::Err.paint();
+    let (what, help) = told(divergence);
+    let mut text = format!("\n{} {}\n", paint.red("error:"), printable(&what));
+    text.push_str(&format!("  {} {help}\n", paint.cyan("help:")));
+    terminal::eprint(text);
+    if let Difference::Text { recorded, now, .. } = &divergence.difference {
+        let (before, after) = (recorded.as_deref().unwrap_or_default(), now.as_deref().unwrap_or_default());
+        terminal::print(change::unified(("recorded", before), ("now", after), Stream::Out.paint()))?;
+    }
+    Ok(Exit::Failed)
+}
+
+fn told(divergence: &Divergence) -> (String, &'static str) {
+    let help = match &divergence.difference {
+        Difference::Text { .. } => "undo the change, or record again with `swarmc run … --record DIR`",
+        Difference::Missing | Difference::Unanswered | Difference::GoesOn | Difference::Unfit(_) => {
+            "record again with `swarmc run … --record DIR`"
+        }
+    };
+    (divergence.to_string(), help)
+}
+
+fn document(divergence: &Divergence) -> serde_json::Value {
+    let (because, what, recorded, now) = match &divergence.difference {
+        Difference::Text { what, recorded, now } => ("differs", Some(what), recorded.as_ref(), now.as_ref()),
+        Difference::Missing => ("missing", None, None, None),
+        Difference::Unanswered => ("unanswered", None, None, None),
+        Difference::GoesOn => ("goes_on", None, None, None),
+        Difference::Unfit(_) => ("unfit", None, None, None),
+    };
+    json!({
+        "version": 1,
+        "type": "divergence",
+        "run": divergence.run,
+        "step": divergence.step,
+        "attempt": divergence.attempt,
+        "because": because,
+        "message": divergence.to_string(),
+        "what": what,
+        "recorded": recorded,
+        "now": now,
+        "exit": Exit::Failed as u8,
+    })
+}
