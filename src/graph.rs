@@ -103,6 +103,12 @@ struct Arrow {
     both: bool,
 }
 
+/// A plan as SVG.
+#[cfg(test)]
+pub(crate) fn picture(plan: &Plan) -> String {
+    svg::svg(&draw(plan, None).expect("it is drawn")).expect("it is not too large")
+}
+
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
     let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
@@ -244,6 +250,7 @@ impl Drawer<'_> {
             id: id("swarm", &swarm.name),
             name: swarm.name.clone(),
             title: format!("swarm {}", swarm.name),
+            notes: if swarm.edges.is_empty() { vec!["anyone may write to anyone".to_owned()] } else { Vec::new() },
             ..Group::default()
         };
         let mut member = |name: &str, lines: Vec<String>| {
@@ -264,7 +271,7 @@ impl Drawer<'_> {
             }
         }
         if let Some(last) = &swarm.synthesize {
-            member("synthesize", vec!["synthesize".to_owned(), format!("agent {}", last.agent)]);
+            member("synthesize", vec!["synthesize".to_owned(), format!("at the end, agent {}", last.agent)]);
         }
         let ids: BTreeMap<&str, String> = ids.iter().map(|(name, id)| (name.as_str(), id.clone())).collect();
         for edge in &swarm.edges {

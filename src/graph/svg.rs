@@ -54,8 +54,9 @@ pub(super) fn svg(graph: &Graph) -> Result<String, TooLarge> {
 fn document(picture: &Picture<'_>) -> String {
     let (width, height) = (picture.size.width.ceil(), picture.size.height.ceil());
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
-         <style>\n{STYLE}</style>\n<defs>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"{}\">\n<style>\n{STYLE}</style>\n<defs>\n",
+        escape(&picture.frames.iter().map(|(_, group)| group.title.as_str()).collect::<Vec<_>>().join(", "))
     );
     for name in ["tip", "message-tip", "again-tip"] {
         let _ = writeln!(
@@ -216,7 +217,7 @@ fn number(value: f64) -> f64 {
     rounded + 0.0
 }
 
-/// Text for between tags: without what would be markup, and without what XML forbids.
+/// Text for between tags and in attributes: without what would be markup, and without what XML forbids.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -224,6 +225,7 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
             '\n' => out.push('\n'),
             sign if sign.is_control() || matches!(sign, '\u{FFFE}' | '\u{FFFF}') => out.push(' '),
             sign => out.push(sign),
