@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use miette::miette;
-use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, Response, Step, Swarm, When};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
@@ -285,10 +285,16 @@ impl Drawer<'_> {
         let carries = edge.carries.as_ref().and_then(|schema| schema.0["$ref"].as_str());
         let name = carries.and_then(|path| path.rsplit('/').next()).filter(|name| self.plan.types.contains_key(*name));
         let kind = serde_json::to_value(edge.kind).unwrap_or_default();
-        let label = name.or(kind.as_str()).unwrap_or_default().to_owned();
+        let kind = kind.as_str().unwrap_or("message");
+        let label = name.map_or(kind.to_owned(), |name| format!("{kind} {name}"));
         let line = if edge.both { "↔" } else { "→" };
-        let mut about = format!("{} {line} {}: {}", edge.from, edge.to, kind.as_str().unwrap_or("message"));
+        let mut about = format!("{} {line} {}: {}", edge.from, edge.to, kind);
         about.extend(name.map(|name| format!(" that carries {name}")));
+        about.push_str(match edge.response {
+            Response::None => "",
+            Response::Optional => ", which may be answered",
+            Response::Required => ", which must be answered",
+        });
         about.extend(edge.max.map(|max| format!(", at most {max}")));
         let (from, to) = (from.clone(), to.clone());
         self.graph.arrows.push(Arrow { from, to, label, about, is_message: true, both: edge.both });

@@ -9,7 +9,8 @@ const SPEC: &str = "workflow w { default build }\nprovider p { exec cat }\nagent
     task judge { depends-on work when=any; prompt \"<<output:plan>>\" }\n        until \"output.judge == 'done'\"\n    }\n    \
     task last { depends-on rounds when=always; run ls }\n}\n\
     param goal type=string default=\"x\"\n\
-    swarm team { goal \"x\"; supervisor lead agent=a; member one agent=a \"y\"; edges { lead -> one } }\n";
+    swarm team { goal \"x\"; supervisor lead agent=a; member one agent=a \"y\"; edges { lead -> one carries=Plan response=required } }\n\
+    type Plan { steps list<string> }\n";
 
 fn read(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.work().join(name)).expect("the file was written")
@@ -45,7 +46,7 @@ fn a_listing_shows_what_waits_for_what() {
     swarm team
       ●  lead  supervisor, agent a
       ●  one   agent a
-      lead → one  handoff
+      lead → one  handoff Plan
     ");
 }
 
@@ -65,7 +66,7 @@ fn one_pipeline_or_swarm_is_drawn_and_a_name_that_is_neither_is_told() {
 fn a_picture_is_well_formed_and_says_its_labels() {
     let place = Place::new(SPEC);
     let svg = place.swarmc(&["graph", "flow.kdl", "--format", "svg"]).out;
-    for text in [">at most 3 rounds<", ">until output.judge == 'done'<", ">ran<", ">ended<", ">handoff<", ">judge<"] {
+    for text in [">at most 3 rounds<", ">until output.judge == 'done'<", ">ran<", ">ended<", ">handoff Plan<", ">judge<"] {
         assert_eq!(svg.matches(text).count(), 1, "{text} in {svg}");
     }
     let mut open = Vec::new();
