@@ -1,7 +1,7 @@
 //! `swarmc graph`: pipelines and swarms as pictures, as text, and in the notations that other tools draw.
 //!
-//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as SVG, a listing, Mermaid or DOT. Only what the plan says is drawn: what
-//! waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
+//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as SVG, a listing, Mermaid or DOT. Only what the plan says
+//! is drawn: what waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
 
 mod frames;
 mod layers;
@@ -288,7 +288,7 @@ impl Drawer<'_> {
         let kind = kind.as_str().unwrap_or("message");
         let label = name.map_or(kind.to_owned(), |name| format!("{kind} {name}"));
         let line = if edge.both { "↔" } else { "→" };
-        let mut about = format!("{} {line} {}: {}", edge.from, edge.to, kind);
+        let mut about = format!("{} {line} {}: {kind}", edge.from, edge.to);
         about.extend(name.map(|name| format!(" that carries {name}")));
         about.push_str(match edge.response {
             Response::None => "",

@@ -66,7 +66,9 @@ fn one_pipeline_or_swarm_is_drawn_and_a_name_that_is_neither_is_told() {
 fn a_picture_is_well_formed_and_says_its_labels() {
     let place = Place::new(SPEC);
     let svg = place.swarmc(&["graph", "flow.kdl", "--format", "svg"]).out;
-    for text in [">at most 3 rounds<", ">until output.judge == 'done'<", ">ran<", ">ended<", ">handoff Plan<", ">judge<"] {
+    for text in
+        [">at most 3 rounds<", ">until output.judge == 'done'<", ">ran<", ">ended<", ">handoff Plan<", ">judge<"]
+    {
         assert_eq!(svg.matches(text).count(), 1, "{text} in {svg}");
     }
     let mut open = Vec::new();
