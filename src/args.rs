@@ -23,6 +23,7 @@ pub(crate) enum Command {
     Fmt(Fmt),
     Plan(Plan),
     Graph(Graph),
+    Test(Test),
     Run(Run),
     Resume(Resume),
     Stop(Stop),
@@ -33,10 +34,23 @@ pub(crate) enum Command {
     Prune(Prune),
     Explain(Explain),
     Schema(Schema),
+    Import(Import),
     Init(Init),
+    Lsp(Lsp),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
+}
+
+/// Serves an editor: the language server, on standard input and output.
+///
+/// Editors start it themselves; `docs/editors.md` says how each is told to. Exit code 1 when the editor leaves without
+/// saying so.
+#[derive(Debug, Args)]
+pub(crate) struct Lsp {
+    /// Speaks on standard input and output, as it always does; many editors say so.
+    #[arg(long, hide = true)]
+    pub(crate) stdio: bool,
 }
 
 /// Finds mistakes in specs without running anything.
@@ -167,6 +181,40 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
+    /// A picture, for browsers and documents, in light and dark.
+    Svg,
+    /// A listing for terminals: a line for each step, and what it waits for.
+    Text,
+}
+
+/// Rehearses the tests of specs: nothing is started, nothing costs anything, and nobody waits.
+///
+/// A `test` says what agents, commands and people answer, and what must hold then; docs/testing.md tells how. Exit code 3
+/// when a test fails, 1 when a spec has errors, 2 when there is no test.
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Specs, or folders of them, as for `check`.
+    #[arg(value_name = "SPEC|FOLDER")]
+    pub(crate) specs: Vec<PathBuf>,
+    /// Only the tests with this in their names.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// How the outcome is shown.
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    pub(crate) format: TestFormat,
+    /// Writes the snapshots of the tests that hold otherwise, and removes those that they no longer look at.
+    #[arg(long)]
+    pub(crate) update: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TestFormat {
+    /// A line for each test, and what did not hold.
+    Text,
+    /// One JSON document, versioned.
+    Json,
+    /// JUnit XML: a suite for each spec, a case for each test.
+    Junit,
 }
 
 /// Runs a workflow.
@@ -330,6 +378,28 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// Of plans, as `swarmc plan -o` writes them.
     Plan,
+    /// Of what `swarmc check --format json` prints.
+    Check,
+}
+
+/// Turns a compose file of tasks and pipelines, in YAML, into a spec.
+///
+/// Prompt files stay where they are. What could not be carried over is listed at its place in the YAML, and stands as a
+/// comment in the spec; the spec is then checked. Exit code 0 when everything was carried over and the spec has no
+/// errors, else 1.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The compose file.
+    pub(crate) compose: PathBuf,
+    /// Where the spec goes, `-` being standard output; beside the compose file, unless said.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrites a spec that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The program that runs agents whose model does not tell which one: a preset of `std:providers`.
+    #[arg(long, value_name = "NAME", default_value = "claude-code")]
+    pub(crate) preset: String,
 }
 
 /// Writes a small workflow that runs offline, to begin with.

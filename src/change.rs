@@ -60,6 +60,25 @@ pub(crate) fn unified((old, before): (&str, &str), (new, after): (&str, &str), p
     out
 }
 
+/// The difference of two texts, plain.
+pub(crate) fn text_diff(before: &str, after: &str, old: &str, new: &str) -> String {
+    let diff = TextDiff::from_lines(old, new);
+    let mut out = format!("--- {before}\n+++ {after}\n");
+    for hunk in diff.unified_diff().context_radius(CONTEXT).iter_hunks() {
+        for line in hunk.iter_changes() {
+            let sign = match line.tag() {
+                ChangeTag::Equal => ' ',
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+            };
+            out.push(sign);
+            out.push_str(line.value().trim_end_matches(['\n', '\r']));
+            out.push('\n');
+        }
+    }
+    out
+}
+
 /// Writes all changes, or none of them.
 ///
 /// # Errors
@@ -78,6 +97,14 @@ pub(crate) fn write(changes: &[Change]) -> miette::Result<()> {
 /// Puts the new text beside its file.
 fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
     let failed = |error| failed(&change.shown, &error);
+    if change.before.is_empty() && !change.path.exists() {
+        let folder = change.path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
+        std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
+        readable(&file).map_err(failed)?;
+        return Ok((file, change.path.clone()));
+    }
     // Behind a link lies the file itself.
     let path = change.path.canonicalize().map_err(failed)?;
     let permissions = path.metadata().map_err(failed)?.permissions();
@@ -100,6 +127,16 @@ fn prepare(change: &Change) -> miette::Result<(NamedTempFile, PathBuf)> {
     std::io::Write::write_all(&mut file, change.after.as_bytes()).map_err(failed)?;
     file.as_file().set_permissions(permissions).map_err(failed)?;
     Ok((file, path))
+}
+
+/// A new file is for everybody to read, as others are; a temporary one is not.
+fn readable(file: &NamedTempFile) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
 }
 
 fn failed(shown: &str, error: &std::io::Error) -> miette::Report {

@@ -118,7 +118,7 @@ impl Output {
                 commands.sort_by_key(|(severity, _)| *severity);
                 terminal::print(commands.into_iter().map(|(_, command)| command).collect::<String>())
             }
-            Output::Junit(suites) => terminal::print(junit_report(suites)?),
+            Output::Junit(suites) => terminal::print(junit_report("swarmc check", suites)?),
         }
     }
 }

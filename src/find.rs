@@ -34,7 +34,8 @@ pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn beneath(folder: &Path) -> Vec<PathBuf> {
+/// The specs beneath a folder, in order of their paths.
+pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
     // Hidden folders are left out as well. Ignore files count also where there is no repository.
     let walk = WalkBuilder::new(folder)
         .require_git(false)

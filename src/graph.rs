@@ -3,19 +3,40 @@
 //! In: a plan. Out: one [`Graph`] of boxes and arrows, written as Mermaid or DOT. Only what the plan says is drawn: what
 //! waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
 
+mod frames;
+mod layers;
+mod svg;
+mod text;
 mod write;
 
 use std::collections::BTreeMap;
 
-use swarmc_plan::{Body, Pipeline, Plan, Step, Swarm, When};
+use miette::miette;
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
 use crate::load::{load, pipeline};
-use crate::terminal;
+use crate::terminal::{self, Stream};
 
 /// The characters of a condition that are shown.
 const SHOWN: usize = 40;
+
+impl Group {
+    /// Its title in lines, when it runs again included.
+    fn heading(&self) -> Vec<String> {
+        let mut lines = vec![self.title.clone()];
+        let mut repeat = self.repeat.iter();
+        if let Some(most) = repeat.next() {
+            lines[0].push_str(&format!(", {most}"));
+        }
+        lines.extend(repeat.chain(&self.notes).cloned());
+        lines
+    }
+}
+
+/// Columns of text where no terminal has its own width.
+const WIDTH: usize = 100;
 
 /// Boxes, in groups, and arrows between them.
 #[derive(Debug, Default)]
@@ -28,8 +49,13 @@ struct Graph {
 #[derive(Debug, Default)]
 struct Group {
     id: String,
-    /// What stands above it, in lines.
-    title: Vec<String>,
+    name: String,
+    /// What stands above it.
+    title: String,
+    /// When it runs again: at most how often, and until what. Nothing where it runs once.
+    repeat: Vec<String>,
+    /// Below its title.
+    notes: Vec<String>,
     nodes: Vec<Node>,
     groups: Vec<Group>,
 }
@@ -39,7 +65,11 @@ struct Group {
 struct Node {
     id: String,
     lines: Vec<String>,
+    /// What there is no space for.
+    about: Vec<String>,
     shape: Shape,
+    /// It runs for each item of a list, or stands for several.
+    is_many: bool,
 }
 
 /// What a box stands for.
@@ -65,6 +95,8 @@ struct Arrow {
     from: String,
     to: String,
     label: String,
+    /// What it is, in words.
+    about: String,
     /// It is an edge that messages travel along, rather than an order of steps.
     is_message: bool,
     both: bool,
@@ -72,9 +104,24 @@ struct Arrow {
 
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan;
+    let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
+    let text = match args.format {
+        GraphFormat::Mermaid => write::mermaid(graph),
+        GraphFormat::Dot => write::dot(graph),
+        GraphFormat::Text => {
+            let width = if Stream::Out.is_terminal() { Stream::Out.size().0 } else { WIDTH };
+            text::text(graph, width, Stream::Out.paint())
+        }
+        GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
+    };
+    terminal::print(text)?;
+    Ok(Exit::Done)
+}
+
+/// All pipelines and swarms of a plan, or the one of this name.
+fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
     let mut drawer = Drawer { plan, graph: Graph::default() };
-    match args.pipeline.as_deref() {
+    match name {
         Some(name) if plan.swarm(name).is_some() => plan.swarm(name).into_iter().for_each(|swarm| drawer.swarm(swarm)),
         Some(name) => drawer.pipeline(pipeline(plan, Some(name))?),
         None => {
@@ -82,12 +129,12 @@ pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
             plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
         }
     }
-    let text = match args.format {
-        GraphFormat::Mermaid => write::mermaid(&drawer.graph),
-        GraphFormat::Dot => write::dot(&drawer.graph),
-    };
-    terminal::print(text)?;
-    Ok(Exit::Done)
+    Ok(drawer.graph)
+}
+
+fn too_large(graph: &Graph) -> miette::Report {
+    let help = "draw a part with `--pipeline NAME`, or give `--format dot` to another program";
+    miette!(help = help, "{} arrows are too many to draw", graph.arrows.len())
 }
 
 struct Drawer<'p> {
@@ -101,13 +148,16 @@ impl Drawer<'_> {
         let ids: BTreeMap<&str, String> =
             pipeline.all_steps().map(|step| (step.name.as_str(), id(&pipeline.name, &step.name))).collect();
         let mut title = format!("pipeline {}", pipeline.name);
-        if pipeline.iteration.max > 1 {
-            title.push_str(&format!(", at most {} rounds", pipeline.iteration.max));
-        }
         if pipeline.parallelism > 1 {
             title.push_str(&format!(", {} at once", pipeline.parallelism));
         }
-        let mut group = Group { id: id("pipeline", &pipeline.name), title: vec![title], ..Group::default() };
+        let mut group = Group {
+            id: id("pipeline", &pipeline.name),
+            name: pipeline.name.clone(),
+            title,
+            repeat: repeat(&pipeline.iteration),
+            ..Group::default()
+        };
         for step in &pipeline.steps {
             self.step(step, &ids, &mut group);
         }
@@ -128,14 +178,19 @@ impl Drawer<'_> {
             };
             if let Some(from) = ids.get(need.step.as_str()) {
                 let (from, label) = (from.clone(), how.to_owned());
-                self.graph.arrows.push(Arrow { from, to: id.clone(), label, is_message: false, both: false });
+                let about = format!("{} waits until {} {}", step.name, need.step, how_long(need.when));
+                self.graph.arrows.push(Arrow { from, to: id.clone(), label, about, is_message: false, both: false });
             }
         }
         if let Body::Loop(body) = &step.body {
-            let head = format!("loop {}, at most {} rounds", step.name, body.iteration.max);
-            let until = body.iteration.until.iter().map(|until| format!("until {}", cut(&until.source)));
-            let title = std::iter::once(head).chain(until).collect();
-            let mut inner = Group { id, title, ..Group::default() };
+            let mut inner = Group {
+                id,
+                name: step.name.clone(),
+                title: format!("loop {}", step.name),
+                repeat: repeat(&body.iteration),
+                notes: step.when.iter().map(|when| format!("when {}", cut(&when.source))).collect(),
+                ..Group::default()
+            };
             body.steps.iter().for_each(|step| self.step(step, ids, &mut inner));
             group.groups.push(inner);
             return;
@@ -154,16 +209,21 @@ impl Drawer<'_> {
         lines.extend((!what.is_empty()).then_some(what));
         lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", cut(&each.list.source))));
         lines.extend(step.when.as_ref().map(|when| format!("when {}", cut(&when.source))));
-        group.nodes.push(Node { id, lines, shape });
+        group.nodes.push(Node { id, lines, about: about(step), shape, is_many: step.for_each.is_some() });
     }
 
     fn swarm(&mut self, swarm: &Swarm) {
         let mut ids = BTreeMap::new();
-        let mut group =
-            Group { id: id("swarm", &swarm.name), title: vec![format!("swarm {}", swarm.name)], ..Group::default() };
+        let mut group = Group {
+            id: id("swarm", &swarm.name),
+            name: swarm.name.clone(),
+            title: format!("swarm {}", swarm.name),
+            ..Group::default()
+        };
         let mut member = |name: &str, lines: Vec<String>| {
             let id = id(&swarm.name, name);
-            group.nodes.push(Node { id: id.clone(), lines, shape: Shape::Agent });
+            let is_many = lines.first().is_some_and(|first| first != name);
+            group.nodes.push(Node { id: id.clone(), about: lines.clone(), lines, shape: Shape::Agent, is_many });
             ids.insert(name.to_owned(), id);
         };
         if let Some(lead) = &swarm.lead {
@@ -193,8 +253,50 @@ impl Drawer<'_> {
         let name = carries.and_then(|path| path.rsplit('/').next()).filter(|name| self.plan.types.contains_key(*name));
         let kind = serde_json::to_value(edge.kind).unwrap_or_default();
         let label = name.or(kind.as_str()).unwrap_or_default().to_owned();
-        self.graph.arrows.push(Arrow { from: from.clone(), to: to.clone(), label, is_message: true, both: edge.both });
+        let line = if edge.both { "↔" } else { "→" };
+        let mut about = format!("{} {line} {}: {}", edge.from, edge.to, kind.as_str().unwrap_or("message"));
+        about.extend(name.map(|name| format!(" that carries {name}")));
+        about.extend(edge.max.map(|max| format!(", at most {max}")));
+        let (from, to) = (from.clone(), to.clone());
+        self.graph.arrows.push(Arrow { from, to, label, about, is_message: true, both: edge.both });
     }
+}
+
+fn how_long(when: When) -> &'static str {
+    match when {
+        When::Success => "succeeded",
+        When::Failure => "failed",
+        When::Any => "ran, whether it succeeded or failed",
+        When::Always => "ended in any way",
+    }
+}
+
+/// All that is to be said of a step.
+fn about(step: &Step) -> Vec<String> {
+    let kind = match &step.body {
+        Body::Prompt(body) => format!("a turn of agent {}", body.agent),
+        Body::Run(_) => "a command".to_owned(),
+        Body::Value(_) | Body::Fields(_) => "a computed value".to_owned(),
+        Body::Gate(_) => "a person decides".to_owned(),
+        Body::Stop { .. } => "ends the pipeline".to_owned(),
+        Body::Call(call) => format!("calls pipeline {}", call.pipeline),
+        Body::Swarm(call) => format!("starts swarm {}", call.swarm),
+        Body::Loop(_) => "a loop".to_owned(),
+    };
+    let mut lines = vec![format!("{}: {kind}", step.name)];
+    lines.extend(step.description.clone());
+    lines.extend(step.for_each.as_ref().map(|each| format!("for each of {}", each.list.source.trim())));
+    lines.extend(step.when.as_ref().map(|when| format!("when {}", when.source.trim())));
+    lines
+}
+
+/// How often something runs at most, and until what.
+fn repeat(iteration: &Iteration) -> Vec<String> {
+    if iteration.max <= 1 {
+        return Vec::new();
+    }
+    let most = format!("at most {} rounds", iteration.max);
+    std::iter::once(most).chain(iteration.until.iter().map(|until| format!("until {}", cut(&until.source)))).collect()
 }
 
 /// A name that no notation takes for a word of its own.
@@ -217,112 +319,4 @@ fn cut(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPEC: &str = r#"
-workflow w { default p }
-provider local { exec cat }
-agent a provider=local
-pipeline p {
-    budget calls=100
-    task plan { prompt "Plan \"it\"." }
-    loop rounds max=3 { task work { run ls }; task judge { prompt "<<output:work>> <<output:plan>>" }; until "output.judge == \"ok\"" }
-    gate go { message "Go?"; options yes no; headless no; depends-on rounds }
-    task each { for-each "range(3)"; call other; when "output.go.choice == 'yes'" }
-    task last { depends-on each when=always; value "x" }
-    edges { plan -> judge }
-}
-pipeline other { task x { run ls } }
-swarm s { goal "x"; supervisor lead agent=a; member one agent=a "y"; member two agent=a "z"; edges { one <-> two } }
-"#;
-
-    fn drawn() -> Graph {
-        let files = BTreeMap::from([("a.kdl".to_owned(), SPEC.to_owned())]);
-        let compilation = swarmc_compiler::compile("a.kdl", &files);
-        let plan = compilation.plan.unwrap_or_else(|| panic!("{:?}", compilation.diagnostics));
-        let mut drawer = Drawer { plan: &plan, graph: Graph::default() };
-        plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
-        plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
-        drawer.graph
-    }
-
-    #[test]
-    fn mermaid_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::mermaid(&drawn()), @r##"
-        flowchart TD
-            subgraph n_pipeline__p ["pipeline p"]
-                n_p__plan("plan<br>agent a")
-                n_p__go{{"go<br>yes / no"}}
-                n_p__each[["each<br>call other<br>for each of range(3)<br>when output.go.choice == 'yes'"]]
-                n_p__last[/"last"/]
-                subgraph n_p__rounds ["loop rounds, at most 3 rounds<br>until output.judge == #34;ok#34;"]
-                    n_p__work["work"]
-                    n_p__judge("judge<br>agent a")
-                end
-            end
-            subgraph n_pipeline__other ["pipeline other"]
-                n_other__x["x"]
-            end
-            subgraph n_swarm__s ["swarm s"]
-                n_s__lead("lead<br>supervisor, agent a")
-                n_s__one("one<br>agent a")
-                n_s__two("two<br>agent a")
-            end
-            n_p__plan --> n_p__rounds
-            n_p__work --> n_p__judge
-            n_p__rounds --> n_p__go
-            n_p__go --> n_p__each
-            n_p__each -->|"ended"| n_p__last
-            n_p__plan -.->|"handoff"| n_p__judge
-            n_s__one <-.->|"handoff"| n_s__two
-        "##);
-    }
-
-    #[test]
-    fn dot_has_every_step_and_every_arrow() {
-        insta::assert_snapshot!(write::dot(&drawn()), @r##"
-        digraph workflow {
-            compound=true;
-            fontname="sans-serif";
-            node [fontname="sans-serif"];
-            edge [fontname="sans-serif"];
-            subgraph "cluster_n_pipeline__p" {
-                label="pipeline p";
-                n_p__plan [shape=box, style=rounded, label="plan\nagent a"];
-                n_p__go [shape=hexagon, label="go\nyes / no"];
-                n_p__each [shape=box, peripheries=2, label="each\ncall other\nfor each of range(3)\nwhen output.go.choice == 'yes'"];
-                n_p__last [shape=parallelogram, label="last"];
-                subgraph "cluster_n_p__rounds" {
-                    label="loop rounds, at most 3 rounds\nuntil output.judge == \"ok\"";
-                    n_p__work [shape=box, label="work"];
-                    n_p__judge [shape=box, style=rounded, label="judge\nagent a"];
-                }
-            }
-            subgraph "cluster_n_pipeline__other" {
-                label="pipeline other";
-                n_other__x [shape=box, label="x"];
-            }
-            subgraph "cluster_n_swarm__s" {
-                label="swarm s";
-                n_s__lead [shape=box, style=rounded, label="lead\nsupervisor, agent a"];
-                n_s__one [shape=box, style=rounded, label="one\nagent a"];
-                n_s__two [shape=box, style=rounded, label="two\nagent a"];
-            }
-            n_p__plan -> n_p__work [lhead="cluster_n_p__rounds"];
-            n_p__work -> n_p__judge;
-            n_p__judge -> n_p__go [ltail="cluster_n_p__rounds"];
-            n_p__go -> n_p__each;
-            n_p__each -> n_p__last [label="ended"];
-            n_p__plan -> n_p__judge [label="handoff", style=dashed];
-            n_s__one -> n_s__two [label="handoff", style=dashed, dir=both];
-        }
-        "##);
-    }
-
-    #[test]
-    fn names_cannot_be_words_of_a_notation() {
-        assert_eq!(id("p", "end"), "n_p__end");
-        assert_ne!(id("p", "a-b"), id("p", "a_b"));
-    }
-}
+mod tests;

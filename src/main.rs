@@ -19,11 +19,13 @@ mod find;
 mod fmt;
 mod graph;
 mod home;
+mod import;
 mod init;
 mod ledger;
 mod live;
 mod load;
 mod logs;
+mod lsp;
 mod params;
 mod plan;
 mod render;
@@ -36,6 +38,7 @@ mod stale;
 mod summary;
 mod swarm;
 mod terminal;
+mod test;
 mod units;
 
 use std::process::ExitCode;
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Fmt(args) => fmt::exec(&args),
         Command::Plan(args) => plan::exec(&args),
         Command::Graph(args) => graph::exec(&args),
+        Command::Test(args) => test::exec(&args),
         Command::Run(args) => run::run(&args),
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),
@@ -61,7 +65,9 @@ fn main() -> ExitCode {
         Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),
+        Command::Import(args) => import::exec(&args),
         Command::Init(args) => init::exec(&args),
+        Command::Lsp(args) => lsp::exec(&args),
         Command::Doctor(args) => doctor::exec(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -39,13 +39,7 @@ impl Problems {
             .iter()
             .filter_map(|diagnostic| Some((levels.of(diagnostic)?, clean(diagnostic))))
             .collect();
-        let mut sources = Sources::new();
-        if !list.is_empty() {
-            for file in compilation.sources.files() {
-                let text = same_length(compilation.sources.text(file));
-                sources.add(workspace.shown(compilation.sources.name(file)), &*text);
-            }
-        }
+        let sources = if list.is_empty() { Sources::new() } else { shown(&compilation.sources, workspace) };
         Problems { sources, list }
     }
 
@@ -110,6 +104,51 @@ impl Problems {
             Err(_) => plain(&self.sources, severity, diagnostic, stream.paint()),
         }
     }
+}
+
+/// The sources as they may be shown: under names as the user would type them, without control characters.
+pub(crate) fn shown(sources: &Sources, workspace: &Workspace) -> Sources {
+    let mut shown = Sources::new();
+    for file in sources.files() {
+        shown.add(workspace.shown(sources.name(file)), &*same_length(sources.text(file)));
+    }
+    shown
+}
+
+/// Something that does not hold, with the place that says it.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) span: Span,
+    pub(crate) message: &'a str,
+    /// What the place is.
+    pub(crate) label: &'a str,
+    /// What was found instead, in lines.
+    pub(crate) notes: &'a str,
+    /// What to type.
+    pub(crate) help: Option<&'a str>,
+}
+
+/// `FILE:LINE:COLUMN: failed: message`, the place with a mark, what was found, and the help.
+pub(crate) fn finding(sources: &Sources, found: Place<'_>, paint: Paint) -> String {
+    let place = place(sources, found.span);
+    let line = |line: &str| cut(&printable(line));
+    let mut out = paint.red(&format!("{place}: failed: {}", line(&found.message.replace('\n', " "))));
+    out.push('\n');
+    let label = Label { span: found.span, text: line(found.label) };
+    snippet(&mut out, sources, &label, "^", false);
+    for note in found.notes.lines() {
+        let note = line(note);
+        let note = match note.as_bytes().first() {
+            Some(b'-') => paint.red(&note),
+            Some(b'+') => paint.green(&note),
+            _ => note,
+        };
+        let _ = writeln!(out, "    {note}");
+    }
+    if let Some(help) = found.help {
+        let _ = writeln!(out, "  help: {}", line(help));
+    }
+    out
 }
 
 /// How many problems there are of each severity.
@@ -224,7 +263,7 @@ fn json(sources: &Sources, severity: Severity, diagnostic: &Diagnostic) -> Value
 }
 
 /// Offsets are bytes from 0, lines and columns count from 1, columns in characters.
-fn json_span(sources: &Sources, span: Span) -> Value {
+pub(crate) fn json_span(sources: &Sources, span: Span) -> Value {
     let end = |offset: u32| {
         let position = sources.position(span.file, offset);
         json!({ "offset": offset, "line": position.line, "column": position.column })

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 /// Which of our crates each may depend on, outside tests: the picture of docs/ARCHITECTURE.md.
 const PICTURE: &[(&str, &[&str])] = &[
-    ("swarmc", &["swarmc-compiler", "swarmc-plan", "swarmc-runtime"]),
+    ("swarmc", &["swarmc-compiler", "swarmc-lsp", "swarmc-plan", "swarmc-runtime"]),
     ("swarmc-compiler", &["swarmc-plan"]),
     ("swarmc-endpoint", &[]),
+    ("swarmc-lsp", &["swarmc-compiler"]),
     ("swarmc-plan", &[]),
     ("swarmc-runtime", &["swarmc-plan"]),
 ];

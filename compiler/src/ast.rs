@@ -4,6 +4,7 @@ mod pack;
 mod provider;
 mod step;
 mod swarm;
+mod test;
 mod types;
 
 use swarmc_plan as plan;
@@ -20,6 +21,7 @@ pub(crate) use swarm::{
     Channel, Convergence, Decompose, Edge, Edges, Group, History, Item, Leader, LeaderKind, Limits, Managed, Member,
     NameList, Spawn, Swarm, Synthesize, Timeouts, TransientRetry, TurnTimeout, Workspace,
 };
+pub(crate) use test::{Expect, ExpectKind, Fake, Holds, Test};
 pub(crate) use types::{Field, TypeDef, TypeExpr, TypeKind};
 
 /// How many items must succeed.
@@ -56,6 +58,7 @@ pub(crate) struct Spec {
     pub budget: Option<Budget>,
     pub policy: Option<Policy>,
     pub hooks: Vec<Hook>,
+    pub tests: Vec<Test>,
     pub allows: Vec<Allow>,
 }
 

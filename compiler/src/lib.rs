@@ -13,7 +13,10 @@ mod emit;
 mod files;
 mod flow;
 mod format;
+pub mod holes;
 mod ignored;
+mod import;
+pub mod index;
 mod library;
 mod load;
 mod lower;
@@ -25,7 +28,7 @@ mod pages;
 mod passage;
 mod pattern;
 mod resolve;
-mod schema;
+pub mod schema;
 mod settings;
 mod source;
 mod stale;
@@ -33,6 +36,7 @@ mod suggest;
 mod suppress;
 pub mod syntax;
 mod template;
+mod test;
 mod tokens;
 mod trust;
 mod types;
@@ -42,12 +46,17 @@ pub use code::{Code, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use format::format;
+pub use import::{Import, Route, import};
+pub use index::Index;
 pub use library::{library, presets};
+pub use load::path_from;
 pub use mend::{Mended, Overlay, mend};
+pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::stale;
 pub use suggest::closest;
+pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
 
 use diagnostic::Diagnostics;
@@ -64,6 +73,8 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
     /// The plan; none when there is an error.
     pub plan: Option<swarmc_plan::Plan>,
+    /// The tests of the spec; none when there is an error.
+    pub tests: Vec<Test>,
 }
 
 /// Compiles the spec at `path` (relative to the workspace, with `/`) in the default profile.
@@ -73,13 +84,31 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
+    observed(path, files, settings, &mut |_, _| ())
+}
+
+/// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
+pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
+    let mut index = Index::default();
+    let compilation = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
+    (compilation, index)
+}
+
+/// Compiles, and shows the model to `observe` once it has been checked.
+fn observed(
+    path: &str,
+    files: &dyn Files,
+    settings: &Settings,
+    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
+) -> Compilation {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
     let file = match loader.read(path) {
         Ok(file) => file,
         Err(error) => {
             diagnostics.push(loader.unreadable(path, path, &error, None));
-            return Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan: None };
+            let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
+            return Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
         }
     };
     let tree = syntax::parse(loader.sources.text(file), file);
@@ -96,6 +125,7 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
+    observe(&model, &loader);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
@@ -108,7 +138,8 @@ pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compi
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
-    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan }
+    let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
+    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan, tests }
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.

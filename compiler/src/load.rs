@@ -28,11 +28,13 @@ pub(crate) struct Loader<'a> {
     pub(crate) sources: Sources,
     read: BTreeMap<String, FileId>,
     library: BTreeMap<&'static str, FileId>,
+    /// The first file that only tests read.
+    tests: usize,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Loader<'a> {
-        Loader { files, sources: Sources::new(), read: BTreeMap::new(), library: BTreeMap::new() }
+        Loader { files, sources: Sources::new(), read: BTreeMap::new(), library: BTreeMap::new(), tests: usize::MAX }
     }
 
     /// The text of the file at a workspace-relative path.
@@ -44,6 +46,11 @@ impl<'a> Loader<'a> {
         let file = self.sources.add(path, text);
         self.read.insert(path.to_owned(), file);
         Ok(file)
+    }
+
+    /// The file at a workspace-relative path, when it has been read.
+    pub(crate) fn known(&self, path: &str) -> Option<FileId> {
+        self.read.get(path).copied()
     }
 
     /// A part of the embedded library, read when it is first asked for.
@@ -209,9 +216,15 @@ impl<'a> Loader<'a> {
         expansion.expand(&passage)
     }
 
-    /// The files that were read, by path.
+    /// Says that what is read from here on is read for tests.
+    pub(crate) fn only_tests_from_here(&mut self) {
+        self.tests = self.sources.files().count();
+    }
+
+    /// The files that were read, by path, without those that only tests read.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, FileId)> {
-        self.read.iter().map(|(path, &file)| (path.as_str(), file))
+        let read = self.read.iter().map(|(path, &file)| (path.as_str(), file));
+        read.filter(|(_, file)| file.index() < self.tests)
     }
 }
 
@@ -300,10 +313,14 @@ fn mentions_include(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), b"include").is_some()
 }
 
+/// A path as the workspace sees it, written in the file `home`; none when it leads out of the workspace.
+pub fn path_from(home: &str, written: &str) -> Option<String> {
+    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), written)
+}
+
 /// A path of the workspace, written in the file that it counts from; none when it leads out of it.
 pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
-    let home = sources.name(path.span(0..0).file);
-    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), path.as_str())
+    path_from(sources.name(path.span(0..0).file), path.as_str())
 }
 
 /// A path below the workspace; none when it leads out of it.

@@ -30,6 +30,8 @@ pub(crate) struct Model<'a> {
     pub pipelines: Vec<Pipeline<'a>>,
     pub swarms: Vec<Swarm<'a>>,
     pub packs: Vec<Pack<'a>>,
+    /// Those of the spec itself.
+    pub tests: Vec<Test<'a>>,
     /// Which pipelines a run can come to: the others, of imports, are not in the plan.
     pub wanted: Vec<bool>,
     pub uses: Uses,
@@ -258,6 +260,35 @@ pub(crate) enum PackRule {
     Merge(Option<usize>),
     /// The tree says it all.
     Plain,
+}
+
+/// A test.
+#[derive(Debug)]
+pub(crate) struct Test<'a> {
+    pub ast: &'a ast::Test,
+    pub pipeline: Option<usize>,
+    /// The values that parameters are given.
+    pub params: Vec<(ParamRef, &'a Name)>,
+    pub fakes: Vec<Fake<'a>>,
+    /// By expectation, and by the names that it says: the steps that are called so.
+    pub expects: Vec<Vec<Vec<StepRef>>>,
+}
+
+/// An answer of a test.
+#[derive(Debug)]
+pub(crate) struct Fake<'a> {
+    pub ast: &'a ast::Fake,
+    /// The steps that are called so: a pipeline and one that it calls may share a name.
+    pub steps: Vec<StepRef>,
+    /// The text of its file.
+    pub file: Option<String>,
+}
+
+/// A step of a pipeline, by indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepRef {
+    pub pipeline: usize,
+    pub step: usize,
 }
 
 /// The file protocol of a step or an agent.

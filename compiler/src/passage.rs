@@ -1,5 +1,6 @@
 //! A text put together from several places, with the way back to them: a prompt with its includes, prefix and suffix.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::diagnostic::Diagnostic;
@@ -134,6 +135,15 @@ impl Passage {
     /// The files that were put in place of an include, and where that stood.
     pub(crate) fn includes(&self) -> &[(FileId, Span)] {
         &self.includes
+    }
+
+    /// The files whose text it holds, each once.
+    pub(crate) fn files(&self) -> BTreeSet<FileId> {
+        let file = |piece: &Piece| match piece.origin {
+            Origin::File(file, ..) => Some(file),
+            Origin::Text(..) | Origin::Made(_) => None,
+        };
+        self.pieces.iter().filter_map(file).chain(self.includes.iter().map(|(file, _)| *file)).collect()
     }
 
     /// Appends text of our own on behalf of `span`.

@@ -26,12 +26,12 @@ pub(crate) fn fault(pattern: &str) -> Option<&'static str> {
 }
 
 /// Whether a text matches somewhere; true where the pattern is none.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+pub fn matches(pattern: &str, text: &str) -> bool {
     is_large(pattern) || compiled(pattern).is_none_or(|validator| validator.is_valid(&json!(text)))
 }
 
 /// Whether a pattern is long, or repeats its parts very often: `((a{1000}){1000})`.
-fn is_large(pattern: &str) -> bool {
+pub(crate) fn is_large(pattern: &str) -> bool {
     let counts = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}')).flat_map(|(counts, _)| {
         let count = |count: &str| count.trim().parse::<u64>().ok();
         counts.split(',').filter_map(count).max()

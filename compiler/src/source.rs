@@ -160,6 +160,11 @@ impl SourceFile {
         &self.text
     }
 
+    /// The whole text, cheap to keep.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.text)
+    }
+
     /// Line and column of a byte; an offset past the end is the end.
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);

@@ -149,7 +149,7 @@ impl std::fmt::Display for Origin {
 pub struct SourceFile {
     /// The path, relative to the workspace, with `/`.
     pub path: String,
-    /// `sha256:` and the digest of the contents in hexadecimal.
+    /// `sha256:` and the digest of the contents in hexadecimal; of a spec, of all but its `test` blocks.
     pub digest: String,
 }
 

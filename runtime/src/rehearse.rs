@@ -4,6 +4,7 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod pace;
 mod told;
 
 use std::cell::RefCell;
@@ -12,9 +13,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use swarmc_plan::{Body, EnvValue, Plan, Step};
+use swarmc_plan::{Body, Command as Line, EnvValue, Plan, Step};
 
-use crate::answer::instructed;
+use crate::answer::{afresh, instructed};
 use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
@@ -25,6 +26,7 @@ use crate::run::{self, Options};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
+use pace::{Pace, Said, said};
 pub use told::{Answer, Asks, Fault, Prompted, Rehearsal, Turn};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
@@ -57,8 +59,9 @@ pub fn rehearse(
         answer,
         clock: 0,
         seq: 0,
-        running: VecDeque::new(),
+        due: BTreeMap::new(),
         gates: VecDeque::new(),
+        pace: Pace::default(),
         story: Rehearsal {
             status: RunStatus::Failed,
             ends: Vec::new(),
@@ -70,6 +73,7 @@ pub fn rehearse(
             faults: Vec::new(),
             missing: Vec::new(),
             records: Vec::new(),
+            texts: Vec::new(),
         },
     };
     stage.play(pipeline.name.clone(), options.task.clone())?;
@@ -112,11 +116,21 @@ struct Stage<'a, 'b> {
     answer: &'b mut dyn FnMut(&Turn<'_>) -> Answer,
     clock: u64,
     seq: u64,
-    /// Attempts that were started, and how they will end.
-    running: VecDeque<(StepId, u32, Outcome)>,
+    /// What will happen, by its time and then in the order in which it was known.
+    due: BTreeMap<(u64, u64), Due>,
     /// Gates that ask.
     gates: VecDeque<StepId>,
+    /// The time of the attempt that is being performed.
+    pace: Pace,
     story: Rehearsal,
+}
+
+/// What will happen.
+enum Due {
+    /// An attempt that was started ends so.
+    End(StepId, u32, Outcome),
+    /// A person says so at a gate.
+    Answer(StepId, Answer),
 }
 
 impl Stage<'_, '_> {
@@ -143,13 +157,15 @@ impl Stage<'_, '_> {
                     self.carry_out(command);
                 }
             }
-            if let Some((step, attempt, mut outcome)) = self.running.pop_front() {
-                self.bound(&mut outcome);
-                self.record(Event::AttemptEnded { step, attempt, outcome });
+            let next = self.due.first_key_value().map(|(&(at, _), _)| at);
+            if next.is_some_and(|at| at <= self.clock) {
+                self.happen();
             } else if let Some(gate) = self.gates.pop_front() {
                 self.ask(gate);
-            } else if let Some(due) = wake.take() {
-                self.clock = self.clock.max(due);
+            } else if let Some(at) = next.filter(|at| wake.is_none_or(|wake| *at < wake)) {
+                self.clock = at;
+            } else if let Some(at) = wake.take() {
+                self.clock = self.clock.max(at);
             } else if idle {
                 return Err(RunError::Request("the rehearsal is stuck".to_owned()));
             }
@@ -160,12 +176,32 @@ impl Stage<'_, '_> {
         Ok(())
     }
 
+    /// The next thing that is due happens.
+    fn happen(&mut self) {
+        match self.due.pop_first() {
+            Some((_, Due::End(step, attempt, mut outcome))) => {
+                self.bound(&mut outcome);
+                self.record(Event::AttemptEnded { step, attempt, outcome });
+            }
+            Some((_, Due::Answer(step, answer))) => self.answered(step, answer),
+            None => {}
+        }
+    }
+
+    /// Has something happen after so many milliseconds.
+    fn after(&mut self, delay: u64, due: Due) {
+        let at = self.clock.saturating_add(delay);
+        let order = self.due.range((at, 0)..=(at, u64::MAX)).next_back().map_or(0, |(&(_, order), _)| order + 1);
+        self.due.insert((at, order), due);
+    }
+
     fn curtain(mut self) -> Rehearsal {
         let instances = 1..=self.state.graph().instances();
         self.story.status = self.state.finished().unwrap_or(RunStatus::Failed);
         self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
         let values = instances.filter_map(|instance| self.state.value(instance));
         self.story.values = values.filter_map(|value| self.scene.store.text(value).ok()).collect();
+        self.story.texts = std::mem::take(&mut *self.memory.0.borrow_mut());
         self.story
     }
 
@@ -239,10 +275,16 @@ impl Stage<'_, '_> {
                 let message = "the time of the run is over".to_owned();
                 self.record(Event::BudgetSpent { message });
             }
-            Command::TimeOut { .. } | Command::WakeAt(_) => {}
+            Command::TimeOut { step } => {
+                self.due.retain(|_, due| !matches!(due, Due::Answer(gate, _) if *gate == step));
+                self.answered(step, Answer::Nobody);
+            }
+            Command::WakeAt(_) => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
-                self.running.retain(|(other, number, _)| (other, *number) != (&step, attempt));
+                self.due.retain(
+                    |_, due| !matches!(due, Due::End(other, number, _) if *other == step && *number == attempt),
+                );
                 let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
@@ -311,12 +353,17 @@ impl Stage<'_, '_> {
                 Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
             );
         }
+        self.pace = Pace::default();
         let outcome = self.perform(&step, attempt, definition);
         self.note_missing(Some(&step));
         let outcome = outcome.unwrap_or_else(|failure| Outcome { failure: Some(failure), ..Outcome::default() });
         match &definition.body {
             Body::Prompt(_) | Body::Run(_) if !matches!(outcome.failure, Some(Failure::Render { .. })) => {
-                self.running.push_back((step, attempt, outcome));
+                let (delay, outcome) = match self.pace.late(definition) {
+                    Some((delay, failure)) => (delay, Outcome { failure: Some(failure), ..Outcome::default() }),
+                    None => (self.pace.total, outcome),
+                };
+                self.after(delay, Due::End(step, attempt, outcome));
             }
             _ => self.end(step, attempt, outcome),
         }
@@ -407,43 +454,67 @@ impl Stage<'_, '_> {
             self.story.prompts.push(Prompted { step: id.clone(), attempt, agent, prompt });
         }
         let mut repair = 0;
+        let mut again = prompt.clone();
         loop {
             self.story.launches += 1;
             self.story.turns += u64::from(agent.is_some());
             let asks = match (agent, &step.body) {
-                (Some(agent), _) => Asks::Agent { agent: &agent.name, system: system.as_deref(), prompt: &prompt },
+                (Some(agent), _) => Asks::Agent { agent: &agent.name, system: system.as_deref(), prompt: &again },
                 (None, Body::Run(command)) => Asks::Command { command, stdin: stdin.as_deref() },
                 (None, _) => return Err(scene::unknown(id)),
             };
-            let turn = Turn { step: id, attempt, repair, schema, item: item.as_ref(), asks };
-            let (text, exit, stderr) = match (self.answer)(&turn) {
-                Answer::Text(text) => (text, 0, String::new()),
-                Answer::Json(value) => (value.to_string(), 0, String::new()),
-                Answer::Failure { exit, stderr } => (String::new(), exit.max(1), stderr),
-                Answer::Choice { .. } | Answer::Nobody => (String::new(), 1, "nobody is asked to choose".to_owned()),
-            };
+            let fixing = fixing.is_some();
+            let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+            let keeps_text = agent.is_none() && shape.is_none();
+            let Said { text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
             if exit != 0 {
-                let output = agent.is_none().then_some(Content::Text(text));
-                return Ok(Outcome {
-                    failure: Some(Failure::Exit),
-                    exit: Some(exit),
-                    stderr,
-                    output,
-                    ..Outcome::default()
-                });
+                let output = keeps_text.then_some(Content::Text(text));
+                let failure = Some(Failure::Exit);
+                return Ok(Outcome { failure, exit: Some(exit), stderr, output, ..Outcome::default() });
             }
-            let Some(shape) = &shape else { return Ok(done(text)) };
-            match (shape.read(&text), agent) {
-                (Ok(text), _) => return Ok(done(text)),
-                (Err(_), Some(_)) if repair < step.output.repair => repair += 1,
-                (Err(violations), _) => return Err(Failure::Invalid { violations }),
+            let read = shape.as_ref().map(|shape| (shape, shape.read(&text)));
+            let text = match (read, agent) {
+                (None, _) => text,
+                (Some((_, Ok(text))), _) => text,
+                (Some((shape, Err(violations))), Some(_)) if repair < step.output.repair => {
+                    again = afresh(&prompt, &text, &violations, shape);
+                    repair += 1;
+                    continue;
+                }
+                (Some((_, Err(violations))), _) => return Err(Failure::Invalid { violations }),
+            };
+            let failed = if fixing { None } else { self.check(&turn, step) };
+            return Ok(match failed {
+                None => done(text),
+                Some(outcome) => Outcome { output: keeps_text.then_some(Content::Text(text)), ..outcome },
+            });
+        }
+    }
+
+    /// Runs the checks of a step until one fails.
+    fn check(&mut self, turn: &Turn<'_>, step: &Step) -> Option<Outcome> {
+        for (command, number) in step.checks.iter().zip(1..) {
+            self.story.launches += 1;
+            let asks = Asks::Check { command, number };
+            let turn = Turn { asks, schema: None, ..*turn };
+            let said = said((self.answer)(&turn), &mut self.pace);
+            if said.exit != 0 {
+                let line = match command {
+                    Line::Argv(words) => words.join(" "),
+                    Line::Shell(line) => line.clone(),
+                };
+                let stderr = if said.stderr.is_empty() { said.text } else { said.stderr };
+                let failure = Some(Failure::Check { line, exit: Some(said.exit) });
+                return Some(Outcome { failure, exit: Some(0), stderr, ..Outcome::default() });
             }
         }
+        None
     }
 
     /// Asks the person behind a gate.
     fn ask(&mut self, step: StepId) {
-        let Some(key) = self.state.find(&step) else { return };
+        // A `stop` may have ended it before.
+        let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
         let definition = self.scene.step(&self.state, key);
         let Some(gate) = definition.question() else { return };
         let is_gate = matches!(definition.body, Body::Gate(_));
@@ -451,8 +522,20 @@ impl Stage<'_, '_> {
         let Ok(message) = message else { return };
         let item = self.scene.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
-        let turn = Turn { step: &step, attempt: 1, repair: 0, schema: None, item: item.as_ref(), asks };
-        let (choice, fields, by) = match (self.answer)(&turn) {
+        let (attempt, repair, fixing, schema) = (1, 0, false, None);
+        let turn = Turn { step: &step, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+        match (self.answer)(&turn).timed() {
+            (0, answer) => self.answered(step, answer),
+            (delay, answer) => self.after(delay, Due::Answer(step, answer)),
+        }
+    }
+
+    /// A gate is answered, or nobody did in time.
+    fn answered(&mut self, step: StepId, answer: Answer) {
+        let Some(key) = self.state.find(&step).filter(|_| self.state.asks(&step)) else { return };
+        let definition = self.scene.step(&self.state, key);
+        let Some(gate) = definition.question() else { return };
+        let (choice, fields, by) = match answer {
             Answer::Choice { choice, fields } => (Some(choice), fields, AnsweredBy::Person),
             Answer::Nobody => {
                 let default = gate.on_timeout.as_ref().map(|timeout| &timeout.then).or(gate.headless.as_ref());
@@ -463,7 +546,7 @@ impl Stage<'_, '_> {
         if let Some(choice) = choice.as_ref().filter(|choice| !gate.options.contains(choice)) {
             self.fault(Some(&step), format!("gate `{}` has no option `{choice}`", step.name));
         }
-        let output = choice.as_ref().filter(|_| is_gate);
+        let output = choice.as_ref().filter(|_| matches!(definition.body, Body::Gate(_)));
         let output = output.map(|choice| Content::Text(scene::answered(choice, fields)));
         self.record(Event::GateAnswered { step, choice, output, by });
     }

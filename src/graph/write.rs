@@ -8,7 +8,7 @@ use super::{Arrow, Graph, Group, Node, Shape};
 pub(super) fn mermaid(graph: &Graph) -> String {
     let mut out = String::from("flowchart TD\n");
     graph.groups.iter().for_each(|group| mermaid_group(&mut out, group, 1));
-    for Arrow { from, to, label, is_message, both } in &graph.arrows {
+    for Arrow { from, to, label, is_message, both, .. } in &graph.arrows {
         let line = match (is_message, both) {
             (true, true) => "<-.->",
             (true, false) => "-.->",
@@ -24,8 +24,8 @@ pub(super) fn mermaid(graph: &Graph) -> String {
 
 fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
     let indent = "    ".repeat(depth);
-    let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, lines(&group.title, mermaid_text, "<br>"));
-    for Node { id, lines: text, shape } in &group.nodes {
+    let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, lines(&group.heading(), mermaid_text, "<br>"));
+    for Node { id, lines: text, shape, .. } in &group.nodes {
         let (open, close) = match shape {
             Shape::Agent => ("(", ")"),
             Shape::Command => ("[", "]"),
@@ -60,7 +60,7 @@ pub(super) fn dot(graph: &Graph) -> String {
     );
     let mut frames = Vec::new();
     graph.groups.iter().for_each(|group| dot_group(&mut out, group, 1, &mut frames));
-    for Arrow { from, to, label, is_message, both } in &graph.arrows {
+    for Arrow { from, to, label, is_message, both, .. } in &graph.arrows {
         let mut attributes = Vec::new();
         // An arrow ends at a box: one that means a frame ends at the first box in it, or begins at the last, and is cut off
         // where the frame is.
@@ -101,8 +101,8 @@ struct Frame<'g> {
 fn dot_group<'g>(out: &mut String, group: &'g Group, depth: usize, frames: &mut Vec<Frame<'g>>) {
     let indent = "    ".repeat(depth);
     let _ = writeln!(out, "{indent}subgraph \"cluster_{}\" {{", group.id);
-    let _ = writeln!(out, "{indent}    label=\"{}\";", lines(&group.title, dot_text, "\\n"));
-    for Node { id, lines: text, shape } in &group.nodes {
+    let _ = writeln!(out, "{indent}    label=\"{}\";", lines(&group.heading(), dot_text, "\\n"));
+    for Node { id, lines: text, shape, .. } in &group.nodes {
         let shape = match shape {
             Shape::Agent => "shape=box, style=rounded",
             Shape::Command => "shape=box",

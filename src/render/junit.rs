@@ -7,8 +7,8 @@ use super::{Problems, plain, short};
 use crate::terminal::Paint;
 
 /// A report of the suites of all specs.
-pub(crate) fn report(suites: Vec<TestSuite>) -> miette::Result<String> {
-    let mut report = Report::new("swarmc check");
+pub(crate) fn report(name: &str, suites: Vec<TestSuite>) -> miette::Result<String> {
+    let mut report = Report::new(name);
     report.add_test_suites(suites);
     report.to_string().map_err(|error| miette::miette!("cannot write the report: {error}"))
 }

@@ -59,7 +59,11 @@ impl Script<'_> {
             return Answer::Choice { choice, fields: fields.collect() };
         }
         if random.percent(self.mood.fail) || self.mood.few && self.is_bad(&turn.step.name) {
-            return Answer::Failure { exit: 1 + i32::from(random.percent(50)), stderr: "it did not work".to_owned() };
+            return Answer::Failure {
+                exit: 1 + i32::from(random.percent(50)),
+                output: String::new(),
+                stderr: "it did not work".to_owned(),
+            };
         }
         match turn.schema {
             Some(_) if random.percent(self.mood.garble) => Answer::Text("This is no JSON.".to_owned()),

@@ -34,6 +34,7 @@ mod secrets;
 mod servers;
 mod spawn;
 mod swarm;
+mod test_blocks;
 mod tools;
 mod types;
 mod unhandled;
@@ -114,6 +115,7 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     }
     duplicated::check(model, sources, diagnostics);
     answers::check(model, diagnostics);
+    test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
     trust(model, sources, diagnostics);

@@ -6,8 +6,10 @@ mod command;
 mod pack;
 mod pipeline;
 mod swarm;
+mod test;
 mod text;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
@@ -17,8 +19,10 @@ use swarmc_plan::{EnvValue, Origin, Plan};
 use crate::ast::{self, TypeKind};
 use crate::load::Loader;
 use crate::model::{Model, Start, Variable};
-use crate::source::Span;
+use crate::source::{FileId, Span};
 use crate::types::{Lack, Type};
+
+pub(crate) use test::tests;
 
 /// Writes the plan down; none where nothing is there to run.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -92,7 +96,7 @@ pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option
             .map(|(pack, _)| emitter.pack(pack))
             .collect(),
         budget: spec.budget.as_ref().map(|budget| emitter.budget(budget)),
-        sources: manifest(loader),
+        sources: manifest(model, loader),
         ..Plan::default()
     })
 }
@@ -108,12 +112,28 @@ fn policy(policy: &ast::Policy) -> plan::Policy {
 }
 
 /// What was read, with digests, by path.
-fn manifest(loader: &Loader<'_>) -> Vec<plan::SourceFile> {
-    let source = |(path, file): (&str, _)| plan::SourceFile {
+fn manifest(model: &Model<'_>, loader: &Loader<'_>) -> Vec<plan::SourceFile> {
+    let source = |(path, file): (&str, FileId)| plan::SourceFile {
         path: path.to_owned(),
-        digest: digest(loader.sources.text(file).as_bytes()),
+        digest: digest(without_tests(model, loader, file).as_bytes()),
     };
     loader.files().map(source).collect()
+}
+
+/// A text without its tests and the white space before each: they do not change what runs.
+fn without_tests<'l>(model: &Model<'_>, loader: &'l Loader<'_>, file: FileId) -> Cow<'l, str> {
+    let text = loader.sources.text(file);
+    let mut spans = model.tests.iter().map(|test| test.ast.span).filter(|span| span.file == file).peekable();
+    if spans.peek().is_none() {
+        return Cow::Borrowed(text);
+    }
+    let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
+    for span in spans {
+        kept.push_str(text[from..span.start as usize].trim_end());
+        from = span.end as usize;
+    }
+    kept.push_str(&text[from..]);
+    Cow::Owned(kept)
 }
 
 /// `sha256:` and the digest in hexadecimal.

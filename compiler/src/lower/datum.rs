@@ -147,7 +147,7 @@ fn string(mut text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut
             format!("{place} holds a NUL"),
             Some("no argument of a process can hold one: leave it out".into()),
         )),
-        Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference => None,
+        Kind::Text | Kind::Template | Kind::Expression | Kind::Scalar | Kind::Literal | Kind::Reference(_) => None,
         // What a type says is read where it is known what it is for.
         Kind::Type => None,
         Kind::Path | Kind::Glob if value.is_empty() => Some(wrong(format!("{place} names no file"), None)),

@@ -15,6 +15,7 @@ mod provider;
 mod section;
 mod step;
 mod swarm;
+mod test;
 #[cfg(test)]
 mod tests;
 mod type_text;
@@ -57,6 +58,7 @@ pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diag
             "swarm" => spec.swarms.extend(swarm::swarm(&element, diagnostics)),
             "budget" => spec.budget = Some(policy::budget(&element, diagnostics)),
             "policy" => spec.policy = Some(policy::policy(&element, diagnostics)),
+            "test" => spec.tests.extend(test::test(&element, diagnostics)),
             "hook" => spec.hooks.extend(policy::hook(&element, diagnostics)),
             _ => {}
         }

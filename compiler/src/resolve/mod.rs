@@ -13,6 +13,7 @@ mod step;
 mod swarm;
 pub(crate) mod tables;
 pub(crate) mod templates;
+mod test;
 pub(crate) mod text;
 
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ pub(crate) fn resolve<'a>(
     resolver.fallbacks(&agents);
     resolver.orphan_prompts();
     resolver.answers_name_steps(&pipelines);
+    let tests = resolver.tests(&pipelines, &wanted, default);
     let Resolver { tables, uses, renames, diagnostics, .. } = resolver;
     let typing = Typing::default();
     let mut model = Model {
@@ -88,6 +90,7 @@ pub(crate) fn resolve<'a>(
         wanted,
         swarms,
         packs,
+        tests,
         uses,
         tables,
         renames,

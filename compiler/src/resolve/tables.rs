@@ -34,7 +34,7 @@ pub(crate) enum What {
 
 impl What {
     /// In the order in which they are numbered.
-    const ALL: &[What] = &[
+    pub(crate) const ALL: &[What] = &[
         What::Param,
         What::Secret,
         What::Type,
@@ -86,7 +86,7 @@ impl What {
     }
 
     /// The names that a spec declares.
-    fn names(self, spec: &Spec) -> Vec<&Name> {
+    pub(crate) fn names(self, spec: &Spec) -> Vec<&Name> {
         match self {
             What::Param => spec.params.iter().map(|param| &param.name).collect(),
             What::Secret => spec.secrets.iter().map(|secret| &secret.name).collect(),

@@ -3,7 +3,7 @@
 use super::table::{ANY_AMOUNT, ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME};
 use super::task::FILES;
 use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM};
-use super::{Kind, Node, Property, defaulted, optional, required};
+use super::{Kind, Node, Property, Target, defaulted, optional, required};
 
 /// How agents are reached.
 pub(super) static PROVIDER: Node = Node::new(
@@ -11,7 +11,7 @@ pub(super) static PROVIDER: Node = Node::new(
     "How agents are reached: a command, a model, recorded answers, or a preset of `std:providers`.",
 )
 .arguments(NAME)
-.properties(&[Property::new("preset", Kind::Reference, "A provider of `std:providers` to start from.")])
+.properties(&[Property::new("preset", Kind::Reference(Target::Preset), "A provider of `std:providers` to start from.")])
 .children(&[
     &DESCRIPTION,
     &EXEC,
@@ -88,7 +88,7 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
     .arguments(&[optional("TEXT", Kind::Text)])
     .properties(&[
         Property::new("file", Kind::Path, "The file that holds the text."),
-        Property::new("task", Kind::Reference, "The task it answers; any, when left out."),
+        Property::new("task", Kind::Reference(Target::AnyStep), "The task it answers; any, when left out."),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
         Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
         Property::new(
@@ -109,19 +109,24 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
 pub(super) static TIERS: Node =
     Node::new("tiers", "Names for providers and models, used as `tier=NAME`.").open_children(&TIER);
 static TIER: Node = Node::new("TIER", "A tier: the provider that serves it.")
-    .arguments(&[required("PROVIDER", Kind::Reference)])
+    .arguments(&[required("PROVIDER", Kind::Reference(Target::Provider))])
     .properties(&[Property::new("model", Kind::Scalar, "The model, in the provider's own terms.")])
     .many();
 
-const TIER_OF: Property = Property::new("tier", Kind::Reference, "The tier, instead of a provider and a model.");
+const TIER_OF: Property =
+    Property::new("tier", Kind::Reference(Target::Tier), "The tier, instead of a provider and a model.");
 
 pub(super) static AGENT: Node = Node::new("agent", "A role that a provider plays. The only agent is the default one.")
     .arguments(NAME)
     .properties(&[
-        Property::new("provider", Kind::Reference, "The provider; the only one, when left out."),
+        Property::new("provider", Kind::Reference(Target::Provider), "The provider; the only one, when left out."),
         TIER_OF,
         Property::new("model", Kind::Scalar, "The model, in the provider's own terms."),
-        Property::new("template", Kind::Reference, "Another agent, whose declaration this one starts from."),
+        Property::new(
+            "template",
+            Kind::Reference(Target::Agent),
+            "Another agent, whose declaration this one starts from.",
+        ),
     ])
     .children(&[
         &DESCRIPTION,
@@ -160,7 +165,7 @@ static PERMISSIONS_OF: Node =
     Node::new("permissions", "How its command asks before it acts; the command's own way, when left out.")
         .arguments(&[required("HOW", Kind::Choice(PERMISSIONS))]);
 static FALLBACK: Node = Node::new("fallback", "The agent that takes a turn that its provider could not.")
-    .arguments(&[required("AGENT", Kind::Reference)]);
+    .arguments(&[required("AGENT", Kind::Reference(Target::Agent))]);
 
 pub(super) static TOOL_SERVER: Node =
     Node::new("tool-server", "A server of tools that speaks MCP: a command, or an address.")

@@ -4,11 +4,11 @@ use super::Word;
 
 /// What a value may be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A name that this node declares: `[a-z][a-z0-9_-]*`.
     Name,
     /// The name of something declared elsewhere.
-    Reference,
+    Reference(Target),
     /// Text without directives.
     Text,
     /// Text with directives and expressions.
@@ -49,11 +49,73 @@ pub(crate) enum Kind {
     Lines,
 }
 
+/// What the name of a [`Kind::Reference`] leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An agent.
+    Agent,
+    /// A provider.
+    Provider,
+    /// A provider of the library.
+    Preset,
+    /// A tier.
+    Tier,
+    /// A shared prompt.
+    Prompt,
+    /// A context pack.
+    Pack,
+    /// A pipeline.
+    Pipeline,
+    /// A swarm.
+    Swarm,
+    /// A pipeline or a swarm.
+    Runnable,
+    /// A task of the top level.
+    Shared,
+    /// A step of the same pipeline.
+    Step,
+    /// A step of any pipeline.
+    AnyStep,
+    /// A step of any pipeline, or a member of any swarm.
+    Maker,
+    /// A step of the pipeline, or a member of the swarm, that it stands in.
+    Party,
+    /// A member of the same swarm.
+    Member,
+    /// A plan item of the same swarm.
+    Item,
+    /// An option of the same gate, or `fail`.
+    Option,
+}
+
+impl Target {
+    /// What it is called: "an agent".
+    pub fn noun(self) -> &'static str {
+        match self {
+            Target::Agent => "an agent",
+            Target::Provider => "a provider",
+            Target::Preset => "a provider of `std:providers`",
+            Target::Tier => "a tier",
+            Target::Prompt => "a shared prompt",
+            Target::Pack => "a context pack",
+            Target::Pipeline => "a pipeline",
+            Target::Swarm => "a swarm",
+            Target::Runnable => "a pipeline or a swarm",
+            Target::Shared => "a task of the top level",
+            Target::Step | Target::AnyStep => "a step",
+            Target::Maker | Target::Party => "a step or a member",
+            Target::Member => "a member",
+            Target::Item => "a plan item",
+            Target::Option => "an option of the gate, or `fail`",
+        }
+    }
+}
+
 impl Kind {
     /// What it is called in a message: "a name".
-    pub(crate) fn noun(self) -> String {
+    pub fn noun(self) -> String {
         match self {
-            Kind::Name | Kind::Reference => "a name".into(),
+            Kind::Name | Kind::Reference(_) => "a name".into(),
             Kind::Text | Kind::Template => "a text".into(),
             Kind::Expression => "an expression in quotes".into(),
             Kind::Count(min, u64::MAX) => format!("a whole number from {min}"),

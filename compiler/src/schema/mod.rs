@@ -11,21 +11,23 @@ mod pipeline;
 mod swarm;
 mod table;
 mod task;
+mod test;
 mod words;
 
-pub(crate) use kind::Kind;
+pub use kind::{Kind, Target};
 pub(crate) use page::page;
-pub(crate) use pipeline::EDGE;
-pub(crate) use table::{ALLOW, SPEC};
-pub(crate) use task::TASK;
-pub(crate) use words::{TYPES, Word};
+pub use pipeline::EDGE;
+pub use table::{ALLOW, SPEC};
+pub use task::TASK;
+pub(crate) use words::TYPES;
+pub use words::Word;
 
 /// The edition of the language that this table describes.
-pub(crate) const EDITION: &str = "2026";
+pub const EDITION: &str = "2026";
 
 /// A node of the language.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub struct Node {
     /// Its name.
     pub name: &'static str,
     /// What it says, in one sentence or two.
@@ -52,7 +54,7 @@ pub(crate) struct Node {
 
 /// A spelling that works as the newer one does, and that an edition deprecated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Older {
+pub struct Older {
     /// As it is written.
     pub name: &'static str,
     /// The edition since which it is deprecated.
@@ -61,7 +63,7 @@ pub(crate) struct Older {
 
 /// A positional value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Argument {
+pub struct Argument {
     /// What it is called in messages and docs: `NAME`, `TEXT`.
     pub name: &'static str,
     /// What it may be.
@@ -74,7 +76,7 @@ pub(crate) struct Argument {
 
 /// A named value.
 #[derive(Debug)]
-pub(crate) struct Property {
+pub struct Property {
     /// Its name.
     pub name: &'static str,
     /// What it may be.
@@ -149,13 +151,13 @@ impl Node {
     }
 
     /// The property called `name`, or once called so.
-    pub(crate) fn property(&self, name: &str) -> Option<&'static Property> {
+    pub fn property(&self, name: &str) -> Option<&'static Property> {
         let older = |property: &&Property| once(property.older, name).is_some();
         self.properties.iter().find(|property| property.name == name).or_else(|| self.properties.iter().find(older))
     }
 
     /// The node called `name` in its block, or once called so; [`ALLOW`] stands everywhere.
-    pub(crate) fn child(&self, name: &str) -> Option<&'static Node> {
+    pub fn child(&self, name: &str) -> Option<&'static Node> {
         let mut children = self.children.iter().copied();
         let older = |child: &&Node| once(child.older, name).is_some();
         let found = children.clone().find(|child| child.name == name).or((name == ALLOW.name).then_some(&ALLOW));
@@ -163,17 +165,17 @@ impl Node {
     }
 
     /// What one that is written so is called in messages: a field, an edge or a tier has a name of its own.
-    pub(crate) fn called<'n>(&self, written: &'n str) -> &'n str {
+    pub fn called<'n>(&self, written: &'n str) -> &'n str {
         if self.name.starts_with(|first: char| first.is_ascii_uppercase()) { written } else { self.name }
     }
 
     /// How it is written: `task NAME agent=`.
-    pub(crate) fn usage(&self) -> String {
+    pub fn usage(&self) -> String {
         self.usage_as(self.name)
     }
 
     /// How one that is called `name` is written.
-    pub(crate) fn usage_as(&self, name: &str) -> String {
+    pub fn usage_as(&self, name: &str) -> String {
         let mut usage = name.to_owned();
         for argument in self.arguments {
             usage += &if argument.required { format!(" {}", argument.name) } else { format!(" [{}]", argument.name) };

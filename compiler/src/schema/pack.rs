@@ -2,7 +2,7 @@
 
 use super::table::{ANY_COUNT, DESCRIPTION, NAME};
 use super::words::{self, OVERFLOW};
-use super::{Kind, Node, Property, defaulted, required};
+use super::{Kind, Node, Property, Target, defaulted, required};
 
 pub(super) static CONTEXT_PACK: Node = Node::new(
     "context-pack",
@@ -55,20 +55,21 @@ static FACT: Node = Node::new("fact", "A fact about the repository.")
     .arguments(&[required("NAME", Kind::Name), required("VALUE", Kind::Scalar)])
     .many();
 static INPUTS: Node = Node::new("inputs", "What these steps or members handed over.")
-    .arguments(&[required("STEP", Kind::Reference)])
-    .rest("STEP", Kind::Reference)
+    .arguments(&[required("STEP", Kind::Reference(Target::Maker))])
+    .rest("STEP", Kind::Reference(Target::Maker))
     .many();
 static ARTIFACTS: Node = Node::new("artifacts", "References to what a step or member made.")
     .properties(&[
         Property::new("kind", Kind::Choice(words::ARTIFACTS), "What it made.").required(),
-        Property::new("from", Kind::Reference, "Who made it.").required(),
+        Property::new("from", Kind::Reference(Target::Maker), "Who made it.").required(),
     ])
     .many();
 static CONSTRAINT: Node = Node::new("constraint", "What holds for the work.")
     .arguments(&[required("NAME", Kind::Name), required("VALUE", Kind::Literal)])
     .many();
-static MERGE: Node =
-    Node::new("merge", "Takes in the rules of another pack.").arguments(&[required("PACK", Kind::Reference)]).many();
+static MERGE: Node = Node::new("merge", "Takes in the rules of another pack.")
+    .arguments(&[required("PACK", Kind::Reference(Target::Pack))])
+    .many();
 static ON_OVERFLOW: Node = Node::new("on-overflow", "What happens when it is too large.").arguments(&[defaulted(
     "WHAT",
     Kind::Choice(OVERFLOW),

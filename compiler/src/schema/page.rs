@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{EDITION, Kind, Node, Older, SPEC, Word};
+use super::{EDITION, Kind, Node, Older, SPEC, Target, Word};
 
 /// Every node, in the order in which a reader meets it.
 pub(crate) fn page() -> String {
@@ -94,7 +94,10 @@ fn meaning(kind: Kind) -> String {
             words.iter().map(word).collect::<Vec<_>>().join(", ")
         }
         Kind::Template => "a text with directives".into(),
-        Kind::Reference => "the name of a declared thing".into(),
+        Kind::Reference(target) => match target {
+            Target::Option => target.noun().into(),
+            target => format!("the name of {}", target.noun()),
+        },
         // As many as a number of 32 bits counts: more than anybody wants.
         Kind::Count(min, max) if max == u64::from(u32::MAX) => Kind::Count(min, u64::MAX).noun(),
         kind => kind.noun(),

@@ -3,7 +3,7 @@
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, NAME, PARAM};
 use super::task::{CONCURRENCY, DEPENDS_ON, LIMITS, STEP_JOIN, STEP_ON_FAILURE, STEP_WHEN, TASK, WORKTREE};
 use super::words::{EDGE_KIND, EXHAUSTED, RESPONSE, ROUND_FAILURE, STOP_STATUS};
-use super::{Kind, Node, Property, defaulted, optional, required};
+use super::{Kind, Node, Property, Target, defaulted, optional, required};
 
 /// A graph of steps.
 pub(crate) static PIPELINE: Node = Node::new("pipeline", "Steps that run in the order of their data, round by round.")
@@ -48,8 +48,8 @@ static PARALLELISM: Node = Node::new("parallelism", "How many independent instan
     "1",
 )]);
 static USE: Node = Node::new("use", "Takes in shared tasks of the top level.")
-    .arguments(&[required("TASK", Kind::Reference)])
-    .rest("TASK", Kind::Reference)
+    .arguments(&[required("TASK", Kind::Reference(Target::Shared))])
+    .rest("TASK", Kind::Reference(Target::Shared))
     .properties(&[Property::new(
         "partial",
         Kind::Bool,
@@ -59,8 +59,8 @@ static USE: Node = Node::new("use", "Takes in shared tasks of the top level.")
     .many();
 static RESULT: Node =
     Node::new("result", "The value: that of the first listed step that succeeded; the only last step's unless said.")
-        .arguments(&[required("STEP", Kind::Reference)])
-        .rest("STEP", Kind::Reference);
+        .arguments(&[required("STEP", Kind::Reference(Target::Step))])
+        .rest("STEP", Kind::Reference(Target::Step));
 static FAIL_FAST: Node = Node::new("fail-fast", "Starts no further step after a failure that nothing handles.")
     .arguments(&[optional("ON", Kind::Bool)]);
 static WORKING_DIR: Node = Node::new("working-dir", "Where processes run; the workspace unless said.")
@@ -94,10 +94,10 @@ static ASK: Node = Node::new("ask", "A field that the person fills in besides: `
     .properties(LIMITS)
     .many();
 static ON_TIMEOUT: Node = Node::new("on-timeout", "What holds when nobody decides: an option, or `fail`.")
-    .arguments(&[required("OPTION", Kind::Reference)])
+    .arguments(&[required("OPTION", Kind::Reference(Target::Option))])
     .properties(&[Property::new("after", Kind::Duration, "How long it waits.").required()]);
 static HEADLESS: Node = Node::new("headless", "What holds at once where no person is: an option, or `fail`.")
-    .arguments(&[required("OPTION", Kind::Reference)]);
+    .arguments(&[required("OPTION", Kind::Reference(Target::Option))]);
 
 /// Steps that repeat.
 static LOOP: Node = Node::new("loop", "Steps that repeat until a condition holds.")
@@ -131,8 +131,8 @@ pub(super) static EDGES: Node =
         .open_children(&EDGE);
 
 /// An edge; its name is the sender.
-pub(crate) static EDGE: Node = Node::new("SENDER", "An edge from its sender to a receiver.")
-    .arguments(&[required("ARROW", Kind::Text), required("RECEIVER", Kind::Reference)])
+pub static EDGE: Node = Node::new("SENDER", "An edge from its sender to a receiver.")
+    .arguments(&[required("ARROW", Kind::Text), required("RECEIVER", Kind::Reference(Target::Party))])
     .properties(&[
         Property::new("kind", Kind::Choice(EDGE_KIND), "What goes along it.").default("handoff"),
         Property::new("carries", Kind::Type, "The type of `payload.structured`; anything, when left out."),

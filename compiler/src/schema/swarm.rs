@@ -4,11 +4,11 @@ use super::pipeline::EDGES;
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, FILE, NAME, REF};
 use super::task::COMPOSED;
 use super::words::{APPROVAL, NAMES, PRIORITY};
-use super::{Kind, Node, Property, defaulted, optional, required};
+use super::{Kind, Node, Property, Target, defaulted, optional, required};
 
 const AGENT: Property =
-    Property::new("agent", Kind::Reference, "The agent that plays it; the only one, when left out.");
-const TIER: Property = Property::new("tier", Kind::Reference, "The tier, instead of the agent's own.");
+    Property::new("agent", Kind::Reference(Target::Agent), "The agent that plays it; the only one, when left out.");
+const TIER: Property = Property::new("tier", Kind::Reference(Target::Tier), "The tier, instead of the agent's own.");
 const RETRIES: Kind = Kind::Count(0, 1000);
 
 pub(super) static SWARM: Node =
@@ -137,26 +137,28 @@ static SPAWN: Node = Node::new("spawn", "Who may have further members started.")
 static CHANNEL: Node =
     Node::new("channel", "Members that talk among themselves.").arguments(NAME).children(&[&CHANNEL_MEMBERS]).many();
 static CHANNEL_MEMBERS: Node = Node::new("members", "Who takes part.")
-    .arguments(&[required("MEMBER", Kind::Reference)])
-    .rest("MEMBER", Kind::Reference);
+    .arguments(&[required("MEMBER", Kind::Reference(Target::Member))])
+    .rest("MEMBER", Kind::Reference(Target::Member));
 
 static ITEM: Node = Node::new("item", "An item of the plan.")
     .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])
     .properties(&[
-        Property::new("owner", Kind::Reference, "The member that does it; anybody, when left out."),
+        Property::new("owner", Kind::Reference(Target::Member), "The member that does it; anybody, when left out."),
         Property::new("priority", Kind::Choice(PRIORITY), "Its place among those that are ready.").default("normal"),
     ])
     .children(&[&DEPENDS_ON_ITEM])
     .many();
 static DEPENDS_ON_ITEM: Node = Node::new("depends-on", "Items that must be done first.")
-    .arguments(&[required("ITEM", Kind::Reference)])
-    .rest("ITEM", Kind::Reference)
+    .arguments(&[required("ITEM", Kind::Reference(Target::Item))])
+    .rest("ITEM", Kind::Reference(Target::Item))
     .older(COMPOSED)
     .many();
 
 static MANAGED: Node = Node::new("worktree", "A Git worktree that members share, and who integrates it.")
     .arguments(NAME)
-    .properties(&[Property::new("manager", Kind::Reference, "The member that integrates it.").required()])
+    .properties(&[
+        Property::new("manager", Kind::Reference(Target::Member), "The member that integrates it.").required()
+    ])
     .children(&[&CHANNEL_MEMBERS])
     .many();
 

@@ -5,15 +5,16 @@ use super::pack::CONTEXT_PACK;
 use super::pipeline::PIPELINE;
 use super::swarm::SWARM;
 use super::task::{RUN, TASK, TYPE_FIELD};
+use super::test::TEST;
 use super::words::{APPROVAL, EDITIONS, EVENTS, MODE, UNATTENDED};
-use super::{Argument, Kind, Node, Property, defaulted, optional, required};
+use super::{Argument, Kind, Node, Property, Target, defaulted, optional, required};
 
 pub(super) const NAME: &[Argument] = &[required("NAME", Kind::Name)];
 pub(super) const ANY_COUNT: Kind = Kind::Count(1, u32::MAX as u64);
 pub(super) const ANY_AMOUNT: Kind = Kind::Count(1, u64::MAX);
 
 /// The top level of a spec.
-pub(crate) static SPEC: Node = Node::new("", "A workflow.").children(&[
+pub static SPEC: Node = Node::new("", "A workflow.").children(&[
     &WORKFLOW,
     &IMPORT,
     &PARAM,
@@ -31,14 +32,14 @@ pub(crate) static SPEC: Node = Node::new("", "A workflow.").children(&[
     &BUDGET,
     &POLICY,
     &HOOK,
+    &TEST,
 ]);
 
 /// A suppression; stands in every block.
-pub(crate) static ALLOW: Node =
-    Node::new("allow", "Suppresses a check in the node that holds it, or in the whole file.")
-        .arguments(&[required("CODE", Kind::Text)])
-        .properties(&[Property::new("reason", Kind::Text, "Why the spec is right and the check is not.")])
-        .many();
+pub static ALLOW: Node = Node::new("allow", "Suppresses a check in the node that holds it, or in the whole file.")
+    .arguments(&[required("CODE", Kind::Text)])
+    .properties(&[Property::new("reason", Kind::Text, "Why the spec is right and the check is not.")])
+    .many();
 
 pub(super) static DESCRIPTION: Node =
     Node::new("description", "What it is for, for people.").arguments(&[required("TEXT", Kind::Text)]);
@@ -50,7 +51,7 @@ static WORKFLOW: Node =
 
 static DEFAULT: Node =
     Node::new("default", "The pipeline or swarm that `swarmc run` starts; the first pipeline unless said.")
-        .arguments(&[required("NAME", Kind::Reference)]);
+        .arguments(&[required("NAME", Kind::Reference(Target::Runnable))]);
 static EDITION_OF: Node = Node::new("edition", "The edition of the language that the spec is written in.")
     .arguments(&[defaulted("EDITION", Kind::Choice(EDITIONS), "2026")]);
 static DOCS_ROOT: Node = Node::new("docs-root", "The folder of the documents that context packs refer to.")
@@ -115,7 +116,8 @@ pub(super) static ENV: Node = Node::new(
 .many();
 
 pub(super) const FILE: Property = Property::new("file", Kind::Path, "The file that holds the text.");
-pub(super) const REF: Property = Property::new("ref", Kind::Reference, "The shared `prompt` that holds the text.");
+pub(super) const REF: Property =
+    Property::new("ref", Kind::Reference(Target::Prompt), "The shared `prompt` that holds the text.");
 
 static PROMPT: Node = Node::new("prompt", "A text that tasks share by `prompt ref=NAME`.")
     .arguments(&[required("NAME", Kind::Name), optional("TEXT", Kind::Template)])

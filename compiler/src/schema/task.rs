@@ -2,16 +2,20 @@
 
 use super::table::{ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME, REF};
 use super::words::{EACH_JOIN, JOIN, ON_FAILURE, WHEN};
-use super::{Kind, Node, Older, Property, defaulted, optional, required};
+use super::{Kind, Node, Older, Property, Target, defaulted, optional, required};
 
 /// One step.
-pub(crate) static TASK: Node = Node::new(
+pub static TASK: Node = Node::new(
     "task",
     "A step: one turn of an agent (`prompt`), a command (`run`), a computed value (`value`), a pipeline (`call`) or a \
      swarm (`swarm`). At the top level, a task that pipelines share through `use`.",
 )
 .arguments(NAME)
-.properties(&[Property::new("agent", Kind::Reference, "The agent that takes the prompt; the only one, when left out.")])
+.properties(&[Property::new(
+    "agent",
+    Kind::Reference(Target::Agent),
+    "The agent that takes the prompt; the only one, when left out.",
+)])
 .children(&[
     &DESCRIPTION,
     &DEPENDS_ON,
@@ -46,8 +50,8 @@ pub(crate) static TASK: Node = Node::new(
 .many();
 
 pub(super) static DEPENDS_ON: Node = Node::new("depends-on", "Steps that must have settled first.")
-    .arguments(&[required("STEP", Kind::Reference)])
-    .rest("STEP", Kind::Reference)
+    .arguments(&[required("STEP", Kind::Reference(Target::Step))])
+    .rest("STEP", Kind::Reference(Target::Step))
     .properties(&[Property::new("when", Kind::Choice(WHEN), "How they must have ended.").default("success")])
     .older(COMPOSED)
     .many();
@@ -59,13 +63,13 @@ pub(super) static STEP_WHEN: Node = Node::new("when", "What must be true besides
     .arguments(&[required("EXPRESSION", Kind::Expression)]);
 pub(super) static STEP_ON_FAILURE: Node = Node::new("on-failure", "What its failure means.")
     .arguments(&[defaulted("WHAT", Kind::Choice(ON_FAILURE), "fail")])
-    .properties(&[Property::new("agent", Kind::Reference, "The agent that `fix` gives a turn.")]);
+    .properties(&[Property::new("agent", Kind::Reference(Target::Agent), "The agent that `fix` gives a turn.")]);
 
 static TASK_PROMPT: Node =
     Node::new("prompt", "What the agent is asked.").arguments(&[optional("TEXT", Kind::Template)]).properties(&[
         FILE,
         REF,
-        Property::new("context", Kind::Reference, "A context pack, as the node `context` names it."),
+        Property::new("context", Kind::Reference(Target::Pack), "A context pack, as the node `context` names it."),
     ]);
 static PREFIX: Node = Node::new("prefix", "Text before the prompt, a blank line between.")
     .arguments(&[optional("TEXT", Kind::Template)])
@@ -74,8 +78,8 @@ static SUFFIX: Node = Node::new("suffix", "Text after the prompt, a blank line b
     .arguments(&[optional("TEXT", Kind::Template)])
     .properties(&[FILE, REF]);
 static CONTEXT: Node = Node::new("context", "Context packs that stand before the prompt.")
-    .arguments(&[required("PACK", Kind::Reference)])
-    .rest("PACK", Kind::Reference)
+    .arguments(&[required("PACK", Kind::Reference(Target::Pack))])
+    .rest("PACK", Kind::Reference(Target::Pack))
     .many();
 pub(super) static RUN: Node = Node::new("run", "A command: an argument vector, or one shell line. Never a template.")
     .rest("WORD", Kind::Scalar)
@@ -86,10 +90,10 @@ static VALUE: Node = Node::new("value", "A computed text, or a record of fields 
 static RECORD_FIELD: Node =
     Node::new("FIELD", "A field of the record.").arguments(&[required("TEXT", Kind::Template)]).many();
 static CALL: Node = Node::new("call", "Another pipeline as a function; its value is the output.")
-    .arguments(&[required("PIPELINE", Kind::Reference)])
+    .arguments(&[required("PIPELINE", Kind::Reference(Target::Pipeline))])
     .open_properties(Kind::Name, Kind::Template);
 static TASK_SWARM: Node = Node::new("swarm", "A swarm; its result is the output.")
-    .arguments(&[required("SWARM", Kind::Reference)])
+    .arguments(&[required("SWARM", Kind::Reference(Target::Swarm))])
     .properties(&[Property::new("goal", Kind::Template, "Its goal; the swarm's own, when left out.")]);
 
 static OUTPUT: Node = Node::new(
@@ -123,7 +127,7 @@ pub(super) const LIMITS: &[Property] = &[
 static INPUT: Node =
     Node::new("input", "A name for another step's output, read as `<<input:NAME>>`, so that steps can share a prompt.")
         .arguments(NAME)
-        .properties(&[Property::new("from", Kind::Reference, "The step whose output it is.").required()])
+        .properties(&[Property::new("from", Kind::Reference(Target::Step), "The step whose output it is.").required()])
         .many();
 static SESSION: Node = Node::new(
     "session",
@@ -175,7 +179,11 @@ static SKILL: Node =
 static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
     .arguments(&[required("PATH", Kind::Glob), optional("TEXT", Kind::Text)])
     .properties(&[
-        Property::new("from", Kind::Reference, "The task in whose outbox it lies; the workspace, when left out."),
+        Property::new(
+            "from",
+            Kind::Reference(Target::Step),
+            "The task in whose outbox it lies; the workspace, when left out.",
+        ),
         Property::new("copy-to", Kind::Glob, "The folder of the inbox for it; the inbox itself, when left out."),
         Property::new("reference", Kind::Bool, "Whether only its path is given, as for large files.").default("#false"),
     ])
@@ -200,6 +208,6 @@ static FILE_CONSTRAINT: Node = Node::new("constraint", "A constraint, for its in
     .many();
 static WAIT_FOR: Node =
     Node::new("wait-for", "Tasks that must have succeeded first, whether or not their files are copied.")
-        .arguments(&[required("TASK", Kind::Reference)])
-        .rest("TASK", Kind::Reference)
+        .arguments(&[required("TASK", Kind::Reference(Target::Step))])
+        .rest("TASK", Kind::Reference(Target::Step))
         .many();

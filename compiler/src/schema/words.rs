@@ -4,7 +4,7 @@ use super::Older;
 
 /// A word with what it means.
 #[derive(Debug)]
-pub(crate) struct Word {
+pub struct Word {
     /// As it is written.
     pub word: &'static str,
     /// What it means.
@@ -162,4 +162,16 @@ pub(crate) const ARTIFACTS: &[Word] = &[
     word("transcript", "its turns"),
     word("contextpack", "what it was given to know"),
     word("report", "what it reported"),
+];
+
+pub(crate) const ENDING: &[Word] = &[
+    word("success", "done"),
+    word("failure", "a failure that nothing handles, rounds that never held, or a `stop`"),
+    word("over-budget", "a budget of the workflow is spent"),
+];
+
+pub(crate) const STEP_END: &[Word] = &[
+    word("succeeded", "it did what it should"),
+    word("failed", "every attempt failed"),
+    word("skipped", "it did not run"),
 ];

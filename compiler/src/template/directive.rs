@@ -9,9 +9,10 @@ use std::ops::Range;
 use memchr::memchr;
 use swarmc_plan::Filter;
 
-use super::names::{DIRECTIVE_FILTERS, kinds};
+use super::names::{DIRECTIVE_FILTERS, FILTER_DOCS, kinds};
 use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
+use crate::holes::Term;
 use crate::suggest::{closest, list};
 
 /// The longest directive, in bytes; what goes on beyond is not closed.
@@ -445,6 +446,15 @@ impl Body<'_> {
     fn problem(&self, range: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Problem {
         Problem::new(Code::BadDirective, range, message, label)
     }
+}
+
+/// The filters that a directive of this word may have.
+pub(crate) fn filter_terms(word: &str) -> Vec<Term> {
+    let allowed = Kind::find(word).map_or(&[] as &[&str], allowed);
+    let all = DIRECTIVE_FILTERS.into_iter().zip(FILTER_DOCS);
+    all.filter(|(word, _)| allowed.contains(word))
+        .map(|(word, (usage, doc))| Term { word, usage: usage.to_owned(), doc })
+        .collect()
 }
 
 /// The filters that make sense on a directive.

@@ -26,9 +26,10 @@ use swarmc_plan::Filter;
 use crate::code::Code;
 
 pub(crate) use condition::expression;
-pub(crate) use directive::clip;
+pub(crate) use directive::{clip, filter_terms};
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use logic::meant;
+pub(crate) use names::{FILTERS, OPENING, PLAIN, TESTS, roots, terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
 pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};

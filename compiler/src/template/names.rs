@@ -3,40 +3,52 @@
 //! What minijinja has depends on its features; a test holds these lists against it.
 
 use super::{Kind, Root};
+use crate::holes::Term;
 
-/// The words of directives.
-pub(super) const KINDS: [(&str, Kind); 20] = [
-    ("output", Kind::Read(Root::Output)),
-    ("previous", Kind::Read(Root::Previous)),
-    ("status", Kind::Read(Root::Status)),
-    ("exit", Kind::Read(Root::Exit)),
-    ("error", Kind::Read(Root::Error)),
-    ("input", Kind::Read(Root::Input)),
-    ("param", Kind::Read(Root::Param)),
-    ("item", Kind::Read(Root::Item)),
-    ("index", Kind::Read(Root::Index)),
-    ("iteration", Kind::Read(Root::Iteration)),
-    ("include", Kind::Include),
-    ("file", Kind::File),
-    ("context", Kind::Read(Root::Context)),
-    ("inbox", Kind::Read(Root::Inbox)),
-    ("shared", Kind::Read(Root::Shared)),
-    ("team", Kind::Read(Root::Team)),
-    ("plan", Kind::Read(Root::Plan)),
-    ("run", Kind::Read(Root::Run)),
-    ("task", Kind::Read(Root::Task)),
-    ("stdin", Kind::Read(Root::Stdin)),
+/// The words of directives, and what each gives.
+pub(super) const KINDS: [(&str, Kind, &str); 20] = [
+    ("output", Kind::Read(Root::Output), "What a step put out in this round; a field of it after a `.`."),
+    ("previous", Kind::Read(Root::Previous), "What a step put out in the round before; nothing in the first."),
+    ("status", Kind::Read(Root::Status), "How a step ended: `succeeded`, `failed` or `skipped`."),
+    ("exit", Kind::Read(Root::Exit), "The exit code of a step."),
+    ("error", Kind::Read(Root::Error), "Why a step failed: the tail of what it wrote to stderr."),
+    ("input", Kind::Read(Root::Input), "The output of the step behind a port of this task."),
+    ("param", Kind::Read(Root::Param), "A parameter of the workflow or of this pipeline."),
+    ("item", Kind::Read(Root::Item), "The item of the `for-each`; a field of it after a `.`."),
+    ("index", Kind::Read(Root::Index), "The position of the item, from 0."),
+    ("iteration", Kind::Read(Root::Iteration), "The number of the round, from 1."),
+    ("include", Kind::Include, "The text of another file, a template too; `.md` may be left out."),
+    ("file", Kind::File, "The contents of a file, as data."),
+    ("context", Kind::Read(Root::Context), "A context pack."),
+    ("inbox", Kind::Read(Root::Inbox), "The messages for this agent."),
+    ("shared", Kind::Read(Root::Shared), "A topic of the swarm's workspace."),
+    ("team", Kind::Read(Root::Team), "The roster of the swarm."),
+    ("plan", Kind::Read(Root::Plan), "The plan items of the swarm."),
+    ("run", Kind::Read(Root::Run), "`run:id` is the id of this run, `run:dir` its folder."),
+    ("task", Kind::Read(Root::Task), "`task:name` is the name of this task."),
+    ("stdin", Kind::Read(Root::Stdin), "What was piped into `swarmc run`."),
 ];
 
 /// The filters of directives.
 pub(super) const DIRECTIVE_FILTERS: [&str; 7] = ["tail", "head", "lines", "chars", "json", "raw", "default"];
+
+/// How each of them is written, and what it gives.
+pub(super) const FILTER_DOCS: [(&str, &str); 7] = [
+    ("tail:N", "The last N lines."),
+    ("head:N", "The first N lines."),
+    ("lines:A-B", "The lines from A to B, both included."),
+    ("chars:N", "The first N characters."),
+    ("json", "The value as JSON."),
+    ("raw", "The text alone, without the delimiters around it."),
+    ("default:\"TEXT\"", "What stands there when the value is missing."),
+];
 
 /// The filters of expressions that are not minijinja's: the runtime adds them. Both write a value as JSON.
 #[cfg(test)]
 pub(super) const OWN_FILTERS: [&str; 2] = ["json", "tojson"];
 
 /// The filters of expressions.
-pub(super) const FILTERS: &[&str] = &[
+pub(crate) const FILTERS: &[&str] = &[
     "abs",
     "attr",
     "batch",
@@ -89,7 +101,7 @@ pub(super) const FILTERS: &[&str] = &[
 ];
 
 /// The tests of expressions.
-pub(super) const TESTS: &[&str] = &[
+pub(crate) const TESTS: &[&str] = &[
     "boolean",
     "defined",
     "divisibleby",
@@ -150,24 +162,44 @@ pub(super) fn test_needs(name: &str) -> usize {
 pub(super) const FUNCTIONS: [&str; 4] = ["debug", "dict", "namespace", "range"];
 
 /// The statements that have no body.
-pub(super) const PLAIN: [&str; 1] = ["do"];
+pub(crate) const PLAIN: [&str; 1] = ["do"];
 
 /// The statements that have a body, which `end` and their word closes; `set` only without a value.
-pub(super) const OPENING: [&str; 6] = ["for", "if", "with", "set", "filter", "autoescape"];
+pub(crate) const OPENING: [&str; 6] = ["for", "if", "with", "set", "filter", "autoescape"];
 
 /// The attributes of `loop`.
 pub(super) const LOOP: [&str; 9] =
     ["depth", "depth0", "first", "index", "index0", "last", "length", "revindex", "revindex0"];
 
+/// The words of directives, each as it is written.
+pub(crate) fn terms() -> impl Iterator<Item = Term> {
+    KINDS.iter().map(|&(word, kind, doc)| Term { word, usage: usage(word, kind), doc })
+}
+
+fn usage(word: &str, kind: Kind) -> String {
+    let name = match kind {
+        Kind::Include | Kind::File => "PATH",
+        Kind::Read(root) => match (root.properties(), root.of()) {
+            (Some(properties), _) => properties.first().copied().unwrap_or_default(),
+            (None, Some("a step")) => "STEP",
+            (None, Some("a pack")) => "PACK",
+            (None, Some("a topic")) => "TOPIC",
+            (None, Some(_)) => "NAME",
+            (None, None) => return format!("<<{word}>>"),
+        },
+    };
+    format!("<<{word}:{name}>>")
+}
+
 impl Kind {
     /// The kind with this word.
     pub(super) fn find(word: &str) -> Option<Kind> {
-        KINDS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+        KINDS.iter().find(|(name, ..)| *name == word).map(|(_, kind, _)| *kind)
     }
 
     /// Its word.
     pub(crate) fn word(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(word, _)| word)
+        KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("", |(word, ..)| word)
     }
 }
 
@@ -219,8 +251,8 @@ impl Root {
 }
 
 /// The words of the roots that an expression is likely to mean, in the order of the language's page.
-pub(super) fn roots() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().filter_map(|(word, kind)| match kind {
+pub(crate) fn roots() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().filter_map(|(word, kind, _)| match kind {
         Kind::Read(root) => (!root.is_free() || matches!(root, Root::Item | Root::Index)).then_some(*word),
         Kind::Include | Kind::File => None,
     })
@@ -228,5 +260,5 @@ pub(super) fn roots() -> impl Iterator<Item = &'static str> {
 
 /// The words of the directives, in the order of the language's page.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|(word, _)| *word)
+    KINDS.iter().map(|(word, ..)| *word)
 }

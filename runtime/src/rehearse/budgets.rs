@@ -71,7 +71,7 @@ fn what_the_run_s_budget_refuses_cannot_be_handled_and_what_an_agent_s_refuses_c
 fn a_task_has_its_budget_over_all_its_attempts_and_a_call_over_all_in_it() {
     let mut plan = asking("a retry=5");
     plan.pipelines[0].steps[0].budget = calls(2).map(|budget| Budget { warn: 80, ..budget });
-    let mut fails = |_: &Turn<'_>| Answer::Failure { exit: 1, stderr: String::new() };
+    let mut fails = |_: &Turn<'_>| Answer::Failure { exit: 1, output: String::new(), stderr: String::new() };
     let rehearsal = rehearse(&plan, &Options::default(), &mut fails).unwrap();
     assert_eq!((rehearsal.status, rehearsal.turns), (RunStatus::Failed, 2));
     let mut plan = asking("x \n y < x \n z < y");

@@ -35,10 +35,13 @@ fn expression(source: &str) -> Expression {
 fn play(plan: &Plan, say: impl Fn(&StepId, &str) -> String) -> Rehearsal {
     let mut answer = |turn: &Turn<'_>| match &turn.asks {
         Asks::Command { stdin, .. } => match say(turn.step, stdin.unwrap_or_default()) {
-            text if text.starts_with('!') => Answer::Failure { exit: 1, stderr: text[1..].to_owned() },
+            text if text.starts_with('!') => {
+                Answer::Failure { exit: 1, output: String::new(), stderr: text[1..].to_owned() }
+            }
             text => Answer::Text(text),
         },
         Asks::Agent { prompt, .. } => Answer::Text((*prompt).to_owned()),
+        Asks::Check { .. } => Answer::Text(String::new()),
         Asks::Person { options, .. } => Answer::Choice { choice: options[0].clone(), fields: Map::new() },
     };
     rehearse(plan, &Options::default(), &mut answer).unwrap()
@@ -307,11 +310,11 @@ fn an_agent_mends_what_failed_and_the_step_runs_once_more() {
                     if mends {
                         Answer::Text("done".to_owned())
                     } else {
-                        Answer::Failure { exit: 1, stderr: "no".to_owned() }
+                        Answer::Failure { exit: 1, output: String::new(), stderr: "no".to_owned() }
                     }
                 }
                 _ if turn.attempt < 3 && turn.step.name.as_ref() == "a" || !works => {
-                    Answer::Failure { exit: 1, stderr: "broken".to_owned() }
+                    Answer::Failure { exit: 1, output: String::new(), stderr: "broken".to_owned() }
                 }
                 _ => Answer::Text("fine".to_owned()),
             }

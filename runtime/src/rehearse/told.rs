@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use swarmc_plan::{Ask, Command as Line, Schema};
 
-use crate::event::{Record, RunStatus, Status, StepId};
+use crate::event::{Content, Record, RunStatus, Status, StepId};
 use crate::state::End;
 
 /// What somebody is asked for.
@@ -15,6 +15,8 @@ pub struct Turn<'a> {
     pub attempt: u32,
     /// How often the answer to this attempt was refused already, because it is not of the declared type.
     pub repair: u32,
+    /// Whether an agent mends a failure of the step (`on-failure fix`).
+    pub fixing: bool,
     /// The JSON Schema that the answer must satisfy; its references lead to the `$defs` of the plan.
     pub schema: Option<&'a Schema>,
     /// The item of the for-each that this is for, and its position.
@@ -42,6 +44,13 @@ pub enum Asks<'a> {
         /// What it reads.
         stdin: Option<&'a str>,
     },
+    /// A `check` of the step, after its body succeeded.
+    Check {
+        /// What is started.
+        command: &'a Line,
+        /// Which of the checks, from 1.
+        number: u32,
+    },
     /// A person, by a gate.
     Person {
         /// What the person reads.
@@ -64,6 +73,8 @@ pub enum Answer {
     Failure {
         /// The exit code.
         exit: i32,
+        /// What a command printed before: a failed one keeps its text.
+        output: String,
         /// The text on standard error.
         stderr: String,
     },
@@ -76,6 +87,19 @@ pub enum Answer {
     },
     /// Nobody answers the gate: what it says about that happens, and where it says nothing it fails.
     Nobody,
+    /// The same as would be without it, after so many milliseconds. What takes longer than it may is ended then.
+    After(u64, Box<Answer>),
+}
+
+impl Answer {
+    /// How long it takes, in milliseconds, and what it is then.
+    pub(super) fn timed(self) -> (u64, Answer) {
+        let (mut delay, mut answer) = (0_u64, self);
+        while let Answer::After(more, then) = answer {
+            (delay, answer) = (delay.saturating_add(more), *then);
+        }
+        (delay, answer)
+    }
 }
 
 /// How a rehearsal went.
@@ -101,6 +125,21 @@ pub struct Rehearsal {
     pub missing: Vec<Fault>,
     /// All that was recorded.
     pub records: Vec<Record>,
+    /// The texts that were too long to stand in a record, by the number that stands there for them.
+    pub(super) texts: Vec<String>,
+}
+
+impl Rehearsal {
+    /// The text that a record holds.
+    pub fn text<'r>(&'r self, content: &'r Content) -> &'r str {
+        match content {
+            Content::Text(text) => text,
+            Content::Artifact { digest, .. } => {
+                let found = digest.parse::<usize>().ok().and_then(|number| self.texts.get(number));
+                found.map(String::as_str).unwrap_or_default()
+            }
+        }
+    }
 }
 
 /// What an agent was asked.

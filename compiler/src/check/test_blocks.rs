@@ -1,0 +1,290 @@
+//! SW005, SW101, SW203 and SW205: tests whose fakes and expectations do not fit the pipeline that they are of.
+//!
+//! A fake says what its step could have said; what is expected can come about.
+
+use crate::ast::{self, ExpectKind, Name};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::model::{Body, Fake, Model, ParamRef, Step, StepRef, Test};
+use crate::pattern;
+use crate::suggest;
+use crate::test::{Hold, Part};
+use crate::types::{Kind, Lack, Limits, Type};
+
+/// What a person can say of a failure (`on-failure escalate`).
+const ESCALATED: &[&str] = &["retry", "skip", "fail"];
+
+pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    for test in &model.tests {
+        params(model, test, diagnostics);
+        test.fakes.iter().for_each(|fake| self::fake(model, fake, diagnostics));
+        for (expect, steps) in test.ast.expects.iter().zip(&test.expects) {
+            expected(model, &expect.kind, steps, diagnostics);
+        }
+    }
+}
+
+fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
+    let Some(pipeline) = test.pipeline else { return };
+    let (own, own_types) = (&model.pipelines[pipeline].ast.params, &model.typing.pipelines[pipeline].own_params);
+    for (param, value) in &test.params {
+        let (declared, kind) = match *param {
+            ParamRef::Pipeline(index) => (&own[index], &own_types[index]),
+            ParamRef::Spec(index) => (&model.spec.params[index], &model.typing.params[index]),
+        };
+        if let Some(wrong) = model.typing.types.misfit(kind, &Limits::default(), &value.value, "it") {
+            let name = &declared.name.value;
+            let diagnostic = Diagnostic::new(
+                Code::TypeMismatch,
+                format!("parameter `{name}` is `{kind}`, and not what it gets: {wrong}"),
+            )
+            .label(value.span, wrong)
+            .label(declared.kind.span, format!("`{kind}`"))
+            .help(format!("give `{name}` a value of its type"));
+            diagnostics.push(diagnostic);
+        }
+    }
+    let given = |wanted: ParamRef| test.params.iter().any(|(param, _)| *param == wanted);
+    let needed = |param: &ast::Param, kind: &Type| param.default.is_none() && kind.lack == Lack::Never;
+    let inner = own.iter().zip(own_types).enumerate();
+    let inner = inner.filter(|(index, (param, kind))| needed(param, kind) && !given(ParamRef::Pipeline(*index)));
+    let outer = model.spec.params.iter().zip(&model.typing.params).enumerate();
+    let outer = outer.filter(|(index, (param, kind))| {
+        let wanted = model.uses.params[*index] || model.tables.modules.is_own(param.name.span);
+        wanted && needed(param, kind) && !given(ParamRef::Spec(*index))
+    });
+    for (_, (param, _)) in inner.chain(outer) {
+        let (name, test) = (&param.name, &test.ast.name);
+        let diagnostic = Diagnostic::new(
+            Code::TypeMismatch,
+            format!("test `{}` gives parameter `{}` no value", test.value, name.value),
+        )
+        .label(test.span, format!("`param {}=…` is missing", name.value))
+        .label(name.span, "declared here without a default")
+        .help(format!("write `param {}=\"…\"` in the test", name.value));
+        diagnostics.push(diagnostic);
+    }
+}
+
+fn step<'m>(model: &'m Model<'_>, found: StepRef) -> &'m Step<'m> {
+    &model.pipelines[found.pipeline].steps[found.step]
+}
+
+fn fake(model: &Model<'_>, fake: &Fake<'_>, diagnostics: &mut Diagnostics) {
+    for &found in &fake.steps {
+        let step = step(model, found);
+        let problem = match fake.ast.part {
+            Part::Check(number) => no_check(fake, step, number),
+            Part::Fix => no_fix(fake, step),
+            Part::Body => body(model, fake, step),
+        };
+        if let Some(problem) = problem {
+            diagnostics.push(problem);
+            return;
+        }
+    }
+}
+
+fn no_check(fake: &Fake<'_>, step: &Step<'_>, number: u32) -> Option<Diagnostic> {
+    let (count, name) = (step.ast.checks.len(), step.name());
+    let there = usize::try_from(number).is_ok_and(|number| number <= count);
+    let message = match count {
+        0 => format!("step `{name}` has no `check`"),
+        1 => format!("step `{name}` has one `check`, and no number {number}"),
+        _ => format!("step `{name}` has {count} checks, and no number {number}"),
+    };
+    let diagnostic = Diagnostic::new(Code::UnknownReference, message)
+        .label(fake.ast.part_span, "not there")
+        .label(step.ast.name.span, "the step")
+        .help("checks are counted from 1, in the order in which they stand");
+    (!there).then_some(diagnostic)
+}
+
+fn no_fix(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+    let name = step.name();
+    let diagnostic = Diagnostic::new(Code::WrongValue, format!("nobody mends a failure of step `{name}`"))
+        .label(fake.ast.part_span, "nobody is asked")
+        .label(step.ast.name.span, "no `on-failure fix`")
+        .help("remove `fix=`, or write `on-failure fix agent=…` in the step");
+    step.fixer.is_none().then_some(diagnostic)
+}
+
+fn body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+    let name = step.name();
+    let nothing = |why: String, help: &str| {
+        let diagnostic = Diagnostic::new(Code::WrongValue, why)
+            .label(fake.ast.step.span, "nothing to fake")
+            .label(step.ast.name.span, "the step")
+            .help(help);
+        Some(diagnostic)
+    };
+    match &step.body {
+        Body::Prompt(_) | Body::Run | Body::Script(_) => match (&fake.ast.choice, &step.ast.on_failure) {
+            (Some(choice), ast::OnFailure::Escalate(_)) => no_option(step, choice, ESCALATED),
+            (Some(choice), _) => {
+                let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{name}` asks nobody to choose"))
+                    .label(choice.span, "nobody chooses")
+                    .label(step.ast.name.span, "no gate")
+                    .help(format!("say what it answers: `fake {name} \"…\"`"));
+                Some(diagnostic)
+            }
+            (None, _) => fields(fake, &[]).or_else(|| text(model, fake, step)),
+        },
+        Body::Gate(_) => gate(model, fake, step),
+        Body::Value(_) | Body::Fields(_) | Body::Stop(_) => {
+            nothing(format!("step `{name}` is computed, and asks nobody"), "fake the steps that it reads")
+        }
+        Body::Call { .. } => nothing(
+            format!("step `{name}` calls a pipeline, and asks nobody itself"),
+            "fake the steps of that pipeline",
+        ),
+        Body::Loop { .. } => {
+            nothing(format!("step `{name}` is a loop, and asks nobody itself"), "fake the steps in it")
+        }
+        Body::Swarm { .. } => {
+            nothing(format!("step `{name}` starts a swarm, which cannot be rehearsed yet"), "test a route without it")
+        }
+        Body::Missing => None,
+    }
+}
+
+fn gate(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+    let Some(ast::Body::Gate(gate)) = &step.ast.body else { return None };
+    let name = step.name();
+    let text = fake.ast.texts.first().map(|text| text.span).or(fake.ast.file.as_ref().map(|path| path.span(0..0)));
+    if let Some(place) = text.or(fake.ast.exit_span) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("`{name}` is a gate, and takes a choice"))
+            .label(place, "not what a person answers")
+            .help(format!("write `fake {name} choice={}`", gate.options.first().map_or("…", |it| &it.value)));
+        return Some(diagnostic);
+    }
+    let Some(choice) = &fake.ast.choice else {
+        let options = gate.options.iter().map(|option| option.value.as_str());
+        let diagnostic = Diagnostic::new(Code::WrongValue, format!("gate `{name}` is given no choice"))
+            .label(fake.ast.step.span, "`choice=` is missing")
+            .help(format!("write `choice=` with {}", suggest::list(options, "or")));
+        return Some(diagnostic);
+    };
+    let options: Vec<&str> = gate.options.iter().map(|option| option.value.as_str()).chain(["fail"]).collect();
+    if let Some(problem) = no_option(step, choice, &options) {
+        return Some(problem);
+    }
+    let Kind::Record(record) = &step.output.kind else { return None };
+    let asked: Vec<&str> = gate.asks.iter().map(|ask| ask.name.value.as_str()).collect();
+    if let Some(problem) = fields(fake, &asked) {
+        return Some(problem);
+    }
+    for (field, value) in &fake.ast.fields {
+        let Some(declared) = record.fields.iter().find(|declared| declared.name == field.value) else { continue };
+        if let Some(wrong) = model.typing.types.misfit(&declared.kind, &declared.limits, &value.value, "it") {
+            let message =
+                format!("field `{}` of gate `{name}` is `{}`, and not this: {wrong}", field.value, declared.kind);
+            let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+                .label(value.span, wrong)
+                .label(declared.span, "asked for here")
+                .help("give it a value of its type");
+            return Some(diagnostic);
+        }
+    }
+    let given = |ask: &&ast::Field| fake.ast.fields.iter().any(|(field, _)| field.value == ask.name.value);
+    let missing = gate.asks.iter().find(|ask| !ask.kind.optional && choice.value != "fail" && !given(ask))?;
+    let diagnostic = Diagnostic::new(
+        Code::TypeMismatch,
+        format!("gate `{name}` asks for `{}`, and the answer does not say it", missing.name.value),
+    )
+    .label(fake.ast.step.span, format!("`{}` is missing", missing.name.value))
+    .label(missing.name.span, "asked for here")
+    .help(format!("write `fake {name} choice={} {{ {} … }}`", choice.value, missing.name.value));
+    Some(diagnostic)
+}
+
+/// A field that nobody asks for.
+fn fields(fake: &Fake<'_>, asked: &[&str]) -> Option<Diagnostic> {
+    let (field, _) = fake.ast.fields.iter().find(|(field, _)| !asked.contains(&field.value.as_str()))?;
+    let (close, help) = suggest::did_you_mean(&field.value, asked, "it asks for ");
+    let step = &fake.ast.step.value;
+    let diagnostic =
+        Diagnostic::new(Code::UnknownField, format!("nothing asks for `{}` at step `{step}`", field.value))
+            .label(field.span, "not asked for");
+    let diagnostic = match help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic.help("remove it: only gates ask for fields, with `ask`"),
+    };
+    Some(match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), field.span, close),
+        None => diagnostic,
+    })
+}
+
+fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnostic> {
+    if options.contains(&choice.value.as_str()) {
+        return None;
+    }
+    let (close, help) = suggest::did_you_mean(&choice.value, options, "it has ");
+    let message = format!("step `{}` has no option `{}`", step.name(), choice.value);
+    let diagnostic =
+        Diagnostic::new(Code::UnknownReference, message).label(choice.span, "not an option").help_maybe(help);
+    Some(match close {
+        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), choice.span, close),
+        None => diagnostic,
+    })
+}
+
+/// A text that is not of the type that its step declares.
+fn text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+    let kind = step.declared.as_ref().filter(|_| fake.ast.exit == 0 && !fake.ast.unchecked)?;
+    let path = fake.ast.file.as_ref().map(|path| path.span(0..path.as_str().len()));
+    let none = (path.is_none() && fake.ast.texts.is_empty()).then_some(("", fake.ast.step.span));
+    let texts = fake.ast.texts.iter().map(|text| (text.value.as_str(), text.span));
+    let mut texts = texts.chain(fake.file.as_deref().zip(path)).chain(none);
+    let (wrong, place) = texts
+        .find_map(|(text, place)| Some((model.typing.types.misfit(kind, &Limits::default(), text, "it")?, place)))?;
+    let message = format!("the output of `{}` is `{kind}`, and not what its fake says: {wrong}", step.name());
+    let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
+        .label(place, wrong)
+        .label(step.ast.output.kind.as_ref().map_or(step.ast.name.span, |kind| kind.span), format!("`{kind}`"))
+        .help("write JSON of this type; where a wrong answer is what you test, add `unchecked=#true`");
+    Some(diagnostic)
+}
+
+fn expected(model: &Model<'_>, kind: &ExpectKind, steps: &[Vec<StepRef>], diagnostics: &mut Diagnostics) {
+    for holds in kind.holds() {
+        if let Hold::Matches(pattern) = &holds.hold
+            && let Some(fault) = pattern::fault(pattern).or(pattern::is_large(pattern).then_some("it is too large"))
+        {
+            let diagnostic = Diagnostic::new(Code::WrongValue, format!("this pattern cannot be used: {fault}"))
+                .label(holds.span, fault)
+                .help("write a regular expression, such as `^PASS`");
+            diagnostics.push(diagnostic);
+        }
+    }
+    let found = || steps.iter().flatten().map(|&found| step(model, found));
+    match kind {
+        ExpectKind::Prompt(name, ..) => {
+            let asks = |step: &Step<'_>| match step.body {
+                Body::Run | Body::Script(_) => step.stdin.is_some(),
+                Body::Prompt(_) | Body::Gate(_) | Body::Missing => true,
+                _ => false,
+            };
+            if let Some(silent) = found().next().filter(|_| !found().any(asks)) {
+                let diagnostic =
+                    Diagnostic::new(Code::WrongValue, format!("step `{}` asks nobody anything", name.value))
+                        .label(name.span, "no prompt, no `stdin` and no message")
+                        .label(silent.ast.name.span, "the step")
+                        .help(format!("look at its value: `output {} contains=…`", name.value));
+                diagnostics.push(diagnostic);
+            }
+        }
+        ExpectKind::Rounds(Some(name), _) => {
+            let is_loop = |step: &Step<'_>| matches!(step.body, Body::Loop { .. });
+            if let Some(other) = found().next().filter(|_| !found().any(is_loop)) {
+                let diagnostic = Diagnostic::new(Code::WrongValue, format!("step `{}` is no loop", name.value))
+                    .label(name.span, "has no rounds")
+                    .label(other.ast.name.span, "the step")
+                    .help("name a `loop`, or leave `of=` out for the rounds of the pipeline");
+                diagnostics.push(diagnostic);
+            }
+        }
+        _ => {}
+    }
+}

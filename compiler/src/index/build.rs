@@ -1,0 +1,522 @@
+//! The index of a model: symbols from its lists, references from the trees of its files and from what its texts read.
+
+use std::collections::BTreeMap;
+
+use super::shapes::Shapes;
+use super::walk;
+use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
+use crate::ast::{self, Name};
+use crate::load::{Loader, path_from};
+use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
+use crate::resolve::tables::What;
+use crate::schema::Target;
+use crate::source::{FileId, Span};
+use crate::template::{Root, same_name};
+use crate::types::Type;
+
+/// The index of a model, with places in the sources of `loader`.
+pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
+    let mut builder = Builder {
+        model,
+        loader,
+        index: Index::default(),
+        shapes: Shapes::default(),
+        top: Vec::new(),
+        by_place: BTreeMap::new(),
+        steps: Vec::new(),
+        pipelines_of: BTreeMap::new(),
+        locals: BTreeMap::new(),
+    };
+    builder.top_level();
+    builder.types();
+    builder.pipelines();
+    builder.swarms();
+    builder.aliases();
+    for module in &model.tables.modules.list {
+        walk::walk(&mut builder, module.file);
+    }
+    builder.reads();
+    builder.texts();
+    builder.finish()
+}
+
+/// An index while it is gathered.
+pub(super) struct Builder<'m, 'a, 'l> {
+    pub(super) model: &'m Model<'a>,
+    pub(super) loader: &'m Loader<'l>,
+    pub(super) index: Index,
+    shapes: Shapes,
+    /// By [`What`] and index.
+    top: Vec<Vec<SymbolId>>,
+    /// Symbols by the place that declares them.
+    by_place: BTreeMap<Span, SymbolId>,
+    /// By pipeline and step: the position in the index.
+    steps: Vec<Vec<usize>>,
+    /// The pipelines that a step is part of: more than one for a shared task.
+    pipelines_of: BTreeMap<SymbolId, Vec<usize>>,
+    /// What has a name in a pipeline, a swarm or a gate only; steps by the pipeline that they run in.
+    locals: BTreeMap<(SymbolId, Local, String), SymbolId>,
+}
+
+/// What has a name of its own inside something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Local {
+    Step,
+    Member,
+    Item,
+    Option,
+}
+
+impl Builder<'_, '_, '_> {
+    pub(super) fn top(&self, what: What, index: usize) -> Option<SymbolId> {
+        self.top[what as usize].get(index).copied()
+    }
+
+    /// The symbol that is declared in a place.
+    pub(super) fn declared(&self, place: Span) -> Option<SymbolId> {
+        self.by_place.get(&place).copied()
+    }
+
+    /// The pipelines that a step is part of, by index.
+    pub(super) fn pipelines_of(&self, step: SymbolId) -> &[usize] {
+        self.pipelines_of.get(&step).map_or(&[], Vec::as_slice)
+    }
+
+    /// The step of this name in a pipeline, as it is declared.
+    fn step(&self, pipeline: usize, name: &str) -> Option<SymbolId> {
+        self.local(self.top(What::Pipeline, pipeline)?, Local::Step, name)
+    }
+
+    fn local(&self, home: SymbolId, local: Local, name: &str) -> Option<SymbolId> {
+        self.locals.get(&(home, local, name.to_owned())).copied()
+    }
+
+    /// A symbol that has its name inside another one only.
+    fn add_local(&mut self, kind: SymbolKind, local: Local, name: &Name, home: Option<SymbolId>) -> SymbolId {
+        let id = self.add(kind, name, home);
+        if let Some(home) = home {
+            self.locals.entry((home, local, name.value.clone())).or_insert(id);
+        }
+        id
+    }
+
+    /// Notes that a name stands in a place.
+    pub(super) fn occurs(&mut self, span: Span, symbol: SymbolId, role: Role) {
+        self.index.occurrences.push(Occurrence { span, symbol, role });
+    }
+
+    fn add(&mut self, kind: SymbolKind, name: &Name, within: Option<SymbolId>) -> SymbolId {
+        if let Some(&known) = self.by_place.get(&name.span) {
+            return known;
+        }
+        let id = SymbolId(u32::try_from(self.index.symbols.len()).expect("a spec has fewer than 2^32 names"));
+        let prefix = match self.model.tables.modules.list.get(self.model.tables.modules.of(name.span.file)) {
+            Some(module) if within.is_none() => module.prefix.as_str(),
+            _ => "",
+        };
+        self.index.symbols.push(Symbol {
+            kind,
+            // The plan's name of what an import declares starts with what it is imported as.
+            name: name.value.strip_prefix(prefix).unwrap_or(&name.value).to_owned(),
+            span: name.span,
+            whole: name.span,
+            within,
+            doc: None,
+            shape: None,
+        });
+        self.by_place.insert(name.span, id);
+        self.occurs(name.span, id, Role::Definition);
+        id
+    }
+
+    fn top_level(&mut self) {
+        let spec = self.model.spec;
+        for &what in What::ALL {
+            let kind = kind_of(what);
+            let names = what.names(spec);
+            let ids = names.into_iter().map(|name| self.add(kind, name, None)).collect();
+            self.top.push(ids);
+        }
+    }
+
+    fn shape(&mut self, kind: &Type) -> ShapeId {
+        let types = &self.model.typing.types;
+        self.shapes.of(kind, types, &self.top[What::Type as usize], &mut self.index.symbols)
+    }
+
+    fn types(&mut self) {
+        for (index, (_, kind, doc)) in self.model.typing.types.iter().enumerate() {
+            let Some(id) = self.top(What::Type, index) else { continue };
+            let shape = self.shape(kind);
+            let symbol = &mut self.index.symbols[id.0 as usize];
+            (symbol.shape, symbol.doc) = (Some(shape), doc.map(str::to_owned));
+            for field in self.fields(shape) {
+                self.index.symbols[field.0 as usize].within.get_or_insert(id);
+            }
+        }
+        for (index, kind) in self.model.typing.params.iter().enumerate() {
+            let shape = self.shape(kind);
+            if let Some(id) = self.top(What::Param, index) {
+                self.index.symbols[id.0 as usize].shape = Some(shape);
+            }
+        }
+    }
+
+    fn fields(&self, shape: ShapeId) -> Vec<SymbolId> {
+        match &self.shapes.list[shape.0 as usize].kind {
+            super::ShapeKind::Record(fields) => fields.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn pipelines(&mut self) {
+        let model = self.model;
+        for (number, pipeline) in model.pipelines.iter().enumerate() {
+            let home = self.top(What::Pipeline, number);
+            for (param, kind) in pipeline.ast.params.iter().zip(&model.typing.pipelines[number].own_params) {
+                let id = self.add(SymbolKind::Param, &param.name, home);
+                self.index.symbols[id.0 as usize].shape = Some(self.shape(kind));
+            }
+            let mut ids: Vec<SymbolId> = Vec::with_capacity(pipeline.steps.len());
+            for step in &pipeline.steps {
+                let holder = step.within.map(|holder| ids[holder]).or(home);
+                let id = self.add(step_kind(step.ast), &step.ast.name, holder);
+                ids.push(id);
+                if let Some(home) = home {
+                    self.locals.entry((home, Local::Step, step.ast.name.value.clone())).or_insert(id);
+                }
+                self.pipelines_of.entry(id).or_default().push(number);
+                for input in &step.ast.inputs {
+                    self.add(SymbolKind::Port, &input.name, Some(id));
+                }
+                if let Some(ast::Body::Gate(gate)) = &step.ast.body {
+                    for option in &gate.options {
+                        self.add_local(SymbolKind::Option, Local::Option, option, Some(id));
+                    }
+                }
+            }
+            let first = self.index.steps.len();
+            self.steps.push((first..first + ids.len()).collect());
+            let mut positions = vec![0; ids.len()];
+            pipeline.order.sorted.iter().enumerate().for_each(|(position, &step)| positions[step] = position + 1);
+            let types = &model.typing.pipelines[number];
+            for (index, step) in pipeline.steps.iter().enumerate() {
+                let output = self.shape(types.steps.output(index));
+                let item = step.list.is_some().then(|| self.shape(&types.items[index]));
+                self.index.symbols[ids[index].0 as usize].shape.get_or_insert(output);
+                let needs = step.needs.iter().map(|need| Need {
+                    step: first + need.step,
+                    when: need.when,
+                    declared: need.declared,
+                    span: need.span,
+                });
+                self.index.steps.push(Step {
+                    symbol: ids[index],
+                    pipeline: home.unwrap_or(ids[index]),
+                    within: step.within.map(|holder| ids[holder]),
+                    agent: step.agent.and_then(|agent| self.top(What::Agent, agent)),
+                    needs: needs.collect(),
+                    output,
+                    item,
+                    ports: step.inputs.iter().map(|(name, step)| (name.clone(), first + step)).collect(),
+                    position: positions[index],
+                });
+            }
+            if let (Some(home), Some(result)) = (home, &types.result) {
+                self.index.symbols[home.0 as usize].shape = Some(self.shape(result));
+            }
+        }
+    }
+
+    fn swarms(&mut self) {
+        let model = self.model;
+        for (number, swarm) in model.swarms.iter().enumerate() {
+            let home = self.top(What::Swarm, number);
+            for name in swarm.ast.leader.iter().map(|leader| &leader.name) {
+                self.add_local(SymbolKind::Member, Local::Member, name, home);
+            }
+            for name in swarm.ast.members.iter().map(|member| &member.name) {
+                self.add_local(SymbolKind::Member, Local::Member, name, home);
+            }
+            for name in swarm.ast.items.iter().map(|item| &item.name) {
+                self.add_local(SymbolKind::Item, Local::Item, name, home);
+            }
+        }
+    }
+
+    fn aliases(&mut self) {
+        let imports = self.model.tables.modules.list.iter().flat_map(|module| &module.imports);
+        for alias in imports.filter_map(|import| import.alias.as_ref()) {
+            self.add(SymbolKind::Alias, alias, None);
+        }
+    }
+
+    /// What texts and conditions read.
+    fn reads(&mut self) {
+        let model = self.model;
+        for (number, pipeline) in model.pipelines.iter().enumerate() {
+            for (index, step) in pipeline.steps.iter().enumerate() {
+                let inner = match &step.body {
+                    Body::Loop { until_reads, .. } => until_reads.as_slice(),
+                    _ => &[],
+                };
+                for read in step.reads.iter().chain(inner) {
+                    self.read(read, Some(number), Some(index));
+                }
+            }
+            for read in pipeline.until_reads.iter().chain(&pipeline.env_reads) {
+                self.read(read, Some(number), None);
+            }
+        }
+        let outside = model.swarms.iter().flat_map(|swarm| &swarm.reads);
+        let outside = outside.chain(model.providers.iter().flat_map(|provider| &provider.env_reads));
+        for read in outside.chain(model.servers.iter().flat_map(|server| &server.env_reads)) {
+            self.read(read, None, None);
+        }
+    }
+
+    fn read(&mut self, read: &Read, pipeline: Option<usize>, step: Option<usize>) {
+        let role = if read.directive { Role::Directive } else { Role::Expression };
+        let read_step = |builder: &Self| Some(builder.steps[pipeline?][read.step?]);
+        let (symbol, mut shape) = match read.root {
+            Root::Input => {
+                let port = pipeline.zip(step).and_then(|(pipeline, step)| {
+                    let inputs = &self.model.pipelines[pipeline].steps[step].ast.inputs;
+                    let name = read.name.as_deref()?;
+                    inputs.iter().find(|input| same_name(&input.name.value, name)).map(|input| input.name.span)
+                });
+                let shape = read_step(self).map(|step| self.index.steps[step].output);
+                (port.and_then(|port| self.declared(port)), shape)
+            }
+            Root::Param => {
+                let symbol = match read.param {
+                    Some(ParamRef::Spec(param)) => self.top(What::Param, param),
+                    Some(ParamRef::Pipeline(param)) => pipeline.and_then(|pipeline| {
+                        self.declared(self.model.pipelines[pipeline].ast.params.get(param)?.name.span)
+                    }),
+                    None => None,
+                };
+                (symbol, symbol.and_then(|symbol| self.index.symbol(symbol).shape))
+            }
+            Root::Context => (read.pack.and_then(|pack| self.top(What::Pack, pack)), None),
+            Root::Item => {
+                let step = pipeline.zip(step).map(|(pipeline, step)| self.steps[pipeline][step]);
+                (None, step.and_then(|step| self.index.steps[step].item))
+            }
+            Root::Output | Root::Previous => {
+                let step = read_step(self).map(|step| &self.index.steps[step]);
+                (step.map(|step| step.symbol), step.map(|step| step.output))
+            }
+            _ => (read_step(self).map(|step| self.index.steps[step].symbol), None),
+        };
+        if let Some(symbol) = symbol {
+            self.occurs(read.span, symbol, role);
+        }
+        for field in &read.fields {
+            let fields = shape.map(|shape| self.fields(shape)).unwrap_or_default();
+            let found = fields.into_iter().find(|known| self.index.symbol(*known).name == field.value);
+            let Some(found) = found else { break };
+            self.occurs(field.span, found, role);
+            shape = self.index.symbol(found).shape;
+        }
+    }
+
+    /// Who says the texts of files.
+    fn texts(&mut self) {
+        let model = self.model;
+        for (number, pipeline) in model.pipelines.iter().enumerate() {
+            let home = self.top(What::Pipeline, number);
+            for (index, step) in pipeline.steps.iter().enumerate() {
+                let owner = self.index.steps[self.steps[number][index]].symbol;
+                let env = step.env.iter().filter_map(set);
+                let files = step.files.iter().flat_map(|files| files.proses());
+                for prose in step.body.proses().into_iter().chain(&step.stdin).chain(env).chain(files) {
+                    self.says(prose, owner, home);
+                }
+                if let Some(agent) = step.agent
+                    && let (Some(owner), Some(system)) = (self.top(What::Agent, agent), &model.agents[agent].system)
+                {
+                    self.says(system, owner, home);
+                }
+            }
+        }
+        for (index, agent) in model.agents.iter().enumerate() {
+            if let (Some(owner), Some(system)) = (self.top(What::Agent, index), &agent.system) {
+                self.says(system, owner, None);
+            }
+        }
+        for (number, swarm) in model.swarms.iter().enumerate() {
+            let home = self.top(What::Swarm, number);
+            for (member, written) in swarm.members.iter().zip(&swarm.ast.members) {
+                if let (Some(owner), Some(task)) = (self.declared(written.name.span).or(home), &member.task) {
+                    self.says(task, owner, None);
+                }
+            }
+        }
+        for (index, prompt) in model.spec.prompts.iter().enumerate() {
+            if let (Some(owner), Some(ast::Source::File(path))) = (self.top(What::Prompt, index), &prompt.text)
+                && let Some(file) = self.file_of(path.as_str(), path.span(0..0).file)
+            {
+                self.says_file(file, owner, None);
+            }
+        }
+    }
+
+    fn says(&mut self, prose: &Prose, owner: SymbolId, pipeline: Option<SymbolId>) {
+        for file in prose.passage.files() {
+            self.says_file(file, owner, pipeline);
+        }
+        for &(file, span) in prose.passage.includes() {
+            self.index.paths.push(PathUse { span, file });
+        }
+    }
+
+    fn says_file(&mut self, file: FileId, owner: SymbolId, pipeline: Option<SymbolId>) {
+        let end = u32::try_from(self.loader.sources.text(file).len()).unwrap_or(u32::MAX);
+        self.index.texts.push(TextUse { span: Span::new(file, 0, end), owner, pipeline });
+    }
+
+    /// The file that a path in a file leads to, when it was read.
+    pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
+        self.loader.known(&path_from(self.loader.sources.name(from), written)?)
+    }
+
+    fn finish(self) -> Index {
+        let mut index = self.index;
+        index.shapes = self.shapes.list;
+        // The choice of a gate has no place where its name stands.
+        let sources = &self.loader.sources;
+        let stands = |symbol: &Symbol| sources.slice(symbol.span).trim_matches('"') == symbol.name;
+        let fields = index.ids().filter(|(_, symbol)| symbol.kind == SymbolKind::Field && stands(symbol));
+        let fields: Vec<Occurrence> =
+            fields.map(|(id, symbol)| Occurrence { span: symbol.span, symbol: id, role: Role::Definition }).collect();
+        index.occurrences.extend(fields);
+        index.occurrences.sort_unstable();
+        index.occurrences.dedup();
+        index.texts.sort_unstable();
+        index.texts.dedup();
+        index.paths.sort_unstable();
+        index.paths.dedup();
+        index
+    }
+}
+
+/// The text of a variable that is set.
+fn set(variable: &Variable) -> Option<&Prose> {
+    match variable {
+        Variable::Set(_, prose) => Some(prose),
+        Variable::Pass(_) | Variable::Secret(_) => None,
+    }
+}
+
+fn kind_of(what: What) -> SymbolKind {
+    match what {
+        What::Param => SymbolKind::Param,
+        What::Secret => SymbolKind::Secret,
+        What::Type => SymbolKind::Type,
+        What::Provider => SymbolKind::Provider,
+        What::Tier => SymbolKind::Tier,
+        What::Agent => SymbolKind::Agent,
+        What::ToolServer => SymbolKind::ToolServer,
+        What::Prompt => SymbolKind::Prompt,
+        What::Pack => SymbolKind::Pack,
+        What::Task => SymbolKind::Task,
+        What::Pipeline => SymbolKind::Pipeline,
+        What::Swarm => SymbolKind::Swarm,
+    }
+}
+
+fn step_kind(step: &ast::Step) -> SymbolKind {
+    match step.body {
+        Some(ast::Body::Gate(_)) => SymbolKind::Gate,
+        Some(ast::Body::Loop(_)) => SymbolKind::Loop,
+        Some(ast::Body::Stop { .. }) => SymbolKind::Stop,
+        _ => SymbolKind::Task,
+    }
+}
+
+/// What the names of a spec lead to.
+impl Builder<'_, '_, '_> {
+    /// The pipeline that a symbol is, by index.
+    pub(super) fn pipeline(&self, id: SymbolId) -> Option<usize> {
+        self.top[What::Pipeline as usize].iter().position(|known| *known == id)
+    }
+
+    /// The swarm that a symbol is, by index.
+    pub(super) fn swarm(&self, id: SymbolId) -> Option<usize> {
+        self.top[What::Swarm as usize].iter().position(|known| *known == id)
+    }
+
+    /// The parameter of a pipeline.
+    pub(super) fn param(&self, pipeline: SymbolId, name: &str) -> Option<SymbolId> {
+        let params = &self.model.pipelines[self.pipeline(pipeline)?].ast.params;
+        self.declared(params.iter().find(|param| param.name.value == name)?.name.span)
+    }
+
+    /// What an import is called in a file.
+    pub(super) fn alias(&self, alias: &str, file: FileId) -> Option<SymbolId> {
+        let modules = &self.model.tables.modules;
+        let imports = &modules.list[modules.of(file)].imports;
+        let found = imports.iter().filter_map(|import| import.alias.as_ref()).find(|known| known.value == alias)?;
+        self.declared(found.span)
+    }
+
+    /// What a reference leads to: more than one symbol only in a shared task, whose pipelines each have a step so called.
+    pub(super) fn find(
+        &self,
+        target: Target,
+        name: &str,
+        file: FileId,
+        pipeline: Option<usize>,
+        swarm: Option<usize>,
+        owner: Option<SymbolId>,
+    ) -> Vec<SymbolId> {
+        let named = |what: What| {
+            let found = self.model.tables.find(what, name, true, file);
+            found.and_then(|found| self.top(what, found)).into_iter().collect::<Vec<_>>()
+        };
+        let or = |one: Vec<SymbolId>, other: &dyn Fn() -> Vec<SymbolId>| if one.is_empty() { other() } else { one };
+        let of_swarm = |local: Local| {
+            let homes: &[SymbolId] = match swarm {
+                Some(swarm) => &self.top[What::Swarm as usize][swarm..=swarm],
+                None => &self.top[What::Swarm as usize],
+            };
+            homes.iter().filter_map(|home| self.local(*home, local, name)).collect::<Vec<_>>()
+        };
+        let steps = |pipelines: &mut dyn Iterator<Item = usize>| {
+            let mut found: Vec<SymbolId> = pipelines.filter_map(|pipeline| self.step(pipeline, name)).collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        let any_step = || steps(&mut (0..self.model.pipelines.len()));
+        match target {
+            Target::Agent => named(What::Agent),
+            Target::Provider => named(What::Provider),
+            Target::Tier => named(What::Tier),
+            Target::Prompt => named(What::Prompt),
+            Target::Pack => named(What::Pack),
+            Target::Pipeline => named(What::Pipeline),
+            Target::Swarm => named(What::Swarm),
+            Target::Shared => named(What::Task),
+            Target::Runnable => or(named(What::Pipeline), &|| named(What::Swarm)),
+            Target::Preset => Vec::new(),
+            Target::Step => match pipeline {
+                Some(pipeline) => steps(&mut std::iter::once(pipeline)),
+                None => {
+                    let shared = owner.map_or(&[] as &[usize], |owner| self.pipelines_of(owner));
+                    or(steps(&mut shared.iter().copied()), &|| named(What::Task))
+                }
+            },
+            Target::AnyStep => any_step(),
+            Target::Maker => or(any_step(), &|| of_swarm(Local::Member)),
+            Target::Party => match pipeline {
+                Some(pipeline) => steps(&mut std::iter::once(pipeline)),
+                None => of_swarm(Local::Member),
+            },
+            Target::Member => of_swarm(Local::Member),
+            Target::Item => of_swarm(Local::Item),
+            Target::Option => owner.and_then(|gate| self.local(gate, Local::Option, name)).into_iter().collect(),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where names stand, in specs that use each kind of them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::{Index, Role, SymbolKind};
+use crate::settings::Settings;
+use crate::source::Sources;
+
+fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
+    let texts: BTreeMap<String, String> =
+        files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
+    let (compilation, index) = crate::analyze(files[0].0, &texts, &Settings::default());
+    (compilation.sources, index)
+}
+
+/// Every name with the places where it stands: `kind name: definition, references`, places as `line:column`.
+fn listed(sources: &Sources, index: &Index) -> String {
+    let mut list = String::new();
+    for (id, symbol) in index.ids() {
+        let _ = write!(list, "{} {}:", symbol.kind.noun(), symbol.name);
+        for place in index.places(id) {
+            let at = sources.position(place.span.file, place.span.start);
+            let mark = match place.role {
+                Role::Definition => "=",
+                Role::Reference => "",
+                Role::Directive => "<",
+                Role::Expression => "{",
+            };
+            let file = match sources.name(place.span.file) {
+                "a.kdl" => "",
+                name => &format!("{name} "),
+            };
+            assert!(
+                matches!(symbol.kind, SymbolKind::Port | SymbolKind::Alias)
+                    || sources.slice(place.span).replace('_', "-").ends_with(&symbol.name.replace('_', "-")),
+                "{} at {:?}",
+                symbol.name,
+                sources.slice(place.span)
+            );
+            let _ = write!(list, " {mark}{file}{}:{}", at.line, at.column);
+        }
+        list.push('\n');
+    }
+    list
+}
+
+#[test]
+fn names_are_found_wherever_they_stand() {
+    let spec = r#"
+import "lib.kdl" as=lib
+workflow w { default main }
+param goal type=string
+secret key env=KEY
+type Verdict { ok bool; points list<Point> }
+type Point { text string }
+provider p { exec cat; env key }
+tiers { small p }
+agent a provider=p { fallback b }
+agent b tier=small
+prompt shared file="shared.md"
+task plan agent=a { prompt ref=shared; output Verdict }
+pipeline main {
+    use plan
+    param depth type=int default=1
+    task build agent=b {
+        input design from=plan
+        prompt "<<input:design>> <<param:goal>> {{ output.plan.points[0].text }} <<output:plan.ok>>"
+    }
+    gate ask-it { message "<<output:build>>"; options yes no; headless no }
+    loop again max=2 {
+        task try-it agent=lib.helper { prompt "{{ previous.try_it }}"; when "output.ask_it.choice == 'yes'" }
+        until "status.try_it == 'succeeded'"
+    }
+    task out { depends-on again when=always; call inner text="<<output:build>>" }
+    result out
+}
+pipeline inner { param text; task t { value "<<param:text>>" }; edges { t -> t } }
+swarm s {
+    goal "g"
+    supervisor lead agent=a
+    member one agent=b "do"
+    item first "x" owner=one
+    item second "y" { depends-on first }
+    edges { one -> lead }
+}
+"#;
+    let (sources, index) = analyze(&[
+        ("a.kdl", spec),
+        ("shared.md", "Say <<param:goal>>."),
+        ("lib.kdl", "provider q { exec cat }\nagent helper provider=q\n"),
+    ]);
+    insta::assert_snapshot!(listed(&sources, &index), @"
+    parameter goal: =4:7 <19:42 <shared.md 1:13
+    secret key: =5:8 8:28
+    type Verdict: =6:6 13:47
+    type Point: 6:37 =7:6
+    provider p: =8:10 9:15 10:18
+    provider q: =lib.kdl 1:10 lib.kdl 2:23
+    tier small: =9:9 11:14
+    agent a: =10:7 13:17 32:27
+    agent b: 10:31 =11:7 17:22 33:22
+    agent helper: 23:31 =lib.kdl 2:7
+    prompt shared: =12:8 13:32
+    task plan: =13:6 15:9 18:27 {19:59 <19:91
+    pipeline main: 3:22 =14:10
+    pipeline inner: 26:51 =29:10
+    swarm s: =30:7
+    field ok: =6:16 <19:96
+    field text: =7:14
+    field points: =6:25 {19:64
+    parameter depth: =16:11
+    task build: =17:10 <21:37 <26:72
+    input design: =18:15 <19:25
+    gate ask-it: =21:10 {23:85
+    option yes: =21:55
+    option no: =21:59 21:72
+    loop again: =22:10 26:27
+    task try-it: =23:14 {23:60 {24:23
+    task out: =26:10 27:12
+    field choice: {23:92
+    parameter text: 26:57 =29:24 <29:54
+    task t: =29:35 29:73 29:78
+    member lead: =32:16 36:20
+    member one: =33:12 34:26 36:13
+    plan item first: =34:10 35:34
+    plan item second: =35:10
+    import lib: =2:21 23:27
+    ");
+}

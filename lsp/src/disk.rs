@@ -1,0 +1,18 @@
+//! How the server reaches files that no editor has open.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use swarmc_compiler::Files;
+
+/// The files of a machine, as `swarmc check` sees them.
+pub trait Disk: Send + Sync {
+    /// The workspace of a file: its folder, and the file's path in it, with `/`. None where it has neither.
+    fn workspace(&self, file: &Path) -> Option<(PathBuf, String)>;
+
+    /// The files of a workspace.
+    fn files(&self, root: &Path) -> Arc<dyn Files + Send + Sync>;
+
+    /// The specs beneath a folder, by path; without those that ignore files leave out.
+    fn specs(&self, folder: &Path) -> Vec<PathBuf>;
+}

@@ -1,0 +1,96 @@
+//! What is wrong, file by file: what `swarmc check` says, at the places of open texts.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use swarmc_compiler::{Code, Diagnostic, Severity, Sources, Span};
+
+use super::document::Kind;
+use super::{Edit, Place, Snapshot};
+
+/// A problem of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub range: Range<usize>,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is about.
+    pub code: Code,
+    /// What is wrong, and what to type.
+    pub message: String,
+    /// The other places that it is about.
+    pub related: Vec<Related>,
+    /// Edits that mend it, by file.
+    pub fix: Option<Fix>,
+}
+
+/// A place that a problem is about, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// The place.
+    pub place: Place,
+    /// What it is.
+    pub text: String,
+}
+
+/// What mends a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What it does, as an order.
+    pub title: String,
+    /// The edits, by file.
+    pub edits: BTreeMap<String, Vec<Edit>>,
+    /// Whether the meaning is certainly the one wanted.
+    pub certain: bool,
+}
+
+/// The problems of every file that has one, by path. A file that only other specs take in is judged as a part of these.
+pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
+    let mut found: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
+    let kind = |path: &str| snapshot.document(path).map(|document| document.kind());
+    let specs: Vec<&str> = snapshot.specs().filter(|spec| kind(spec) == Some(Kind::Spec)).collect();
+    for analysis in specs.into_iter().filter_map(|spec| snapshot.analysis(spec)) {
+        let sources = &analysis.compilation.sources;
+        for diagnostic in &analysis.compilation.diagnostics {
+            let Some(span) = diagnostic.span() else { continue };
+            let path = sources.name(span.file);
+            if path.starts_with("std:") {
+                continue;
+            }
+            let list = found.entry(path.to_owned()).or_default();
+            let problem = problem(diagnostic, span, sources);
+            // Two specs can be told the same about a text that they share.
+            if !list.contains(&problem) {
+                list.push(problem);
+            }
+        }
+    }
+    found.values_mut().for_each(|list| list.sort_by_key(|problem| (problem.range.start, problem.range.end)));
+    found
+}
+
+fn problem(diagnostic: &Diagnostic, span: Span, sources: &Sources) -> Problem {
+    let place = |span: Span| Place { path: sources.name(span.file).to_owned(), range: span.range() };
+    let mut message = diagnostic.message.clone();
+    if let Some(help) = &diagnostic.help {
+        message.push('\n');
+        message.push_str(help);
+    }
+    let related = diagnostic.places().into_iter().skip(1);
+    Problem {
+        range: span.range(),
+        severity: diagnostic.severity(),
+        code: diagnostic.code,
+        message,
+        related: related.map(|label| Related { place: place(label.span), text: label.text }).collect(),
+        fix: diagnostic.fix.as_ref().map(|fix| {
+            let mut edits: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
+            for edit in &fix.edits {
+                let Place { path, range } = place(edit.span);
+                edits.entry(path).or_default().push(Edit { range, text: edit.text.clone() });
+            }
+            Fix { title: fix.title.clone(), edits, certain: fix.certain }
+        }),
+    }
+}

@@ -1,0 +1,69 @@
+//! Answers to what an editor asks, over one immutable [`Snapshot`]: a path and an offset in, plain data out.
+//!
+//! Pure but for the [`Files`](swarmc_compiler::Files) of a snapshot. Everything that is said about a text is about the
+//! text of the snapshot, never an older one. A file that is neither a spec nor a text that a spec reads gets no answer.
+
+mod actions;
+mod diagnostics;
+mod document;
+#[cfg(test)]
+mod fixture;
+mod format;
+mod names;
+mod snapshot;
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+pub use actions::{Action, ActionKind, actions};
+pub use diagnostics::{Fix, Problem, Related, diagnostics};
+pub use document::{Document, Kind};
+pub use format::{format, format_typed};
+pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
+pub use snapshot::{Analysis, Snapshot, Workspace};
+
+/// A place in a file of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The file, relative to the workspace, with `/`.
+    pub path: String,
+    /// Its bytes.
+    pub range: Range<usize>,
+}
+
+/// The replacement of some bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Edit {
+    /// What is replaced; empty to insert.
+    pub range: Range<usize>,
+    /// By what.
+    pub text: String,
+}
+
+/// By file, then by place.
+impl Ord for Place {
+    fn cmp(&self, other: &Place) -> Ordering {
+        let key = |place: &Place| (place.range.start, place.range.end);
+        self.path.cmp(&other.path).then(key(self).cmp(&key(other)))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Place) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By place.
+impl Ord for Edit {
+    fn cmp(&self, other: &Edit) -> Ordering {
+        let key = |edit: &Edit| (edit.range.start, edit.range.end);
+        key(self).cmp(&key(other)).then_with(|| self.text.cmp(&other.text))
+    }
+}
+
+impl PartialOrd for Edit {
+    fn partial_cmp(&self, other: &Edit) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,282 @@
+//! The state of a workspace: open texts, files on disk, and what the compiler says of each spec, worked out once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use swarmc_compiler::{Compilation, Entry, FileError, FileId, Files, Index, Settings};
+
+use super::document::{Document, Kind};
+
+/// A workspace as it changes. Every change is made here, and [`Workspace::snapshot`] is what questions are asked of.
+#[derive(Clone)]
+pub struct Workspace {
+    disk: Arc<dyn Files + Send + Sync>,
+    /// Texts that were read from disk, until told that they changed.
+    cache: Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>,
+    open: BTreeMap<String, Document>,
+    specs: BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>,
+    /// What was known of a spec before the last change.
+    last: BTreeMap<String, Arc<Analysis>>,
+    settings: Arc<Settings>,
+}
+
+/// A workspace at one moment; cheap to clone, and the same for ever.
+#[derive(Clone)]
+pub struct Snapshot {
+    files: Arc<Texts>,
+    specs: Arc<BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>>,
+    last: Arc<BTreeMap<String, Arc<Analysis>>>,
+    settings: Arc<Settings>,
+}
+
+/// What the compiler says of a spec.
+#[derive(Debug)]
+pub struct Analysis {
+    /// What came of compiling it.
+    pub compilation: Compilation,
+    /// Its names, texts and types.
+    pub index: Index,
+    /// Every path that was asked for, found or not.
+    asked: BTreeSet<String>,
+}
+
+/// Open texts before those on disk.
+struct Texts {
+    open: BTreeMap<String, Document>,
+    disk: Arc<dyn Files + Send + Sync>,
+    cache: Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>,
+}
+
+/// Whether a document is looked at by itself, not only as a part of a spec.
+fn is_ours(document: &Document) -> bool {
+    matches!(document.kind(), Kind::Spec | Kind::Part)
+}
+
+/// Files that note what they are asked for.
+struct Asked<'f> {
+    files: &'f Texts,
+    paths: Mutex<BTreeSet<String>>,
+}
+
+impl Workspace {
+    /// A workspace with nothing open.
+    pub fn new(disk: Arc<dyn Files + Send + Sync>, settings: Settings) -> Workspace {
+        Workspace {
+            disk,
+            cache: Arc::default(),
+            open: BTreeMap::new(),
+            specs: BTreeMap::new(),
+            last: BTreeMap::new(),
+            settings: Arc::new(settings),
+        }
+    }
+
+    /// Takes note of a spec on disk.
+    pub fn add_spec(&mut self, path: &str) {
+        self.specs.entry(path.to_owned()).or_default();
+    }
+
+    /// A text is open now, or was replaced as a whole.
+    pub fn open(&mut self, path: &str, document: Document) {
+        if is_ours(&document) {
+            self.add_spec(path);
+        } else {
+            self.forget_spec(path);
+        }
+        self.open.insert(path.to_owned(), document);
+        self.changed(path);
+    }
+
+    /// Changes an open text.
+    pub fn edit(&mut self, path: &str, change: impl FnOnce(Document) -> Document) {
+        if let Some(document) = self.open.remove(path) {
+            self.open(path, change(document));
+        }
+    }
+
+    /// A text is not open any more: what lies on disk counts.
+    pub fn close(&mut self, path: &str) {
+        if let Some(document) = self.open.remove(path) {
+            self.touched(path);
+            let on_disk = self.disk.read(path).ok();
+            let same = on_disk.as_deref() == Some(document.text());
+            let still = on_disk.is_some_and(|text| is_ours(&Document::new(path, &text)));
+            match still {
+                true => self.add_spec(path),
+                false => self.forget_spec(path),
+            }
+            if !same {
+                self.changed(path);
+            }
+        }
+    }
+
+    /// A file on disk was made, changed or removed.
+    pub fn touched(&mut self, path: &str) {
+        self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(path);
+        if !self.open.contains_key(path) {
+            if path.ends_with(".kdl") {
+                match self.disk.read(path) {
+                    Ok(text) if is_ours(&Document::new(path, &text)) => self.add_spec(path),
+                    _ => self.forget_spec(path),
+                }
+            }
+            self.changed(path);
+        }
+    }
+
+    /// The open document at a path.
+    pub fn document(&self, path: &str) -> Option<&Document> {
+        self.open.get(path)
+    }
+
+    /// The paths of what is open.
+    pub fn open_paths(&self) -> impl Iterator<Item = &str> {
+        self.open.keys().map(String::as_str)
+    }
+
+    /// The workspace as it is.
+    pub fn snapshot(&self) -> Snapshot {
+        let texts = Texts { open: self.open.clone(), disk: Arc::clone(&self.disk), cache: Arc::clone(&self.cache) };
+        Snapshot {
+            files: Arc::new(texts),
+            specs: Arc::new(self.specs.clone()),
+            last: Arc::new(self.last.clone()),
+            settings: Arc::clone(&self.settings),
+        }
+    }
+
+    fn forget_spec(&mut self, path: &str) {
+        self.specs.remove(path);
+        self.last.remove(path);
+    }
+
+    /// Drops what is known of the specs that read a file, or that looked for it.
+    fn changed(&mut self, path: &str) {
+        for (spec, known) in &mut self.specs {
+            let Some(analysis) = known.get() else {
+                // One that is being worked out is about the text before.
+                if Arc::strong_count(known) > 1 {
+                    *known = Arc::default();
+                }
+                continue;
+            };
+            if spec == path || analysis.asks(path) {
+                self.last.insert(spec.clone(), Arc::clone(analysis));
+                *known = Arc::default();
+            }
+        }
+    }
+}
+
+impl Snapshot {
+    /// The document at a path, open or on disk.
+    pub fn document(&self, path: &str) -> Option<Document> {
+        match self.files.open.get(path) {
+            Some(document) => Some(document.clone()),
+            None => self.files.read(path).ok().map(|text| Document::new(path, &text)),
+        }
+    }
+
+    /// The files of the workspace, open texts first.
+    pub fn files(&self) -> &dyn Files {
+        &*self.files
+    }
+
+    /// How problems are reported.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The specs of the workspace, by path.
+    pub fn specs(&self) -> impl Iterator<Item = &str> {
+        self.specs.keys().map(String::as_str)
+    }
+
+    /// What the compiler says of a spec now; worked out by the first who asks.
+    pub fn analysis(&self, spec: &str) -> Option<Arc<Analysis>> {
+        let known = self.specs.get(spec)?;
+        Some(Arc::clone(known.get_or_init(|| {
+            let files = Asked { files: &self.files, paths: Mutex::default() };
+            let (compilation, index) = swarmc_compiler::analyze(spec, &files, &self.settings);
+            let asked = files.paths.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            Arc::new(Analysis { compilation, index, asked })
+        })))
+    }
+
+    /// What the compiler says of a spec if that is known already, else what it said before the last changes: for answers
+    /// that must come at once, and only use names.
+    pub fn recent(&self, spec: &str) -> Option<Arc<Analysis>> {
+        let known = self.specs.get(spec).and_then(|known| known.get()).or_else(|| self.last.get(spec));
+        known.cloned().or_else(|| self.analysis(spec))
+    }
+
+    /// The analyses that a file is part of: its own where it is a spec, and those of the specs that read it.
+    pub fn about(&self, path: &str) -> Vec<Arc<Analysis>> {
+        let mut own: Vec<Arc<Analysis>> = self.analysis(path).into_iter().collect();
+        let others = self.specs().filter(|spec| *spec != path).filter_map(|spec| self.analysis(spec));
+        own.extend(others.filter(|analysis| analysis.file(path).is_some()));
+        own
+    }
+}
+
+impl Analysis {
+    /// The file at a path, when the spec reads it.
+    pub fn file(&self, path: &str) -> Option<FileId> {
+        self.compilation.sources.find(path)
+    }
+
+    /// Whether it could change when the file at `path` does.
+    fn asks(&self, path: &str) -> bool {
+        self.asked.contains(path)
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("specs", &self.specs.keys()).finish_non_exhaustive()
+    }
+}
+
+impl Files for Texts {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        if let Some(document) = self.open.get(path) {
+            return Ok(document.source().shared());
+        }
+        let mut cache = self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
+    }
+
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        match self.open.contains_key(path) {
+            true => Ok(Entry::File),
+            false => self.disk.find(path),
+        }
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        self.disk.list(path)
+    }
+}
+
+impl Files for Asked<'_> {
+    fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+        self.note(path);
+        self.files.read(path)
+    }
+
+    fn find(&self, path: &str) -> Result<Entry, FileError> {
+        self.note(path);
+        self.files.find(path)
+    }
+
+    fn list(&self, path: &str) -> Vec<String> {
+        self.files.list(path)
+    }
+}
+
+impl Asked<'_> {
+    fn note(&self, path: &str) {
+        self.paths.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path.to_owned());
+    }
+}

@@ -1,0 +1,11 @@
+//! The language server of swarmc: what an editor asks about specs and the prompts that they refer to.
+//!
+//! `ide` answers in offsets and plain data over one immutable snapshot; `server` speaks the protocol, keeps the open
+//! documents, and is the only part that knows either. What lies on disk comes through [`Disk`].
+
+mod disk;
+pub mod ide;
+mod server;
+
+pub use disk::Disk;
+pub use server::{Exit, serve};

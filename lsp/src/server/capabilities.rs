@@ -1,0 +1,92 @@
+//! What the editor can do, and what it may ask for.
+
+use std::path::PathBuf;
+
+use gen_lsp_types as lsp;
+
+use super::convert::{self, Encoding};
+
+/// What an editor has said about itself.
+pub(super) struct Client {
+    /// What its positions count.
+    pub(super) encoding: Encoding,
+    /// Its folders.
+    pub(super) folders: Vec<PathBuf>,
+    /// Whether it can watch files for us.
+    pub(super) watches: bool,
+    /// Whether it asks for problems rather than being told.
+    pub(super) pulls: bool,
+    /// Whether it can be told to ask again.
+    pub(super) refreshes: bool,
+    /// Whether a definition may say what leads to it, and all that it is.
+    pub(super) links: bool,
+    /// The same of the definition of a type.
+    pub(super) type_links: bool,
+}
+
+impl Client {
+    pub(super) fn new(params: &lsp::InitializeParams) -> Client {
+        let capabilities = &params.capabilities;
+        let encodings = capabilities.general.as_ref().and_then(|general| general.position_encodings.as_ref());
+        let known = |kind: &lsp::PositionEncodingKind| encodings.is_some_and(|encodings| encodings.contains(kind));
+        let encoding = if known(&lsp::PositionEncodingKind::UTF8) {
+            Encoding::Utf8
+        } else if known(&lsp::PositionEncodingKind::UTF32) && !known(&lsp::PositionEncodingKind::UTF16) {
+            Encoding::Utf32
+        } else {
+            Encoding::Utf16
+        };
+        let workspace = capabilities.workspace.as_ref();
+        let watched = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
+        let diagnostics = workspace.and_then(|workspace| workspace.diagnostics.as_ref());
+        let text = capabilities.text_document.as_ref();
+        Client {
+            links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
+            type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
+            encoding,
+            folders: folders(params),
+            watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
+            pulls: capabilities.text_document.as_ref().is_some_and(|text| text.diagnostic.is_some()),
+            refreshes: diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
+        }
+    }
+}
+
+/// The folders that are open, or the one that older editors name.
+fn folders(params: &lsp::InitializeParams) -> Vec<PathBuf> {
+    let value = serde_json::to_value(params).unwrap_or_default();
+    let uri = |value: &serde_json::Value| convert::path(&lsp::Uri(value.as_str()?.to_owned()));
+    let listed = value["workspaceFolders"].as_array().into_iter().flatten().filter_map(|folder| uri(&folder["uri"]));
+    let mut folders: Vec<PathBuf> = listed.collect();
+    if folders.is_empty() {
+        folders.extend(uri(&value["rootUri"]));
+    }
+    folders
+}
+
+/// What the editor may ask for.
+pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
+    let encoding = match client.encoding {
+        Encoding::Utf8 => lsp::PositionEncodingKind::UTF8,
+        Encoding::Utf16 => lsp::PositionEncodingKind::UTF16,
+        Encoding::Utf32 => lsp::PositionEncodingKind::UTF32,
+    };
+    lsp::ServerCapabilities {
+        position_encoding: Some(encoding),
+        text_document_sync: Some(lsp::TextDocumentSync::Options(lsp::TextDocumentSyncOptions {
+            open_close: Some(true),
+            change: Some(lsp::TextDocumentSyncKind::Incremental),
+            save: Some(true.into()),
+            ..Default::default()
+        })),
+        definition_provider: Some(true.into()),
+        type_definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        document_highlight_provider: Some(true.into()),
+        rename_provider: Some(lsp::RenameProvider::RenameOptions(lsp::RenameOptions {
+            prepare_provider: Some(true),
+            ..Default::default()
+        })),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,88 @@
+//! One handler a request, a few lines each: convert, ask `ide`, convert back.
+
+mod names;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gen_lsp_types as lsp;
+use swarmc_compiler::Severity;
+
+use super::capabilities::Client;
+use super::convert::{self, Encoding};
+use super::dispatch::{Dispatch, Failure};
+use super::world::{File, Moment};
+use crate::ide::{self, Document, Place};
+
+/// What a handler knows.
+pub(super) struct Context {
+    /// The workspaces when the request came.
+    pub(super) moment: Moment,
+    /// What positions count.
+    pub(super) encoding: Encoding,
+    /// What the client has said about itself.
+    pub(super) client: Arc<Client>,
+}
+
+type Answer<T> = Result<Option<T>, Failure>;
+
+impl Context {
+    /// The file of a position, its text, and the offset.
+    fn place(&self, at: &lsp::TextDocumentPositionParams) -> Option<(File<'_>, Document, usize)> {
+        let file = self.moment.file(&at.text_document.uri)?;
+        let document = file.document()?;
+        let offset = convert::offset(document.source(), at.position, self.encoding);
+        Some((file, document, offset))
+    }
+
+    fn locations(&self, file: &File<'_>, places: &[Place]) -> Vec<lsp::Location> {
+        places.iter().filter_map(|place| file.location(place, self.encoding)).collect()
+    }
+}
+
+/// The handler of each request.
+pub(super) fn dispatch(request: Dispatch) -> Dispatch {
+    request
+        .on::<lsp::DefinitionRequest>(names::definition)
+        .on::<lsp::TypeDefinitionRequest>(names::type_definition)
+        .on::<lsp::ReferencesRequest>(names::references)
+        .on::<lsp::DocumentHighlightRequest>(names::highlight)
+        .on::<lsp::PrepareRenameRequest>(names::prepare_rename)
+        .on::<lsp::RenameRequest>(names::rename)
+}
+
+/// What is wrong in every file, by address.
+pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, Vec<lsp::Diagnostic>> {
+    let mut found = BTreeMap::new();
+    for (root, snapshot) in moment.workspaces.iter() {
+        let file = |path: &str| File { root: root.clone(), snapshot, path: path.to_owned() };
+        for (path, problems) in ide::diagnostics(snapshot) {
+            let file = file(&path);
+            let Some(document) = file.document() else { continue };
+            let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, encoding)).collect();
+            found.insert(file.uri(&path).0, problems);
+        }
+    }
+    found
+}
+
+fn problem_of(file: &File<'_>, document: &Document, problem: &ide::Problem, encoding: Encoding) -> lsp::Diagnostic {
+    let related = problem.related.iter().filter_map(|related| {
+        let location = file.location(&related.place, encoding)?;
+        Some(lsp::DiagnosticRelatedInformation { location, message: related.text.clone() })
+    });
+    let related: Vec<_> = related.collect();
+    lsp::Diagnostic {
+        range: convert::range(document.source(), &problem.range, encoding),
+        severity: Some(match problem.severity {
+            Severity::Error => lsp::DiagnosticSeverity::Error,
+            Severity::Warning => lsp::DiagnosticSeverity::Warning,
+            Severity::Hint => lsp::DiagnosticSeverity::Hint,
+        }),
+        code: Some(problem.code.id().to_owned().into()),
+        source: Some("swarmc".to_owned()),
+        message: problem.message.clone().into(),
+        related_information: (!related.is_empty()).then_some(related),
+        ..Default::default()
+    }
+}
