@@ -17,6 +17,7 @@ mod runs;
 mod schema;
 mod specs;
 mod swarms;
+mod testing;
 mod tidy;
 mod tools;
 mod tutorial;

@@ -453,6 +453,17 @@ impl Builder<'_, '_, '_> {
         self.declared(params.iter().find(|param| param.name.value == name)?.name.span)
     }
 
+    /// The parameter that a test gives a value to, by the place of its name there.
+    pub(super) fn tested(&self, name: &str, place: Span) -> Option<SymbolId> {
+        let holds = |span: Span| span.file == place.file && (span.start..span.end).contains(&place.start);
+        let test = self.model.tests.iter().find(|test| holds(test.ast.span))?;
+        let own = &self.model.pipelines[test.pipeline?].ast.params;
+        match own.iter().find(|param| param.name.value == name) {
+            Some(param) => self.declared(param.name.span),
+            None => self.top(What::Param, self.model.tables.find(What::Param, name, true, place.file)?),
+        }
+    }
+
     /// What an import is called in a file.
     pub(super) fn alias(&self, alias: &str, file: FileId) -> Option<SymbolId> {
         let modules = &self.model.tables.modules;

@@ -19,6 +19,7 @@ pub(crate) use page::page;
 pub use pipeline::EDGE;
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
+pub(crate) use test::TEST_PARAM;
 pub(crate) use words::TYPES;
 pub use words::Word;
 
