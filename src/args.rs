@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Prune(Prune),
     Explain(Explain),
     Schema(Schema),
+    Import(Import),
     Init(Init),
     Lsp(Lsp),
     Doctor(Doctor),
@@ -377,6 +378,28 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// Of plans, as `swarmc plan -o` writes them.
     Plan,
+    /// Of what `swarmc check --format json` prints.
+    Check,
+}
+
+/// Turns a compose file of tasks and pipelines, in YAML, into a spec.
+///
+/// Prompt files stay where they are. What could not be carried over is listed at its place in the YAML, and stands as a
+/// comment in the spec; the spec is then checked. Exit code 0 when everything was carried over and the spec has no
+/// errors, else 1.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// The compose file.
+    pub(crate) compose: PathBuf,
+    /// Where the spec goes, `-` being standard output; beside the compose file, unless said.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrites a spec that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The program that runs agents whose model does not tell which one: a preset of `std:providers`.
+    #[arg(long, value_name = "NAME", default_value = "claude-code")]
+    pub(crate) preset: String,
 }
 
 /// Writes a small workflow that runs offline, to begin with.

@@ -19,6 +19,7 @@ mod find;
 mod fmt;
 mod graph;
 mod home;
+mod import;
 mod init;
 mod ledger;
 mod live;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),
+        Command::Import(args) => import::exec(&args),
         Command::Init(args) => init::exec(&args),
         Command::Lsp(args) => lsp::exec(&args),
         Command::Doctor(args) => doctor::exec(&args),

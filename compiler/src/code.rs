@@ -175,6 +175,8 @@ codes! {
     StalePlan = "SW703" "stale-plan" Error;
     /// An older spelling.
     Deprecated = "SW704" "deprecated" Warning;
+    /// Something of a compose file that no spec says.
+    NotImported = "SW705" "not-imported" Error;
 }
 
 impl Code {

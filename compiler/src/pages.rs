@@ -62,6 +62,9 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
         if code == Code::StalePlan {
             found.extend(stale(&compilation, &plan_of_mended(&settings)));
         }
+        if code == Code::NotImported && info == "kdl error" {
+            found.extend(imported());
+        }
         if found.iter().map(|diagnostic| diagnostic.code.id()).collect::<Vec<_>>() != expected(code) {
             let found: Vec<String> =
                 found.iter().map(|found| format!("\n    {}: {}", found.code.id(), found.message)).collect();
@@ -140,6 +143,13 @@ fn plan_of_mended(settings: &Settings) -> String {
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let plan = compile_with("spec.kdl", &files, &settings).plan;
     swarmc_plan::write(&plan.expect("the mended example is right"))
+}
+
+/// What is lost of the compose file of its page.
+fn imported() -> Vec<crate::Diagnostic> {
+    let files = files(Code::NotImported, "kdl error");
+    let route = crate::Route { from: "compose.yaml", to: "spec.kdl", preset: "claude-code" };
+    crate::import(&files["compose.yaml"], route, &files).diagnostics
 }
 
 /// The path of a block that is a file of its own.

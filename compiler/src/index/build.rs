@@ -6,7 +6,7 @@ use super::shapes::Shapes;
 use super::walk;
 use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
-use crate::load::Loader;
+use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
 use crate::resolve::{receivers, tables::What};
 use crate::schema::Target;
@@ -381,9 +381,7 @@ impl Builder<'_, '_, '_> {
 
     /// The file that a path in a file leads to, when it was read.
     pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
-        let home = self.loader.sources.name(from);
-        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.loader.known(&crate::load::join(folder, written)?)
+        self.loader.known(&path_from(self.loader.sources.name(from), written)?)
     }
 
     fn finish(self) -> Index {

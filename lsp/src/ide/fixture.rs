@@ -32,3 +32,16 @@ pub(super) fn fixture(text: &str) -> (Snapshot, String, usize) {
     workspace.open(&path, Document::new(&path, &files[&path]));
     (workspace.snapshot(), path, offset)
 }
+
+/// The texts of the files after some edits, those that changed only, each after its `//- PATH`.
+pub(super) fn after(snapshot: &Snapshot, edits: &BTreeMap<String, Vec<super::Edit>>) -> String {
+    let mut shown = String::new();
+    for (path, edits) in edits {
+        let mut text = snapshot.document(path).expect("the file is there").text().to_owned();
+        for edit in edits.iter().rev() {
+            text.replace_range(edit.range.clone(), &edit.text);
+        }
+        shown.push_str(&format!("//- {path}\n{}\n", text.trim_end()));
+    }
+    shown
+}

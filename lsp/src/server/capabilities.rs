@@ -18,6 +18,10 @@ pub(super) struct Client {
     pub(super) pulls: bool,
     /// Whether it can be told to ask again.
     pub(super) refreshes: bool,
+    /// Whether a definition may say what leads to it, and all that it is.
+    pub(super) links: bool,
+    /// The same of the definition of a type.
+    pub(super) type_links: bool,
 }
 
 impl Client {
@@ -35,7 +39,10 @@ impl Client {
         let workspace = capabilities.workspace.as_ref();
         let watched = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
         let diagnostics = workspace.and_then(|workspace| workspace.diagnostics.as_ref());
+        let text = capabilities.text_document.as_ref();
         Client {
+            links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
+            type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
             encoding,
             folders: folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
@@ -73,6 +80,13 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             ..Default::default()
         })),
         definition_provider: Some(true.into()),
+        type_definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        document_highlight_provider: Some(true.into()),
+        rename_provider: Some(lsp::RenameProvider::RenameOptions(lsp::RenameOptions {
+            prepare_provider: Some(true),
+            ..Default::default()
+        })),
         ..Default::default()
     }
 }

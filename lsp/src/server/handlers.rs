@@ -1,10 +1,14 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
+mod names;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gen_lsp_types as lsp;
 use swarmc_compiler::Severity;
 
+use super::capabilities::Client;
 use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
 use super::world::{File, Moment};
@@ -16,6 +20,8 @@ pub(super) struct Context {
     pub(super) moment: Moment,
     /// What positions count.
     pub(super) encoding: Encoding,
+    /// What the client has said about itself.
+    pub(super) client: Arc<Client>,
 }
 
 type Answer<T> = Result<Option<T>, Failure>;
@@ -34,16 +40,15 @@ impl Context {
     }
 }
 
-pub(super) fn definition(context: &Context, params: lsp::DefinitionParams) -> Answer<lsp::DefinitionResponse> {
-    let Some((file, _, offset)) = context.place(&params.text_document_position_params) else { return Ok(None) };
-    let places: Vec<Place> =
-        ide::definition(file.snapshot, &file.path, offset).into_iter().map(|target| target.name).collect();
-    Ok(Some(lsp::Definition::LocationList(context.locations(&file, &places)).into()))
-}
-
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
-    request.on::<lsp::DefinitionRequest>(definition)
+    request
+        .on::<lsp::DefinitionRequest>(names::definition)
+        .on::<lsp::TypeDefinitionRequest>(names::type_definition)
+        .on::<lsp::ReferencesRequest>(names::references)
+        .on::<lsp::DocumentHighlightRequest>(names::highlight)
+        .on::<lsp::PrepareRenameRequest>(names::prepare_rename)
+        .on::<lsp::RenameRequest>(names::rename)
 }
 
 /// What is wrong in every file, by address.

@@ -1,0 +1,91 @@
+//! Names of another tool as names of ours: `[a-z][a-z0-9_-]*`, each once, `-` and `_` being the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Notes;
+use super::compose::Said;
+
+/// The characters of a name at most.
+const LONGEST: usize = 64;
+
+/// Names of one kind, by what they were.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    taken: BTreeSet<String>,
+    by_old: BTreeMap<String, String>,
+}
+
+impl Names {
+    /// What `old` is called from now on; one that had to change is told.
+    pub(super) fn add(&mut self, what: &str, old: &Said, notes: &mut Notes) -> String {
+        let wanted = spelt(&old.text, what);
+        let mut name = wanted.clone();
+        let mut number = 2;
+        while !self.taken.insert(name.replace('-', "_")) {
+            name = format!("{wanted}-{number}");
+            number += 1;
+        }
+        if name != old.text {
+            let message = format!("{what} `{}` is called `{name}` from now on", old.text);
+            notes.told(old.span, message, "a name is lower-case letters, digits, `_` and `-`, each once");
+        }
+        self.by_old.insert(old.text.clone(), name.clone());
+        name
+    }
+
+    /// A name for something that had none.
+    pub(super) fn fresh(&mut self, wanted: &str) -> String {
+        let wanted = spelt(wanted, "agent");
+        let mut name = wanted.clone();
+        let mut number = 2;
+        while !self.taken.insert(name.replace('-', "_")) {
+            name = format!("{wanted}-{number}");
+            number += 1;
+        }
+        name
+    }
+
+    /// Every old name.
+    pub(super) fn olds(&self) -> Vec<&str> {
+        self.by_old.keys().map(String::as_str).collect()
+    }
+}
+
+/// A text as a name.
+pub(super) fn spelt(text: &str, otherwise: &str) -> String {
+    let mut name = String::new();
+    for c in text.trim().chars().take(LONGEST).flat_map(char::to_lowercase) {
+        match c {
+            'a'..='z' | '0'..='9' | '_' | '-' => name.push(c),
+            _ if name.ends_with('-') => {}
+            _ => name.push('-'),
+        }
+    }
+    let name = name.trim_end_matches('-');
+    match name.chars().next() {
+        Some('a'..='z') => name.to_owned(),
+        Some(_) if name.chars().any(|c| c.is_ascii_alphanumeric()) => {
+            format!("{otherwise}-{}", name.trim_start_matches(['-', '_']))
+        }
+        _ => otherwise.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_was_written_becomes_a_name() {
+        let check = |text: &str, name: &str| assert_eq!(spelt(text, "task"), name, "{text}");
+        check("planner", "planner");
+        check("Unit Tests", "unit-tests");
+        check("2nd", "task-2nd");
+        check("_x", "task-x");
+        check("größe", "gr-e");
+        check("計画", "task");
+        check("", "task");
+        check("a  --  b!", "a---b");
+        check(&"x".repeat(10_000), &"x".repeat(64));
+    }
+}

@@ -1,0 +1,230 @@
+//! The document that says what was carried over, built with the `kdl` crate and put in order by our formatter.
+
+use std::collections::BTreeMap;
+
+use kdl::{KdlDocument, KdlEntry, KdlEntryFormat, KdlNode, KdlNodeFormat};
+
+use super::carry::{Agent, Body, Carried, Pipeline, Task, placeholder};
+
+/// Comments about one node at most.
+const MOST: usize = 20;
+
+/// The text of a spec.
+pub(super) fn write(carried: &Carried, lost: &BTreeMap<u32, Vec<String>>) -> String {
+    let mut document = KdlDocument::new();
+    let nodes = document.nodes_mut();
+    let mut workflow = node("workflow", [&carried.name]);
+    if let Some(text) = &carried.description {
+        push(&mut workflow, node("description", [text]));
+    }
+    if let Some(first) = carried.pipelines.first() {
+        push(&mut workflow, node("default", [&first.name]));
+    }
+    nodes.push(commented(workflow, &[], lost.get(&0)));
+    for preset in &carried.presets {
+        let mut provider = node("provider", [preset]);
+        set(&mut provider, "preset", preset.as_str());
+        nodes.push(commented(provider, &[], None));
+    }
+    nodes.extend(carried.agents.iter().map(agent));
+    let several = carried.agents.len() > 1;
+    nodes.extend(carried.tasks.iter().map(|it| commented(task(it, several), &it.comments, lost.get(&it.at))));
+    for it in &carried.pipelines {
+        let lost = it.at.and_then(|at| lost.get(&at));
+        nodes.push(commented(pipeline(it), &it.comments, lost));
+    }
+    let text = document.to_string();
+    // What `kdl` writes is KDL; were it not, its text would still be the better answer than none.
+    crate::format(&text).unwrap_or(text)
+}
+
+fn agent(agent: &Agent) -> KdlNode {
+    let mut node = node("agent", [&agent.name]);
+    set(&mut node, "provider", agent.preset.as_str());
+    if let Some(model) = &agent.model {
+        set(&mut node, "model", model.as_str());
+    }
+    node
+}
+
+fn task(task: &Task, several: bool) -> KdlNode {
+    let mut out = node("task", [&task.name]);
+    if let Some(agent) = task.agent.as_ref().filter(|_| several) {
+        set(&mut out, "agent", agent.as_str());
+    }
+    if let Some(text) = &task.description {
+        push(&mut out, node("description", [text]));
+    }
+    for (needed, when) in &task.needs {
+        let mut depends = node("depends-on", [needed]);
+        if *when != "success" {
+            set(&mut depends, "when", when);
+        }
+        push(&mut out, depends);
+    }
+    for (port, from) in &task.inputs {
+        let mut input = node("input", [port]);
+        set(&mut input, "from", from.as_str());
+        push(&mut out, input);
+    }
+    if let Some(text) = &task.prefix {
+        push(&mut out, long("prefix", text));
+    }
+    push(
+        &mut out,
+        match &task.body {
+            Body::Prompt(text) => long("prompt", text),
+            Body::File(path) => {
+                let mut prompt = node("prompt", []);
+                set(&mut prompt, "file", path.as_str());
+                prompt
+            }
+            Body::Nothing => node("value", [&placeholder(&task.name)]),
+        },
+    );
+    if let Some(text) = &task.suffix {
+        push(&mut out, long("suffix", text));
+    }
+    if task.may_fail {
+        let mut output = node("output", []);
+        set(&mut output, "default", &placeholder(&task.name));
+        push(&mut out, output);
+    }
+    if let Some(count) = task.concurrency {
+        push(&mut out, number("concurrency", count));
+    }
+    out
+}
+
+fn pipeline(pipeline: &Pipeline) -> KdlNode {
+    let mut out = node("pipeline", [&pipeline.name]);
+    if let Some(text) = &pipeline.description {
+        push(&mut out, node("description", [text]));
+    }
+    let counts = [
+        ("iterations", pipeline.iterations),
+        ("parallelism", pipeline.parallelism),
+        ("concurrency", pipeline.concurrency),
+    ];
+    for (name, count) in counts {
+        if let Some(count) = count {
+            push(&mut out, number(name, count));
+        }
+    }
+    let mut used = node("use", pipeline.tasks.iter());
+    if pipeline.partial {
+        used.push(("partial", true));
+    }
+    push(&mut out, used);
+    out
+}
+
+fn node<'t>(name: &str, arguments: impl IntoIterator<Item = &'t String>) -> KdlNode {
+    let mut node = KdlNode::new(name);
+    node.entries_mut().extend(arguments.into_iter().map(|argument| typed(KdlEntry::new(argument.as_str()), argument)));
+    node
+}
+
+/// A property.
+fn set(node: &mut KdlNode, name: &str, value: &str) {
+    node.push(typed(KdlEntry::new_prop(name, value), value));
+}
+
+/// With characters that nobody sees as escapes: `kdl` writes them as they are.
+fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
+    if text.chars().any(is_odd) {
+        entry.set_format(KdlEntryFormat {
+            value_repr: quoted(text),
+            leading: " ".to_owned(),
+            ..KdlEntryFormat::default()
+        });
+    }
+    entry
+}
+
+fn quoted(text: &str) -> String {
+    let escape = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\r' => "\\r".to_owned(),
+        c if is_odd(c) => format!("\\u{{{:x}}}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escape).collect::<String>())
+}
+
+fn number(name: &str, count: u64) -> KdlNode {
+    let mut node = KdlNode::new(name);
+    node.push(i128::from(count));
+    node
+}
+
+/// A node with a text that may go over lines.
+fn long(name: &str, text: &str) -> KdlNode {
+    let mut node = KdlNode::new(name);
+    let mut entry = typed(KdlEntry::new(text), text);
+    if let Some(lines) = lines(text) {
+        entry.set_format(KdlEntryFormat {
+            value_repr: lines,
+            leading: " ".to_owned(),
+            autoformat_keep: true,
+            ..KdlEntryFormat::default()
+        });
+    }
+    node.push(entry);
+    node
+}
+
+/// A text over lines as it would be typed; none where it has one line, or characters that only an escape can write.
+fn lines(text: &str) -> Option<String> {
+    const INDENT: &str = "        ";
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let typed = |c: char| c == '\n' || c == '\t' || !is_odd(c);
+    let blank = |line: &str| !line.is_empty() && line.trim().is_empty();
+    if !text.contains('\n') || !text.chars().all(typed) || text.lines().any(blank) {
+        return None;
+    }
+    let mut marks = "#".to_owned();
+    while text.contains(&format!("\"\"\"{marks}")) {
+        marks.push('#');
+    }
+    let mut out = format!("{marks}\"\"\"\n");
+    for line in text.split('\n') {
+        if !line.is_empty() {
+            out.push_str(INDENT);
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    Some(out + INDENT + "\"\"\"" + &marks)
+}
+
+/// Whether KDL has another meaning for a character, or none.
+fn is_odd(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
+        || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+fn push(parent: &mut KdlNode, child: KdlNode) {
+    parent.ensure_children().nodes_mut().push(child);
+}
+
+/// With comments of its own above it, and what was lost.
+fn commented(mut node: KdlNode, own: &[String], lost: Option<&Vec<String>>) -> KdlNode {
+    let lost = lost.map_or(&[][..], Vec::as_slice);
+    let mut leading = "\n".to_owned();
+    let more = (lost.len() > MOST).then(|| format!("and {} more that are not carried over", lost.len() - MOST));
+    for comment in own.iter().chain(lost.iter().take(MOST)).chain(&more) {
+        let words: String = comment.chars().map(|c| if is_odd(c) { ' ' } else { c }).collect();
+        leading.push_str(&format!("// {}\n", words.trim_end()));
+    }
+    node.set_format(KdlNodeFormat {
+        leading,
+        before_children: " ".to_owned(),
+        terminator: "\n".to_owned(),
+        ..KdlNodeFormat::default()
+    });
+    node
+}

@@ -1,0 +1,112 @@
+//! `swarmc import`: a compose file of another tool, as a spec.
+
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use swarmc_compiler::{Code, Compilation, FileError, Files, Levels, Overlay, Route, Settings};
+
+use crate::args::Import;
+use crate::exit::Exit;
+use crate::files::Workspace;
+use crate::load::did_you_mean;
+use crate::render::{Counts, Problems, count_line};
+use crate::terminal::{self, Stream};
+
+pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
+    let presets = swarmc_compiler::presets();
+    if !presets.contains(&args.preset) {
+        let help = did_you_mean(&args.preset, presets.iter().map(String::as_str));
+        return Err(miette!(help = help, "there is no preset `{}`", args.preset));
+    }
+    let (workspace, from) = Workspace::of(&args.compose)?;
+    let text = workspace.read(&from).map_err(|error| unreadable(&args.compose, error))?;
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    let output = match &args.output {
+        Some(file) if !to_stdout => file.clone(),
+        _ => args.compose.with_extension("kdl"),
+    };
+    if !to_stdout && !args.force && output.symlink_metadata().is_ok() {
+        let help = "`--force` overwrites it, `-o FILE` writes another one, `-o -` prints it";
+        return Err(miette!(help = help, "`{}` is there already", output.display()));
+    }
+    let (home, to) = Workspace::of(&output)?;
+    if home.root != workspace.root {
+        let help = "a spec names its prompts within one workspace: the nearest folder with `.git`, else its own";
+        return Err(miette!(
+            help = help,
+            "`{}` and `{}` are in different workspaces",
+            args.compose.display(),
+            output.display()
+        ));
+    }
+    let route = Route { from: &from, to: &to, preset: &args.preset };
+    let import = swarmc_compiler::import(&text, route, &workspace);
+    let way = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
+    let levels = Levels::default();
+    let lost = Problems::new(&way, &workspace, &levels);
+    terminal::eprint(lost.text(Stream::Err));
+    let Some(spec) = import.spec else {
+        terminal::eprint("nothing to write\n");
+        return Ok(Exit::Spec);
+    };
+    let mut overlay = Overlay::new(&workspace);
+    overlay.texts.insert(to.clone(), spec.as_str().into());
+    let compilation = swarmc_compiler::compile_with(&to, &overlay, &Settings::default());
+    let left = Problems::new(&compilation, &workspace, &levels);
+    terminal::eprint(left.text(Stream::Err));
+    match to_stdout {
+        true => terminal::print(&spec)?,
+        false => write(&output, &spec)?,
+    }
+    let older = compilation.diagnostics.iter().any(|found| found.code == Code::LegacyDirective);
+    let shown = if to_stdout { PathBuf::from("the spec") } else { output };
+    told(&shown, import.counts, lost.counts(), left.counts(), older && !to_stdout);
+    Ok(if lost.counts().errors + left.counts().errors > 0 { Exit::Spec } else { Exit::Done })
+}
+
+/// Says what was written, what was lost, and what is left to do.
+fn told(output: &Path, (tasks, pipelines): (usize, usize), lost: Counts, left: Counts, older: bool) {
+    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let paint = Stream::Err.paint();
+    let wrote = if output.as_os_str() == "the spec" { "printed" } else { "wrote" };
+    let mut out =
+        format!("{wrote} {}: {}, {}\n", output.display(), plural(tasks, "task"), plural(pipelines, "pipeline"));
+    out += &match lost.errors {
+        0 => "everything was carried over\n".to_owned(),
+        count => format!("{} not carried over: see the comments in it\n", plural(count, "thing")),
+    };
+    out += &format!("`swarmc check` finds {} in it\n", count_line(left, paint));
+    if older {
+        out += &format!("`swarmc check --fix {}` rewrites older directives in prompt files too\n", output.display());
+    }
+    terminal::eprint(out);
+}
+
+/// Writes the spec as a whole, or leaves what was there.
+fn write(output: &Path, spec: &str) -> miette::Result<()> {
+    let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", output.display());
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().permissions(mode()).tempfile_in(folder).map_err(failed)?;
+    std::io::Write::write_all(&mut file, spec.as_bytes()).map_err(failed)?;
+    file.persist(output).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// As any new file, less what the caller's mask takes away.
+fn mode() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o666)
+}
+
+fn unreadable(path: &Path, error: FileError) -> miette::Report {
+    let path = path.display();
+    match error {
+        FileError::Missing => miette!(help = "check its name", "there is no file `{path}`"),
+        FileError::Case { actual } => miette!(help = format!("it is called `{actual}`"), "there is no file `{path}`"),
+        FileError::Outside => miette!("`{path}` is a link that leaves its workspace"),
+        FileError::Folder => miette!(help = "name the compose file in it", "`{path}` is a folder"),
+        FileError::TooLarge { bytes } => miette!("`{path}` has {bytes} bytes, and 16 MiB are read at most"),
+        FileError::NotText { looks_like: Some(what), .. } => miette!("`{path}` is not UTF-8, but seems to be {what}"),
+        FileError::NotText { offset, looks_like: None } => miette!("`{path}` is not UTF-8 from byte {offset} on"),
+        FileError::Refused { message } => miette!("cannot read `{path}`: {message}"),
+    }
+}
