@@ -4,6 +4,7 @@ mod agents;
 mod cases;
 mod cli;
 mod examples;
+mod graph;
 mod hostile;
 mod import;
 mod judge;

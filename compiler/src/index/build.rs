@@ -8,7 +8,7 @@ use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, Symbo
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
-use crate::resolve::tables::What;
+use crate::resolve::{receivers, tables::What};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
@@ -200,6 +200,7 @@ impl Builder<'_, '_, '_> {
             let mut positions = vec![0; ids.len()];
             pipeline.order.sorted.iter().enumerate().for_each(|(position, &step)| positions[step] = position + 1);
             let types = &model.typing.pipelines[number];
+            let receivers = receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {
                 let output = self.shape(types.steps.output(index));
                 let item = step.list.is_some().then(|| self.shape(&types.items[index]));
@@ -220,6 +221,8 @@ impl Builder<'_, '_, '_> {
                     item,
                     ports: step.inputs.iter().map(|(name, step)| (name.clone(), first + step)).collect(),
                     position: positions[index],
+                    rounds: pipeline.ast.iterations > 1,
+                    receives: receivers.contains(step.ast.name.value.as_str()),
                 });
             }
             if let (Some(home), Some(result)) = (home, &types.result) {

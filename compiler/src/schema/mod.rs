@@ -20,8 +20,7 @@ pub use pipeline::EDGE;
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
 pub(crate) use test::TEST_PARAM;
-pub(crate) use words::TYPES;
-pub use words::Word;
+pub use words::{TYPES, Word};
 
 /// The edition of the language that this table describes.
 pub const EDITION: &str = "2026";

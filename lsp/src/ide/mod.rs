@@ -4,18 +4,22 @@
 //! text of the snapshot, never an older one. A file that is neither a spec nor a text that a spec reads gets no answer.
 
 mod actions;
+mod complete;
 mod diagnostics;
 mod document;
 #[cfg(test)]
 mod fixture;
 mod format;
+mod hole;
 mod names;
 mod snapshot;
+mod spot;
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 pub use actions::{Action, ActionKind, actions};
+pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
 pub use format::{format, format_typed};
