@@ -168,18 +168,23 @@ pub(crate) struct Plan {
     pub(crate) pipeline: Option<String>,
 }
 
-/// Draws pipelines and swarms, in a notation that other tools turn into a picture.
+/// Draws pipelines and swarms: as a picture, as text, or in a notation that other tools draw.
 ///
 /// Round boxes are turns of agents, square ones commands, slanted ones computed values, hexagons gates, and doubled ones
-/// calls. Arrows say what waits for what, dashed ones who may write to whom.
+/// calls; a second edge behind a box says that it runs for each item of a list. Arrows say what waits for what, and how
+/// where it is not for success; dashed ones who may write to whom; and those from a frame to itself when it runs again.
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
     /// The spec, or a plan.
     #[arg(value_name = "SPEC|PLAN")]
     pub(crate) spec: PathBuf,
-    /// The notation.
-    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
-    pub(crate) format: GraphFormat,
+    /// What is written; by default what the ending of the output file says (`.svg`, `.dot`, `.gv`, `.mmd`, `.txt`), else
+    /// Mermaid.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<GraphFormat>,
+    /// Writes to this file instead of standard output; `-` is standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Only this pipeline or swarm.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
@@ -191,9 +196,11 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
-    /// A picture, for browsers and documents, in light and dark.
+    /// A picture for browsers and documents, in light and dark: `swarmc graph SPEC -o graph.svg`.
     Svg,
-    /// A listing for terminals: a line for each step, and what it waits for.
+    /// A listing for terminals: a line for each step, after all that it waits for. The lines at the left lead from a step
+    /// to those that wait for it. `●` is a turn of an agent, `■` a command, `▪` a value, `◆` a gate, `▶` a call, `×` a
+    /// stop, `↻` a loop.
     Text,
 }
 

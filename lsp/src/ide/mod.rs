@@ -3,16 +3,26 @@
 //! Pure but for the [`Files`](swarmc_compiler::Files) of a snapshot. Everything that is said about a text is about the
 //! text of the snapshot, never an older one. A file that is neither a spec nor a text that a spec reads gets no answer.
 
+mod actions;
+mod complete;
 mod diagnostics;
 mod document;
+#[cfg(test)]
+mod fixture;
+mod format;
+mod hole;
 mod names;
 mod snapshot;
+mod spot;
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
+pub use actions::{Action, ActionKind, actions};
+pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
+pub use format::{format, format_typed};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
 pub use snapshot::{Analysis, Snapshot, Workspace};
 

@@ -255,3 +255,6 @@ fn bare(written: &str, span: Span) -> Range<usize> {
 fn byte(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Result<Exit, 
             return Err(format!("the editor's `initialize` cannot be read: {error}"));
         }
     };
-    let client = Client::new(&params);
+    let client = Arc::new(Client::new(&params));
     let answer = serde_json::json!({
         "capabilities": capabilities(&client),
         "serverInfo": { "name": "swarmc", "version": env!("CARGO_PKG_VERSION") },
@@ -81,7 +81,7 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Result<Exit, 
 
 struct Server<'c> {
     connection: &'c Connection,
-    client: Client,
+    client: Arc<Client>,
     disk: Arc<dyn Disk>,
     world: World,
     pool: Pool<Done>,
@@ -171,7 +171,8 @@ impl Server<'_> {
         }
         let id = request.id.clone();
         let Some(answer) = handlers::dispatch(Dispatch::new(request)).finish() else { return };
-        let context = Context { moment: self.world.moment(), encoding: self.client.encoding };
+        let context =
+            Context { moment: self.world.moment(), encoding: self.client.encoding, client: Arc::clone(&self.client) };
         self.pending.insert(id.clone(), "");
         let revision = self.revision;
         let panicked = move || {
