@@ -56,6 +56,9 @@ pub(crate) struct Lsp {
 /// Finds mistakes in specs without running anything.
 ///
 /// Exit code 1 when a spec has errors. On a terminal each problem is drawn in its lines; in a pipe it is plain text.
+///
+/// What a team has agreed on stands in `swarmc.kdl`, in the root of the workspace (the nearest folder with `.git`, else the
+/// spec's own): `profile strict`, `deny CODE…`, `warn CODE…`, `allow CODE…`, `baseline "FILE"`. Flags win over it.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Specs, or folders of them: every `*.kdl` file beneath that declares a `workflow`, a `pipeline` or a `swarm`
@@ -74,9 +77,9 @@ pub(crate) struct Check {
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// How much is shown.
-    #[arg(long, value_enum, default_value_t = Profile::Default)]
-    pub(crate) profile: Profile,
+    /// How much is shown; what `swarmc.kdl` says, or `default`, unless said.
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<Profile>,
     /// Treats a problem as an error: a code, a name, or `warnings` for all of them. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) deny: Vec<String>,
@@ -86,6 +89,13 @@ pub(crate) struct Check {
     /// Leaves a problem out. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) allow: Vec<String>,
+    /// Does not show, and does not fail because of, what this file knows: problems by file, code and message, however their
+    /// lines move. Instead of the one that `swarmc.kdl` names.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "diff"])]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Writes the problems that there are now into the baseline.
+    #[arg(long, conflicts_with_all = ["fix", "diff"])]
+    pub(crate) update_baseline: bool,
 }
 
 /// Puts the white space of specs in order.

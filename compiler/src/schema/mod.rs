@@ -4,6 +4,7 @@
 //! and nowhere else.
 
 mod agents;
+mod config;
 mod kind;
 mod pack;
 mod page;
@@ -14,6 +15,7 @@ mod task;
 mod test;
 mod words;
 
+pub(crate) use config::{CONFIG, KNOWN};
 pub use kind::{Kind, Target};
 pub(crate) use page::page;
 pub use pipeline::EDGE;
