@@ -21,6 +21,7 @@ mod graph;
 mod home;
 mod import;
 mod init;
+mod last;
 mod ledger;
 mod live;
 mod load;

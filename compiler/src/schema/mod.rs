@@ -19,8 +19,7 @@ pub(crate) use page::page;
 pub use pipeline::EDGE;
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
-pub(crate) use words::TYPES;
-pub use words::Word;
+pub use words::{TYPES, Word};
 
 /// The edition of the language that this table describes.
 pub const EDITION: &str = "2026";

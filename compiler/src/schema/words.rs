@@ -66,7 +66,7 @@ pub(crate) const FORMAT: &[Word] = &[
 ];
 
 /// The built-in types; `file` and `dir` are for parameters.
-pub(crate) const TYPES: &[Word] = &[
+pub const TYPES: &[Word] = &[
     word("string", "any text"),
     word("int", "a whole number of 64 bits"),
     word("float", "a finite number"),

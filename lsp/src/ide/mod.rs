@@ -5,16 +5,22 @@
 
 mod diagnostics;
 mod document;
+mod element;
 #[cfg(test)]
 mod fixture;
+mod flow;
+mod hover;
 mod names;
 mod snapshot;
+mod texts;
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
+pub use flow::{Link, Member, incoming, members, outgoing};
+pub use hover::{Hover, hover};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
 pub use snapshot::{Analysis, Snapshot, Workspace};
 

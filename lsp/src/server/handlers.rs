@@ -1,6 +1,7 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
 mod names;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::HoverRequest>(shown::hover)
         .on::<lsp::DefinitionRequest>(names::definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
         .on::<lsp::ReferencesRequest>(names::references)
