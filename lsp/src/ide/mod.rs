@@ -11,8 +11,11 @@ mod fixture;
 mod flow;
 mod hover;
 mod names;
+mod outline;
+mod ranges;
 mod snapshot;
 mod texts;
+mod tokens;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,7 +25,10 @@ pub use document::{Document, Kind};
 pub use flow::{Link, Member, incoming, members, outgoing};
 pub use hover::{Hover, hover};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
+pub use outline::{Entry, EntryKind, Found, outline, symbols};
+pub use ranges::{Fold, FoldKind, folds, selections};
 pub use snapshot::{Analysis, Snapshot, Workspace};
+pub use tokens::{Colour, Token, tokens};
 
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
