@@ -23,6 +23,7 @@ mod home;
 mod import;
 mod init;
 mod known;
+mod last;
 mod ledger;
 mod live;
 mod load;

@@ -60,6 +60,7 @@ pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::stale;
 pub use suggest::closest;
+pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
 

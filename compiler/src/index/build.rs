@@ -19,7 +19,7 @@ pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
     let mut builder = Builder {
         model,
         loader,
-        index: Index::default(),
+        index: Index { workflow: workflow(model, loader), ..Index::default() },
         shapes: Shapes::default(),
         top: Vec::new(),
         by_place: BTreeMap::new(),
@@ -402,6 +402,12 @@ impl Builder<'_, '_, '_> {
         index.paths.dedup();
         index
     }
+}
+
+/// What the workflow is called; one without a node of its own after its file.
+fn workflow(model: &Model<'_>, loader: &Loader<'_>) -> String {
+    let named = model.spec.workflow.as_ref().map(|workflow| workflow.name.value.clone());
+    named.unwrap_or_else(|| crate::stem(loader.sources.name(FileId::new(0))).to_owned())
 }
 
 /// The text of a variable that is set.

@@ -7,13 +7,20 @@ mod actions;
 mod complete;
 mod diagnostics;
 mod document;
+mod element;
 #[cfg(test)]
 mod fixture;
 mod format;
 mod hole;
+mod flow;
+mod hover;
 mod names;
+mod outline;
+mod ranges;
 mod snapshot;
 mod spot;
+mod texts;
+mod tokens;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -23,8 +30,13 @@ pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
 pub use format::{format, format_typed};
+pub use flow::{Link, Member, incoming, members, outgoing};
+pub use hover::{Hover, hover};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
+pub use outline::{Entry, EntryKind, Found, outline, symbols};
+pub use ranges::{Fold, FoldKind, folds, selections};
 pub use snapshot::{Analysis, Snapshot, Workspace};
+pub use tokens::{Colour, Token, tokens};
 
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

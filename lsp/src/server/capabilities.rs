@@ -86,6 +86,7 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             save: Some(true.into()),
             ..Default::default()
         })),
+        hover_provider: Some(true.into()),
         definition_provider: Some(true.into()),
         type_definition_provider: Some(true.into()),
         references_provider: Some(true.into()),

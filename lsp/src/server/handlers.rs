@@ -2,6 +2,7 @@
 
 mod changes;
 mod names;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::HoverRequest>(shown::hover)
         .on::<lsp::DefinitionRequest>(names::definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
         .on::<lsp::ReferencesRequest>(names::references)
