@@ -12,6 +12,7 @@ mod fixture;
 mod format;
 mod hole;
 mod names;
+mod signature;
 mod snapshot;
 mod spot;
 
@@ -24,6 +25,7 @@ pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
 pub use format::{format, format_typed};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
+pub use signature::{Signature, SignaturePart, signature};
 pub use snapshot::{Analysis, Snapshot, Workspace};
 
 /// A place in a file of the workspace.

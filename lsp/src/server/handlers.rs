@@ -1,5 +1,6 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
+mod complete;
 mod names;
 
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::CompletionRequest>(complete::complete)
+        .on::<lsp::SignatureHelpRequest>(complete::signature)
         .on::<lsp::DefinitionRequest>(names::definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
         .on::<lsp::ReferencesRequest>(names::references)

@@ -192,7 +192,7 @@ impl Names<'_, '_> {
         items.reverse();
         let terms: Vec<holes::Term> = holes::directives().collect();
         for root in holes::roots() {
-            let usable = self.scopes.iter().any(|scope| directive::is_usable(self.ask, scope, root));
+            let usable = self.scopes.iter().any(|scope| directive::is_usable(scope, root));
             if !usable || items.iter().any(|item| item.label == root) {
                 continue;
             }
@@ -221,7 +221,7 @@ impl Names<'_, '_> {
                         if candidate.earlier && *root == "output" { self.as_previous(item, tokens) } else { item }
                     })
                     .collect(),
-                "param" => self.scopes.iter().flat_map(|scope| directive::params(self.ask, scope)).collect(),
+                "param" => self.scopes.iter().flat_map(directive::params).collect(),
                 "input" => self.scopes.iter().flat_map(directive::ports).collect(),
                 "run" => keywords(&["id", "dir"]),
                 "task" => keywords(&["name"]),

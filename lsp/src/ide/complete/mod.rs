@@ -10,13 +10,15 @@ mod name;
 mod node;
 pub(super) mod scope;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::ops::Range;
 
 use swarmc_compiler::Code;
 use swarmc_compiler::index::SymbolKind;
-use swarmc_compiler::schema::Kind as Values;
+use swarmc_compiler::schema::{Kind as Values, Node, SPEC};
 
 use super::document::Kind;
 use super::hole::{self, Hole, Logic};
@@ -141,11 +143,22 @@ pub fn complete(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<
     let offset = document.text().floor_char_boundary(offset);
     let ask = Ask { snapshot, path, document: &document, offset, trigger };
     let found = match document.kind() {
+        Kind::Foreign if begins(&ask) => spec(&ask),
         Kind::Foreign => None,
         Kind::Text => prompt(&ask),
         Kind::Spec | Kind::Part => spec(&ask),
     };
     found.unwrap_or_default()
+}
+
+/// Whether a file is none of ours only because its last word is not typed to its end.
+fn begins(ask: &Ask<'_>) -> bool {
+    let nodes = ask.document.tree().map_or(&[] as &[_], |tree| tree.nodes.as_slice());
+    nodes.iter().all(|node| {
+        let typed = node.name.span.touches(u32::try_from(ask.offset).unwrap_or(u32::MAX)) && node.entries.is_empty();
+        let known = |known: &Node| hole::is_like(&node.name.text, known.name);
+        SPEC.child(&node.name.text).is_some() || typed && SPEC.children.iter().any(|child| known(child))
+    })
 }
 
 fn prompt(ask: &Ask<'_>) -> Option<Completion> {

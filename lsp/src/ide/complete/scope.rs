@@ -16,8 +16,8 @@ const MOST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) analysis: Arc<Analysis>,
-    /// The file of the text.
-    pub(crate) file: FileId,
+    /// The file whose names it can use: of a prompt, the spec.
+    pub(crate) home: FileId,
     pub(crate) readers: Vec<Reader>,
 }
 
@@ -60,7 +60,8 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
         let index = &analysis.index;
         let users = index.users(file).take(MOST).map(|text| reader(index, text.owner, text.pipeline, true));
         let readers: Vec<Reader> = users.collect();
-        (!readers.is_empty()).then_some(Scope { file, readers, analysis })
+        let home = analysis.compilation.sources.files().next()?;
+        (!readers.is_empty()).then_some(Scope { home, readers, analysis })
     };
     recent(snapshot, path).into_iter().filter_map(scope).collect()
 }
@@ -69,7 +70,7 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
 pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &Spot<'_>) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
         let readers = readers(&analysis.index, file, spot);
-        Scope { file, readers, analysis }
+        Scope { home: file, readers, analysis }
     };
     recent(snapshot, path).into_iter().map(scope).collect()
 }

@@ -203,7 +203,7 @@ fn callee(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let of_test = entry.node.is("param");
     let pipeline = match of_test {
         true => None,
-        false => entry.node.called().and_then(|name| name::find(ask, scope, SymbolKind::Pipeline, name)),
+        false => entry.node.called().and_then(|name| name::find(scope, SymbolKind::Pipeline, name)),
     };
     let own = |symbol: &swarmc_compiler::index::Symbol| match pipeline {
         Some(pipeline) => symbol.within == Some(pipeline),
