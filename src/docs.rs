@@ -58,6 +58,13 @@ fn the_pages_of_the_checks_are_current() {
     check("docs/rules.md", &page);
 }
 
+#[test]
+fn the_picture_is_current() {
+    let spec = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/review/review.kdl");
+    let loaded = crate::load::load(&spec).unwrap().unwrap();
+    check("docs/review.svg", &crate::graph::picture(&loaded.plan));
+}
+
 /// Compares a page with what it should be, or writes it.
 fn check(page: &str, expected: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(page);

@@ -10,9 +10,10 @@ use crate::args::Lsp;
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::find;
+use crate::last::{Known, LastRuns};
 
 pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
-    match swarmc_lsp::serve(Arc::new(Disk)) {
+    match swarmc_lsp::serve(Arc::new(Disk { runs: Arc::default() })) {
         Ok(swarmc_lsp::Exit::Clean) => Ok(Exit::Done),
         // The protocol asks for 1.
         Ok(swarmc_lsp::Exit::Abrupt) => Ok(Exit::Spec),
@@ -21,7 +22,9 @@ pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
 }
 
 /// The files of this machine.
-struct Disk;
+struct Disk {
+    runs: Arc<Known>,
+}
 
 impl swarmc_lsp::Disk for Disk {
     fn workspace(&self, file: &Path) -> Option<(PathBuf, String)> {
@@ -35,5 +38,9 @@ impl swarmc_lsp::Disk for Disk {
 
     fn specs(&self, folder: &Path) -> Vec<PathBuf> {
         find::beneath(folder)
+    }
+
+    fn runs(&self, root: &Path) -> Arc<dyn swarmc_lsp::Runs> {
+        Arc::new(LastRuns { root: root.to_owned(), known: Arc::clone(&self.runs) })
     }
 }

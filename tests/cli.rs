@@ -436,6 +436,11 @@ fn json_has_the_fields_that_its_page_shows() {
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
     same(&["inspect", "--json"], 0, None);
     same(&["doctor", "--json"], 0, None);
+    place.write(
+        "tested.kdl",
+        "pipeline main { task draft { run echo } }\ntest one { fake draft; expect { step draft failed } }",
+    );
+    same(&["test", "tested.kdl", "--format", "json"], 3, None);
     assert_eq!(shown.next(), None, "every block was compared");
 }
 

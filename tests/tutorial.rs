@@ -101,7 +101,8 @@ fn console(place: &Place, options: &str, text: &str) -> String {
     out
 }
 
-/// What a command prints on both streams, as a terminal shows it; runs are where they are by default.
+/// What a command prints on both streams, as a terminal shows it; runs are where they are by default, and
+/// the folder is called `notes`.
 fn typed(place: &Place, command: &str, interrupt: Option<&str>) -> (Option<i32>, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_swarmc"));
     let folder = binary.parent().expect("it lies in a folder").display();
@@ -125,8 +126,8 @@ fn typed(place: &Place, command: &str, interrupt: Option<&str>) -> (Option<i32>,
         printed.push_str("^C\n");
     }
     lines.read_to_string(&mut printed).expect("it can be read");
-    let home = place.home().display().to_string();
-    (child.wait().expect("it ends").code(), printed.replace(&home, "~/.swarm"))
+    let [home, work] = [place.home(), place.work()].map(|path| path.display().to_string());
+    (child.wait().expect("it ends").code(), printed.replace(&home, "~/.swarm").replace(&work, "~/notes"))
 }
 
 /// Makes the change that a diff shows.

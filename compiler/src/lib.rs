@@ -5,9 +5,11 @@
 
 #[expect(dead_code, reason = "the later stages read more and more of it")]
 mod ast;
+mod baseline;
 mod bounds;
 mod check;
 mod code;
+mod config;
 mod diagnostic;
 mod emit;
 mod files;
@@ -41,8 +43,10 @@ mod tokens;
 mod trust;
 mod types;
 
+pub use baseline::Baseline;
 pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use code::{Code, Severity};
+pub use config::{CONFIG_NAME, Config, config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use format::format;
@@ -56,6 +60,7 @@ pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::stale;
 pub use suggest::closest;
+pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
 

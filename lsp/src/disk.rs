@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use swarmc_compiler::Files;
 
+use crate::runs::Runs;
+
 /// The files of a machine, as `swarmc check` sees them.
 pub trait Disk: Send + Sync {
     /// The workspace of a file: its folder, and the file's path in it, with `/`. None where it has neither.
@@ -15,4 +17,7 @@ pub trait Disk: Send + Sync {
 
     /// The specs beneath a folder, by path; without those that ignore files leave out.
     fn specs(&self, folder: &Path) -> Vec<PathBuf>;
+
+    /// The runs of a workspace.
+    fn runs(&self, root: &Path) -> Arc<dyn Runs>;
 }

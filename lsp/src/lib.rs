@@ -5,7 +5,9 @@
 
 mod disk;
 pub mod ide;
+mod runs;
 mod server;
 
 pub use disk::Disk;
+pub use runs::{LastRun, LastStep, NoRuns, RunState, Runs};
 pub use server::{Exit, serve};

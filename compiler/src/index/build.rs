@@ -19,7 +19,7 @@ pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
     let mut builder = Builder {
         model,
         loader,
-        index: Index::default(),
+        index: Index { workflow: workflow(model, loader), ..Index::default() },
         shapes: Shapes::default(),
         top: Vec::new(),
         by_place: BTreeMap::new(),
@@ -413,6 +413,12 @@ impl Builder<'_, '_, '_> {
     }
 }
 
+/// What the workflow is called; one without a node of its own after its file.
+fn workflow(model: &Model<'_>, loader: &Loader<'_>) -> String {
+    let named = model.spec.workflow.as_ref().map(|workflow| workflow.name.value.clone());
+    named.unwrap_or_else(|| crate::stem(loader.sources.name(FileId::new(0))).to_owned())
+}
+
 /// The text of a variable that is set.
 fn set(variable: &Variable) -> Option<&Prose> {
     match variable {
@@ -463,6 +469,17 @@ impl Builder<'_, '_, '_> {
     pub(super) fn param(&self, pipeline: SymbolId, name: &str) -> Option<SymbolId> {
         let params = &self.model.pipelines[self.pipeline(pipeline)?].ast.params;
         self.declared(params.iter().find(|param| param.name.value == name)?.name.span)
+    }
+
+    /// The parameter that a test gives a value to, by the place of its name there.
+    pub(super) fn tested(&self, name: &str, place: Span) -> Option<SymbolId> {
+        let holds = |span: Span| span.file == place.file && (span.start..span.end).contains(&place.start);
+        let test = self.model.tests.iter().find(|test| holds(test.ast.span))?;
+        let own = &self.model.pipelines[test.pipeline?].ast.params;
+        match own.iter().find(|param| param.name.value == name) {
+            Some(param) => self.declared(param.name.span),
+            None => self.top(What::Param, self.model.tables.find(What::Param, name, true, place.file)?),
+        }
     }
 
     /// What an import is called in a file.

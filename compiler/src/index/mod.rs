@@ -21,6 +21,8 @@ pub(crate) use build::build;
 /// The names, texts and types of a spec and of what it imports.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
+    /// What the workflow is called.
+    pub workflow: String,
     /// Everything that has a name, in no particular order.
     pub symbols: Vec<Symbol>,
     /// Where the names stand, by place: definitions and references.

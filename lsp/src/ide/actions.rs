@@ -249,3 +249,89 @@ fn raw(text: &str, indent: &str) -> String {
     }
     format!("{lines}{indent}    \"\"\"{hashes}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{after, fixture};
+    use super::*;
+
+    /// The action with this title at the cursor, and what the files are after it.
+    fn done(text: &str, title: &str) -> (Action, String) {
+        let (snapshot, path, offset) = fixture(text);
+        let all = actions(&snapshot, &path, offset..offset);
+        let titles: Vec<&str> = all.iter().map(|action| action.title.as_str()).collect();
+        let action = all.iter().find(|action| action.title == title).unwrap_or_else(|| panic!("{titles:?}"));
+        (action.clone(), after(&snapshot, &action.edits))
+    }
+
+    const HEAD: &str = "workflow w\nprovider p { exec cat }\nagent a provider=p\n";
+
+    #[test]
+    fn a_fix_of_the_compiler_is_an_action() {
+        let text = format!(
+            "//- a.kdl\n{HEAD}pipeline m {{ task extract {{ run ls }}; task y {{ depends-on $0extrct; run ls }} }}\n"
+        );
+        let (action, text) = done(&text, "write `extract`");
+        assert!(text.contains("depends-on extract;"), "{text}");
+        assert_eq!((action.kind, action.preferred), (ActionKind::Fix, false));
+    }
+
+    #[test]
+    fn a_prompt_file_that_is_not_there_is_made() {
+        let text = format!("//- a.kdl\n{HEAD}pipeline m {{ task x {{ prompt file=\"prompts/$0new.md\" }} }}\n");
+        let (action, _) = done(&text, "create `prompts/new.md`");
+        assert_eq!(action.files, [("prompts/new.md".to_owned(), String::new())]);
+    }
+
+    #[test]
+    fn a_text_goes_into_a_file_and_comes_back() {
+        let text = format!("//- a.kdl\n{HEAD}pipeline m {{\n    task x {{ prompt \"Do $0it:\\nnow\" }}\n}}\n");
+        let (action, spec) = done(&text, "move the text to `prompts/x.md`");
+        assert_eq!(action.files, [("prompts/x.md".to_owned(), "Do it:\nnow\n".to_owned())]);
+        assert!(spec.contains("task x { prompt file=\"prompts/x.md\" }"), "{spec}");
+        let text = format!(
+            "//- a.kdl\n{HEAD}pipeline m {{\n    task x {{\n        prompt file=\"$0x.md\"\n    }}\n}}\n//- x.md\nDo \"it\"#:\n\n<<param:a>> now\n"
+        );
+        let (_, spec) = done(&text, "put the text of `x.md` here");
+        let written = "prompt ##\"\"\"\n            Do \"it\"#:\n\n            <<param:a>> now\n            \"\"\"##\n";
+        assert!(spec.contains(written), "{spec}");
+        assert!(
+            swarmc_compiler::syntax::parse(&spec.replace("//- a.kdl\n", ""), swarmc_compiler::FileId::new(0))
+                .problems
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn what_may_be_missing_gets_a_default() {
+        let spec = format!(
+            "//- a.kdl\n{HEAD}pipeline m {{\n    task x {{ run ls; when \"param.a\" }}\n    task y {{ depends-on x when=always; prompt file=\"y.md\" }}\n}}\nparam a type=bool\n//- y.md\n"
+        );
+        let (_, prompt) = done(&format!("{spec}See <<output:$0x>>.\n"), "add a default");
+        assert_eq!(prompt, "//- y.md\nSee <<output:x | default:\"\">>.\n");
+    }
+
+    #[test]
+    fn a_suppression_stands_above_the_line() {
+        let text =
+            format!("//- a.kdl\n{HEAD}agent $0b provider=p\npipeline m {{ task x agent=a {{ prompt \"a\" }} }}\n");
+        let (_, spec) = done(&text, "allow SW103 here, with a reason");
+        assert!(spec.contains("// swarmc: allow(SW103) why\nagent b"), "{spec}");
+    }
+
+    #[test]
+    fn every_certain_fix_is_made_at_once() {
+        let text = format!(
+            "//- a.kdl\n$0{HEAD}pipeline m {{ fail-fast true; task x {{ run ls }}; task y {{ depends_on x; run ls }} }}\n"
+        );
+        let (action, spec) = done(&text, "make every certain fix");
+        assert!(spec.contains("fail-fast #true") && spec.contains("depends-on x"), "{spec}");
+        assert_eq!(action.kind, ActionKind::FixAll);
+    }
+
+    #[test]
+    fn another_programs_file_gets_nothing() {
+        let (snapshot, path, offset) = fixture("//- config.kdl\nlayout { pane $0size=true }\n");
+        assert_eq!(actions(&snapshot, &path, offset..offset), []);
+    }
+}

@@ -7,14 +7,21 @@ mod actions;
 mod complete;
 mod diagnostics;
 mod document;
+mod element;
 #[cfg(test)]
 mod fixture;
+mod flow;
 mod format;
 mod hole;
+mod hover;
 mod names;
+mod outline;
+mod ranges;
 mod signature;
 mod snapshot;
 mod spot;
+mod texts;
+mod tokens;
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -23,10 +30,15 @@ pub use actions::{Action, ActionKind, actions};
 pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
+pub use flow::{Link, Member, incoming, members, outgoing};
 pub use format::{format, format_typed};
+pub use hover::{Hover, hover};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
+pub use outline::{Entry, EntryKind, Found, outline, symbols};
+pub use ranges::{Fold, FoldKind, folds, selections};
 pub use signature::{Signature, SignaturePart, signature};
 pub use snapshot::{Analysis, Snapshot, Workspace};
+pub use tokens::{Colour, Token, tokens};
 
 /// A place in a file of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

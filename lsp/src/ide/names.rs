@@ -220,7 +220,7 @@ fn declaration(analysis: &Analysis, symbol: &Symbol) -> (Place, SymbolKind) {
 }
 
 /// The names at an offset, the shortest first.
-fn at(analysis: &Analysis, path: &str, offset: usize) -> Vec<(Occurrence, SymbolId)> {
+pub(super) fn at(analysis: &Analysis, path: &str, offset: usize) -> Vec<(Occurrence, SymbolId)> {
     let Some(file) = analysis.file(path) else { return Vec::new() };
     let mut found: Vec<(Occurrence, SymbolId)> =
         analysis.index.at(file, byte(offset)).map(|found| (*found, found.symbol)).collect();
@@ -239,12 +239,12 @@ fn push(found: &mut Vec<Target>, target: Target) {
     }
 }
 
-fn place(analysis: &Analysis, span: Span) -> Place {
+pub(super) fn place(analysis: &Analysis, span: Span) -> Place {
     Place { path: analysis.compilation.sources.name(span.file).to_owned(), range: span.range() }
 }
 
 /// The place of a name without the quotes around it.
-fn bare(written: &str, span: Span) -> Range<usize> {
+pub(super) fn bare(written: &str, span: Span) -> Range<usize> {
     let range = span.range();
     match written.len() > 1 && written.starts_with('"') && written.ends_with('"') {
         true => range.start + 1..range.end - 1,
@@ -252,7 +252,7 @@ fn bare(written: &str, span: Span) -> Range<usize> {
     }
 }
 
-fn byte(offset: usize) -> u32 {
+pub(super) fn byte(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use swarmc_compiler::{Compilation, Entry, FileError, FileId, Files, Index, Settings};
+use swarmc_compiler::{Bounds, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn};
 
 use super::document::{Document, Kind};
 
@@ -38,6 +38,17 @@ pub struct Analysis {
     pub index: Index,
     /// Every path that was asked for, found or not.
     asked: BTreeSet<String>,
+    /// Counted by the first who asks.
+    counted: OnceLock<Counted>,
+}
+
+/// The tokens of a plan.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// What turns are given at most, by pipeline and step.
+    pub(super) turns: BTreeMap<(String, String), Turn>,
+    /// What runs use at most, by pipeline or swarm.
+    pub(super) bounds: BTreeMap<String, Bounds>,
 }
 
 /// Open texts before those on disk.
@@ -200,7 +211,7 @@ impl Snapshot {
             let files = Asked { files: &self.files, paths: Mutex::default() };
             let (compilation, index) = swarmc_compiler::analyze(spec, &files, &self.settings);
             let asked = files.paths.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-            Arc::new(Analysis { compilation, index, asked })
+            Arc::new(Analysis { compilation, index, asked, counted: OnceLock::new() })
         })))
     }
 
@@ -224,6 +235,22 @@ impl Analysis {
     /// The file at a path, when the spec reads it.
     pub fn file(&self, path: &str) -> Option<FileId> {
         self.compilation.sources.find(path)
+    }
+
+    /// The tokens of its plan; nothing where there is no plan.
+    pub(super) fn counted(&self) -> &Counted {
+        self.counted.get_or_init(|| {
+            let Some(plan) = &self.compilation.plan else { return Counted::default() };
+            let mut turns = BTreeMap::new();
+            for pipeline in &plan.pipelines {
+                let given = swarmc_compiler::turns(plan, pipeline, &O200k);
+                turns.extend(pipeline.all_steps().filter_map(|step| {
+                    let turn = given.get(step.name.as_str())?;
+                    Some(((pipeline.name.clone(), step.name.clone()), turn.clone()))
+                }));
+            }
+            Counted { turns, bounds: swarmc_compiler::bounds(plan, &O200k) }
+        })
     }
 
     /// Whether it could change when the file at `path` does.

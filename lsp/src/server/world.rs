@@ -10,6 +10,7 @@ use swarmc_compiler::Settings;
 use super::convert;
 use crate::disk::Disk;
 use crate::ide::{Document, Place, Snapshot, Workspace};
+use crate::runs::Runs;
 
 /// The workspaces as they change.
 pub(super) struct World {
@@ -64,6 +65,13 @@ impl Moment {
         let (root, path) = self.disk.workspace(&convert::path(uri)?)?;
         let snapshot = self.workspaces.get(&root)?;
         Some(File { root, snapshot, path })
+    }
+}
+
+impl Moment {
+    /// The runs of the workspace of a file.
+    pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
+        self.disk.runs(&file.root)
     }
 }
 

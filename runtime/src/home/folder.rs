@@ -59,6 +59,14 @@ impl RunFolder {
         self.plan_text().and_then(|text| self.parse_plan(&text))
     }
 
+    /// Where its processes run.
+    ///
+    /// # Errors
+    /// That was not written down, or cannot be read.
+    pub fn workspace(&self) -> Result<PathBuf, RunError> {
+        Ok(self.facts()?.workspace)
+    }
+
     /// Every whole record of the journal; what is torn at its end is left out.
     ///
     /// # Errors

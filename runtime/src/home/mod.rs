@@ -52,6 +52,14 @@ impl Home {
         Ok(self.ids()?.into_iter().map(|id| RunSummary::of(&self.folder(id))).collect())
     }
 
+    /// The folders of all runs, the newest first; nothing in them is read.
+    ///
+    /// # Errors
+    /// The folder of the runs cannot be read.
+    pub fn folders(&self) -> Result<Vec<RunFolder>, RunError> {
+        Ok(self.ids()?.into_iter().rev().map(|id| self.folder(id)).collect())
+    }
+
     /// The run called `id`: in full, the beginning of one, or `last` for the newest.
     ///
     /// # Errors

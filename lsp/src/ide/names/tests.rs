@@ -16,7 +16,7 @@ pipeline main {
     task last agent=a { depends-on judge; prompt \"end\"; when \"output.find_it.ok and status.find_it == 'succeeded'\" }
 }
 test one {
-XX
+    fake find-it \"x\" unchecked=#true
     fake judge answer
     fake again answer
     expect { step find-it succeeded; order find-it judge }

@@ -1,0 +1,146 @@
+//! Data flow as a hierarchy of calls: who feeds a step, and whom it feeds, with the places where they read.
+
+use std::collections::BTreeMap;
+
+use swarmc_compiler::When;
+use swarmc_compiler::index::{Index, Need, Role, Step, SymbolId, SymbolKind, TextUse};
+
+use super::{Analysis, Place, Snapshot, names};
+
+/// A step as a member of the hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: SymbolKind,
+    /// The type of its output, and its pipeline.
+    pub detail: String,
+    /// Its name where it is declared.
+    pub place: Place,
+    /// The node that declares it.
+    pub whole: Place,
+}
+
+/// One who feeds a step, or whom it feeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The other one.
+    pub member: Member,
+    /// Where the one that waits reads the other or says that it waits.
+    pub reads: Vec<Place>,
+}
+
+/// The steps at an offset.
+pub fn members(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Member> {
+    let mut found: Vec<Member> = Vec::new();
+    for (analysis, step) in steps(snapshot, path, offset) {
+        let member = member(&analysis, &analysis.index.steps[step]);
+        if !found.iter().any(|known| known.place == member.place) {
+            found.push(member);
+        }
+    }
+    found
+}
+
+/// Who feeds the step at an offset: what it waits for.
+pub fn incoming(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Link> {
+    links(snapshot, path, offset, |index, step| {
+        index.steps[step].needs.iter().map(|need| (need.step, step, need.clone())).collect()
+    })
+}
+
+/// Whom the step at an offset feeds.
+pub fn outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Link> {
+    links(snapshot, path, offset, |index, step| {
+        let needs = |other: usize| index.steps[other].needs.iter().filter(move |need| need.step == step);
+        fed(index, step).flat_map(|other| needs(other).map(move |need| (other, other, need.clone()))).collect()
+    })
+}
+
+/// Links of a step: the other one, the one of both that reads, and the need.
+fn links(
+    snapshot: &Snapshot,
+    path: &str,
+    offset: usize,
+    of: impl Fn(&Index, usize) -> Vec<(usize, usize, Need)>,
+) -> Vec<Link> {
+    let mut found: BTreeMap<Place, Link> = BTreeMap::new();
+    for (analysis, step) in steps(snapshot, path, offset) {
+        let index = &analysis.index;
+        for (other, reader, need) in of(index, step) {
+            let member = member(&analysis, &index.steps[other]);
+            let read = index.steps[need.step].symbol;
+            let link = found.entry(member.place.clone()).or_insert(Link { member, reads: Vec::new() });
+            link.reads.extend(reads(&analysis, &index.steps[reader], read));
+            if link.reads.is_empty() {
+                link.reads.push(names::place(&analysis, need.span));
+            }
+            link.reads.sort();
+            link.reads.dedup();
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The places where a step names another one: in its node, and in the texts that it says.
+fn reads(analysis: &Analysis, reader: &Step, read: SymbolId) -> Vec<Place> {
+    let index = &analysis.index;
+    let whole = index.symbol(reader.symbol).whole;
+    let texts: Vec<&TextUse> = index.texts.iter().filter(|text| text.owner == reader.symbol).collect();
+    let within = |outer: swarmc_compiler::Span, inner: swarmc_compiler::Span| {
+        outer.file == inner.file && outer.start <= inner.start && inner.end <= outer.end
+    };
+    let here = |span| within(whole, span) || texts.iter().any(|text| within(text.span, span));
+    let places = index.places(read).filter(|found| found.role != Role::Definition && here(found.span));
+    places.map(|found| names::place(analysis, found.span)).collect()
+}
+
+/// The steps that are meant at an offset, by their positions in the index of each spec.
+fn steps(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<(std::sync::Arc<Analysis>, usize)> {
+    let mut found = Vec::new();
+    for analysis in snapshot.about(path) {
+        let meant: Vec<SymbolId> = names::at(&analysis, path, offset).into_iter().map(|(_, id)| id).collect();
+        let steps = analysis.index.steps.iter().enumerate().filter(|(_, step)| meant.contains(&step.symbol));
+        let steps: Vec<usize> = steps.map(|(position, _)| position).collect();
+        found.extend(steps.into_iter().map(|step| (std::sync::Arc::clone(&analysis), step)));
+    }
+    found
+}
+
+fn member(analysis: &Analysis, step: &Step) -> Member {
+    let index = &analysis.index;
+    let symbol = index.symbol(step.symbol);
+    Member {
+        name: symbol.name.clone(),
+        kind: symbol.kind,
+        detail: format!("{} · {}", index.shape(step.output).text, index.symbol(step.pipeline).name),
+        place: names::place(analysis, symbol.span),
+        whole: names::place(analysis, symbol.whole),
+    }
+}
+
+/// The steps that wait for one, by position.
+pub(super) fn fed(index: &Index, step: usize) -> impl Iterator<Item = usize> {
+    let waits = move |other: &Step| other.needs.iter().any(|need| need.step == step);
+    index.steps.iter().enumerate().filter(move |(_, other)| waits(other)).map(|(position, _)| position)
+}
+
+/// The steps that say a text.
+pub(super) fn says<'i>(index: &'i Index, texts: &[TextUse]) -> impl Iterator<Item = &'i Step> {
+    let is = |text: &TextUse, step: &Step| {
+        step.symbol == text.owner && text.pipeline.is_none_or(|pipeline| pipeline == step.pipeline)
+    };
+    let texts = texts.to_vec();
+    index.steps.iter().filter(move |step| texts.iter().any(|text| is(text, step)))
+}
+
+/// How another one must have ended, in a word.
+pub(super) fn word(when: When) -> &'static str {
+    match when {
+        When::Success => "success",
+        When::Failure => "failure",
+        When::Any => "any",
+        When::Always => "always",
+    }
+}

@@ -1,0 +1,144 @@
+//! Hover of the words of the language: nodes, properties, choices, built-in types and codes.
+
+use std::ops::Range;
+
+use swarmc_compiler::Code;
+use swarmc_compiler::schema::{self, Kind, Property, Word};
+use swarmc_compiler::syntax::TokenKind;
+
+use super::{Hover, code};
+use crate::ide::Document;
+use crate::ide::element::{self, Part, Slot};
+use crate::ide::texts;
+
+pub(super) fn hover(document: &Document, offset: usize) -> Option<Hover> {
+    if let Some(hover) = rule(document, offset) {
+        return Some(hover);
+    }
+    let found = element::at(document.tree()?, offset)?;
+    let known = found.known;
+    match found.part {
+        Part::Name(name) => Some(Hover { range: name.span.range(), markdown: node(known, &name.text) }),
+        Part::Key(name, Some(known)) => Some(Hover { range: name.span.range(), markdown: property(known) }),
+        Part::Key(name, None) => {
+            let (_, kind) = known.open_properties?;
+            Some(Hover { range: name.span.range(), markdown: format!("{}\n\n{}.", known.doc, capital(&kind.noun())) })
+        }
+        Part::Value(entry, slot) => {
+            let range = entry.value.span.range();
+            let inside = texts::inside(document.text(), range.clone());
+            let markdown = value(known, slot, &document.text()[inside], offset.saturating_sub(range.start))?;
+            Some(Hover { range, markdown })
+        }
+        Part::Rest => None,
+    }
+}
+
+/// A node: how it is written, what it says, and what may stand in it.
+fn node(known: &'static schema::Node, written: &str) -> String {
+    let more = if known.children.is_empty() && known.open_children.is_none() { "" } else { " { … }" };
+    let mut text = format!("```text\n{}{more}\n```\n\n{}", known.usage_as(known.called(written)), known.doc);
+    if let Some(older) = known.older.iter().find(|older| older.name == written) {
+        text += &format!("\n\nAn older spelling of {}, deprecated since edition {}.", code(known.name), older.since);
+    }
+    let mut rows: Vec<String> = Vec::new();
+    for argument in known.arguments {
+        let default = argument.default.map_or(String::new(), |value| format!(" Without the node: `{value}`."));
+        rows.push(format!("- `{}`: {}.{default}", argument.name, argument.kind.noun()));
+    }
+    rows.extend(known.properties.iter().map(|property| format!("- {}", summary(property))));
+    if !rows.is_empty() {
+        text += &format!("\n\n{}", rows.join("\n"));
+    }
+    text
+}
+
+fn property(known: &'static Property) -> String {
+    let mut text = format!("```text\n{}=\n```\n\n{} {}.", known.name, known.doc, capital(&known.kind.noun()));
+    if let Some(default) = known.default {
+        text += &format!(" Default: `{default}`.");
+    }
+    if let Kind::Choice(words) = known.kind {
+        text += &format!("\n\n{}", choices(words));
+    }
+    text
+}
+
+fn summary(property: &Property) -> String {
+    let default = property.default.map_or(String::new(), |value| format!(" Default: `{value}`."));
+    format!("`{}=`: {}{default}", property.name, property.doc)
+}
+
+fn choices(words: &[Word]) -> String {
+    words.iter().map(|word| format!("- `{}`: {}", word.word, word.doc)).collect::<Vec<_>>().join("\n")
+}
+
+/// What a value means, where the language says more than its name does.
+fn value(known: &'static schema::Node, slot: Slot, written: &str, at: usize) -> Option<String> {
+    let doc = match slot {
+        Slot::Property(property) => property.doc,
+        Slot::Argument(_) | Slot::Open(_) => known.doc,
+    };
+    let word = |words: &[Word], written: &str| {
+        let word = words.iter().find(|word| word.word == written)?;
+        Some(format!("`{}`: {}.\n\n{doc}", word.word, word.doc))
+    };
+    match slot.kind() {
+        Kind::Choice(words) => word(words, written),
+        Kind::Type => {
+            let at = at.min(written.len());
+            let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+            let start = written.get(..at)?.rfind(|sign| !is_word(sign)).map_or(0, |found| found + 1);
+            let end = written[at..].find(|sign| !is_word(sign)).map_or(written.len(), |found| at + found);
+            word(schema::TYPES, written.get(start..end)?)
+        }
+        Kind::Duration
+        | Kind::Size
+        | Kind::Money
+        | Kind::Count(..)
+        | Kind::Bool
+        | Kind::Ratio(..)
+        | Kind::Lines
+        | Kind::Number
+        | Kind::Glob => Some(format!("{doc} {}.", capital(&slot.kind().noun()))),
+        _ => None,
+    }
+}
+
+/// The page of a code that stands in an `allow` or a comment.
+fn rule(document: &Document, offset: usize) -> Option<Hover> {
+    let (range, written) = word(document, offset)?;
+    let code = Code::find(written)?;
+    let comment = match document.tree() {
+        Some(tree) => {
+            let token = tree.tokens.partition_point(|token| (token.end as usize) < offset.max(1));
+            let kind = tree.tokens.get(token).map(|token| token.kind);
+            matches!(kind, Some(TokenKind::LineComment | TokenKind::BlockComment))
+        }
+        None => document.text()[..range.start].trim_end().ends_with("swarmc: allow("),
+    };
+    let suppresses = || {
+        let found = element::at(document.tree()?, offset)?;
+        (found.known.name == schema::ALLOW.name).then_some(())
+    };
+    if !comment && suppresses().is_none() {
+        return None;
+    }
+    Some(Hover { range, markdown: code.page().to_owned() })
+}
+
+/// The word of letters, digits and `-` around an offset.
+fn word(document: &Document, offset: usize) -> Option<(Range<usize>, &str)> {
+    let text = document.text();
+    let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
+    let before = text.get(..offset)?;
+    let start =
+        before.rfind(|sign| !is_word(sign)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let end = text[offset..].find(|sign| !is_word(sign)).map_or(text.len(), |at| offset + at);
+    (start < end).then(|| (start..end, &text[start..end]))
+}
+
+fn capital(text: &str) -> String {
+    let mut signs = text.chars();
+    signs.next().map_or(String::new(), |first| first.to_uppercase().chain(signs).collect())
+}

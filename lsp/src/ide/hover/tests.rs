@@ -1,0 +1,365 @@
+//! What is shown, with the pointer in specs and in prompts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::fixture::fixture;
+use super::*;
+use crate::runs::{LastRun, LastStep, NoRuns, RunState};
+
+const FLOW: &str = "//- flow.kdl
+workflow w { default main }
+param goal type=string default=\"all\"
+provider p { exec cat }
+agent a provider=p
+// The outcome.
+type Verdict {
+    // Whether it holds.
+    ok bool
+    issues list<string>
+}
+pipeline main {
+    description \"Everything\"
+    task find-it agent=a {
+        description \"Looks for it\"
+        prompt \"look for <<param:goal>>\"
+        output Verdict
+    }
+    task judge agent=a { prompt file=\"judge.md\"; timeout \"5m\" }
+    task last agent=a { depends-on judge when=any; prompt \"<<status:judge>>\"; allow SW202 reason=\"x\" }
+}
+//- judge.md
+Judge <<output:find-it | tail:5>> and <<output:find-it.issues>>, `{{ output.find_it.ok }}`, <<run:id>>.
+";
+
+struct Ran;
+
+impl Runs for Ran {
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun> {
+        assert_eq!((workflow, pipeline), ("w", "main"));
+        let found = LastStep {
+            status: "succeeded",
+            output: Some("{\"ok\": true, \"issues\": [\"```\", \"b\"]}".to_owned()),
+            took: Some(Duration::from_secs(12)),
+        };
+        Some(LastRun {
+            id: "1".to_owned(),
+            state: RunState::Succeeded,
+            age: Duration::from_secs(200),
+            params: BTreeMap::from([("goal".to_owned(), "one\ntwo\nthree\nfour\nfive\nsix\nseven".to_owned())]),
+            steps: BTreeMap::from([("find-it".to_owned(), found)]),
+        })
+    }
+}
+
+/// What is shown at the `n`th `what`, from 0.
+fn shown(what: &str, n: usize, runs: &dyn Runs) -> String {
+    let at = FLOW.match_indices(what).nth(n).expect("it stands there").0;
+    let (snapshot, path, offset) = fixture(&format!("{}$0{}", &FLOW[..at], &FLOW[at..]));
+    let Some(hover) = hover(&snapshot, &path, offset, runs) else { return "nothing".to_owned() };
+    let text = snapshot.document(&path).expect("the file is there").text()[hover.range].to_owned();
+    format!("[{text}]\n{}", hover.markdown)
+}
+
+#[test]
+fn the_example_has_a_plan() {
+    let snapshot = fixture(FLOW).0;
+    let analysis = snapshot.analysis("flow.kdl").expect("it is a spec");
+    assert!(analysis.compilation.plan.is_some(), "{:?}", analysis.compilation.diagnostics);
+}
+
+#[test]
+fn a_step_says_where_it_stands() {
+    insta::assert_snapshot!(shown("find-it", 0, &NoRuns), @"
+    [find-it]
+    ```kdl
+    task find-it agent=a
+    ```
+
+    Task of pipeline `main`
+
+    Looks for it
+
+    Value: `Verdict`
+
+    ```kdl
+    type Verdict {
+        ok bool
+        issues list<string>
+    }
+    ```
+
+    Step 1 of 3 of `main`, agent `a`  
+    feeds `judge`
+
+    A turn is given any number of tokens: `<<param:goal>>` can be of any length
+    ");
+    insta::assert_snapshot!(shown("last agent", 0, &NoRuns), @"
+    [last]
+    ```kdl
+    task last agent=a
+    ```
+
+    Task of pipeline `main`
+
+    Value: `text`
+
+    Step 3 of 3 of `main`, agent `a`  
+    waits for `judge` (any)
+
+    A turn is given at most 9 tokens, as other vocabularies count
+    ");
+}
+
+#[test]
+fn names_say_what_they_are() {
+    insta::assert_snapshot!(shown("Verdict", 1, &NoRuns), @"
+    [Verdict]
+    ```kdl
+    type Verdict {
+        ok bool
+        issues list<string>
+    }
+    ```
+
+    Type
+
+    The outcome.
+    ");
+    insta::assert_snapshot!(shown("a provider", 0, &NoRuns), @"
+    [a]
+    ```kdl
+    agent a provider=p
+    ```
+
+    Agent
+
+    Takes the turns of `find-it`, `judge`, `last`
+    ");
+    insta::assert_snapshot!(shown("main", 0, &Ran), @"
+    [main]
+    ```kdl
+    pipeline main
+    ```
+
+    Pipeline
+
+    Everything
+
+    Value: `text`
+
+    At most: launches 4, turns 4, tokens in without limit, tokens out without limit, cost unknown
+
+    Last run: ok 3m ago
+    ");
+    insta::assert_snapshot!(shown("ok bool", 0, &NoRuns), @"
+    [ok]
+    ```kdl
+    ok bool
+    ```
+
+    Field of type `Verdict`
+
+    Whether it holds.
+    ");
+    insta::assert_snapshot!(shown("goal>>", 0, &Ran), @r#"
+    [goal]
+    Gives `string`
+
+    Last run, 3m ago:
+
+    ```text
+    one
+    two
+    three
+    four
+    five
+    six
+    …
+    ```
+
+    ---
+
+    ```kdl
+    param goal type=string default="all"
+    ```
+
+    Parameter
+
+    ---
+
+    `<<param:NAME>>`
+
+    A parameter of the workflow or of this pipeline.
+    "#);
+}
+
+#[test]
+fn directives_say_what_they_give_and_what_they_gave() {
+    insta::assert_snapshot!(shown("find-it |", 0, &Ran), @r#"
+    [find-it]
+    Gives `Verdict`
+
+    ```kdl
+    type Verdict {
+        ok bool
+        issues list<string>
+    }
+    ```
+
+    Last run, 3m ago:
+
+    ````text
+    {"ok": true, "issues": ["```", "b"]}
+    ````
+
+    ---
+
+    ```kdl
+    task find-it agent=a
+    ```
+
+    Task of pipeline `main`
+
+    Looks for it
+
+    Step 1 of 3 of `main`, agent `a`  
+    feeds `judge`
+
+    A turn is given any number of tokens: `<<param:goal>>` can be of any length
+
+    ---
+
+    `<<output:STEP>>`
+
+    What a step put out in this round; a field of it after a `.`.
+    "#);
+    insta::assert_snapshot!(shown("issues>>", 0, &Ran), @r#"
+    [issues]
+    Gives `list<string>`
+
+    Last run, 3m ago:
+
+    ````text
+    ["```","b"]
+    ````
+
+    ---
+
+    ```kdl
+    issues list<string>
+    ```
+
+    Field of type `Verdict`
+
+    ---
+
+    `<<output:STEP>>`
+
+    What a step put out in this round; a field of it after a `.`.
+    "#);
+    insta::assert_snapshot!(shown("tail:5", 0, &Ran), @"
+    [tail:5]
+    `tail:N`
+
+    The last N lines.
+    ");
+    insta::assert_snapshot!(shown("status:", 0, &Ran), @"
+    [<<status:judge>>]
+    `<<status:STEP>>`
+
+    How a step ended: `succeeded`, `failed` or `skipped`.
+
+    ---
+
+    Gives `enum succeeded failed skipped`
+    ");
+    insta::assert_snapshot!(shown("run:id", 0, &NoRuns), @"
+    [<<run:id>>]
+    `<<run:id>>`
+
+    `run:id` is the id of this run, `run:dir` its folder.
+    ");
+    insta::assert_snapshot!(shown("output.find_it", 0, &NoRuns), @"
+    [output]
+    `output`
+
+    What a step put out in this round; a field of it after a `.`.
+    ");
+}
+
+#[test]
+fn the_language_explains_itself() {
+    insta::assert_snapshot!(shown("timeout", 0, &NoRuns), @r#"
+    [timeout]
+    ```text
+    timeout [TIME] [idle=…]
+    ```
+
+    The time of one attempt at most; no limit unless said.
+
+    - `TIME`: a duration such as `"10m"`.
+    - `idle=`: The time without a byte of output at most.
+    "#);
+    insta::assert_snapshot!(shown("when=", 0, &NoRuns), @"
+    [when]
+    ```text
+    when=
+    ```
+
+    How they must have ended. `success`, `failure`, `any` or `always`. Default: `success`.
+
+    - `success`: it succeeded
+    - `failure`: it failed
+    - `any`: it succeeded or failed
+    - `always`: it ended in any way, skipped included
+    ");
+    insta::assert_snapshot!(shown("any;", 0, &NoRuns), @"
+    [any]
+    `any`: it succeeded or failed.
+
+    How they must have ended.
+    ");
+    insta::assert_snapshot!(shown("bool", 0, &NoRuns), @"
+    [bool]
+    `bool`: `true` or `false`.
+
+    A field: its name, then its type.
+    ");
+    insta::assert_snapshot!(shown("\"5m\"", 0, &NoRuns), @r#"
+    ["5m"]
+    The time of one attempt at most; no limit unless said. A duration such as `"10m"`.
+    "#);
+    assert!(shown("SW202", 0, &NoRuns).starts_with("[SW202]\n# SW202"));
+    assert_eq!(shown("Judge", 0, &NoRuns), "nothing");
+}
+
+#[test]
+fn what_is_not_ours_is_left_alone() {
+    let check = |text: &str| {
+        let (snapshot, path, offset) = fixture(text);
+        assert_eq!(hover(&snapshot, &path, offset, &NoRuns), None, "{text}");
+    };
+    check("//- layout.kdl\nlayout { pa$0ne }\n");
+    check("//- a.kdl\nworkflow w\n//- README.md\nSee <<out$0put:x>>.\n");
+}
+
+#[test]
+fn broken_texts_are_explained_as_far_as_they_go() {
+    let check = |text: &str, wanted: &str| {
+        let (snapshot, path, offset) = fixture(text);
+        let found = hover(&snapshot, &path, offset, &NoRuns);
+        assert!(found.as_ref().is_some_and(|hover| hover.markdown.contains(wanted)), "{text}: {found:?}");
+    };
+    check("//- a.kdl\nworkflow w\npipeline p {\n    ta$0sk one { run \"echo", "task NAME");
+    check("//- a.kdl\nworkflow w\npipeline p {\n    task one { retry ba$0ckoff=", "The wait before");
+}
+
+#[test]
+fn hostile_texts_stay_in_their_blocks() {
+    let text = block("text", "a\n````\n# no heading\u{1b}[31m\n");
+    assert_eq!(text, "`````text\na\n````\n# no heading[31m\n`````");
+    assert_eq!(code("a`b"), "`` a`b ``");
+    let long = "x".repeat(2000);
+    assert!(block("text", &long).len() < 700);
+}

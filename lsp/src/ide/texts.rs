@@ -1,0 +1,94 @@
+//! The texts with holes that stand in a file: strings of a spec, and prompts that a spec reads.
+
+use std::ops::Range;
+
+use swarmc_compiler::holes::{self, Hole};
+use swarmc_compiler::schema::Kind as Value;
+
+use super::document::{Document, Kind};
+use super::{Snapshot, element};
+
+/// A text with holes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// Where it stands, without quotes.
+    pub(super) range: Range<usize>,
+    /// Whether all of it is one expression.
+    pub(super) expression: bool,
+}
+
+/// The texts of a file, by place; none where the file is nothing of ours.
+pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec<Said> {
+    let Some(tree) = document.tree() else {
+        let whole = Said { range: 0..document.text().len(), expression: false };
+        return if is_prompt(snapshot, path) { vec![whole] } else { Vec::new() };
+    };
+    let mut found = Vec::new();
+    if document.kind() == Kind::Foreign {
+        return found;
+    }
+    element::walk(tree, &mut |node, known| {
+        for (entry, slot) in element::entries(node, known) {
+            let (Some(slot), Some(_)) = (slot, element::text(entry)) else { continue };
+            if let Value::Template | Value::Expression = slot.kind() {
+                let expression = matches!(slot.kind(), Value::Expression);
+                found.push(Said { range: inside(document.text(), entry.value.span.range()), expression });
+            }
+        }
+    });
+    found.sort_by_key(|said| said.range.start);
+    found
+}
+
+/// Whether a text is one that a spec reads as a prompt.
+pub(super) fn is_prompt(snapshot: &Snapshot, path: &str) -> bool {
+    let reads = |spec: &str| {
+        let analysis = snapshot.analysis(spec)?;
+        Some(analysis.index.users(analysis.file(path)?).next().is_some())
+    };
+    snapshot.specs().any(|spec| reads(spec) == Some(true))
+}
+
+/// The holes of a text of a file, with places in the file.
+pub(super) fn holes(document: &Document, said: &Said) -> Vec<Hole> {
+    if said.expression {
+        return Vec::new();
+    }
+    let mut found = holes::holes(&document.text()[said.range.clone()]);
+    for hole in &mut found {
+        moved(hole, said.range.start);
+    }
+    found
+}
+
+/// The hole of a text of a file around an offset.
+pub(super) fn hole_at(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Hole> {
+    let texts = texts(snapshot, path, document);
+    let said = texts.iter().rev().find(|said| said.range.start <= offset && offset <= said.range.end)?;
+    holes(document, said).into_iter().find(|hole| hole.range.start <= offset && offset < hole.range.end)
+}
+
+/// What stands between the quotes of a string.
+pub(super) fn inside(text: &str, span: Range<usize>) -> Range<usize> {
+    let written = &text[span.clone()];
+    let hashes = written.len() - written.trim_start_matches('#').len();
+    let quotes =
+        if written[hashes..].starts_with("\"\"\"") { 3 } else { usize::from(written[hashes..].starts_with('"')) };
+    let around = hashes + quotes;
+    let end = format!("{}{}", &"\"\"\""[..quotes], &written[..hashes]);
+    // A bare word has nothing around it, and a string without its end only a beginning.
+    let closed = written.get(around..).is_some_and(|rest| rest.ends_with(&end));
+    match quotes {
+        0 => span,
+        _ => span.start + around..if closed { span.end - around } else { span.end },
+    }
+}
+
+fn moved(hole: &mut Hole, by: usize) {
+    let shift = |range: &mut Range<usize>| *range = range.start + by..range.end + by;
+    shift(&mut hole.range);
+    if let holes::HoleKind::Directive { word, name, fields, filters } = &mut hole.kind {
+        shift(word);
+        name.iter_mut().chain(fields).chain(filters).for_each(shift);
+    }
+}

@@ -1,0 +1,77 @@
+//! The words of an expression.
+
+use std::ops::Range;
+
+use swarmc_compiler::holes;
+
+use super::Colour;
+
+/// The words that are part of the grammar of expressions, besides statements.
+const WORDS: [&str; 9] = ["and", "or", "not", "in", "is", "if", "else", "recursive", "endif"];
+
+/// Calls `paint` for every word of an expression.
+pub(super) fn words(text: &str, range: Range<usize>, paint: &mut dyn FnMut(Range<usize>, Colour)) {
+    let mut at = range.start;
+    // What stands before a word, spaces left out, and whether `is` does.
+    let (mut before, mut tested) = (' ', false);
+    while let Some(sign) = text[at..range.end].chars().next() {
+        let rest = &text[at..range.end];
+        let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+        let length = match sign {
+            '"' | '\'' => {
+                let end = string(rest, sign);
+                paint(at..at + end, Colour::String);
+                end
+            }
+            '0'..='9' => {
+                let end = rest.find(|sign| !is_word(sign) && sign != '.').unwrap_or(rest.len());
+                paint(at..at + end, Colour::Number);
+                end
+            }
+            sign if is_word(sign) => {
+                let end = rest.find(|sign| !is_word(sign)).unwrap_or(rest.len());
+                let word = &rest[..end];
+                paint(at..at + end, colour(word, before, tested));
+                tested = word == "is" || (tested && word == "not");
+                before = 'a';
+                at += end;
+                continue;
+            }
+            sign => sign.len_utf8(),
+        };
+        if !sign.is_whitespace() {
+            (before, tested) = (sign, false);
+        }
+        at += length;
+    }
+}
+
+fn colour(word: &str, before: char, tested: bool) -> Colour {
+    if before == '.' {
+        return Colour::Property;
+    }
+    if before == '|' || (tested && word != "not") {
+        return Colour::Method;
+    }
+    if WORDS.contains(&word) || holes::statements().any(|known| known == word) || word.starts_with("end") {
+        return Colour::Keyword;
+    }
+    if matches!(word, "true" | "false" | "none" | "True" | "False" | "None") {
+        return Colour::Number;
+    }
+    if holes::roots().any(|root| root == word) { Colour::Macro } else { Colour::Variable }
+}
+
+/// The length of a string that begins here; to the end where it has none.
+fn string(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, sign) in text.char_indices().skip(1) {
+        match sign {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if sign == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}

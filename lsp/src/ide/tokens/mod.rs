@@ -1,0 +1,454 @@
+//! The meaning of words, for colours: of a spec all of it, of a prompt what stands in its holes.
+//!
+//! In: a file, and which part of it. Out: tokens by place; none crosses another or the end of a line.
+
+mod expression;
+
+use std::ops::Range;
+
+use swarmc_compiler::holes::HoleKind;
+use swarmc_compiler::index::{Role, SymbolKind};
+use swarmc_compiler::schema::{self, Kind as Value};
+use swarmc_compiler::syntax::{Node, TokenKind, ValueKind};
+
+use super::document::Kind;
+use super::texts::{self, Said};
+use super::{Document, Snapshot, element, names};
+
+/// A word with what it means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// What it is.
+    pub kind: Colour,
+    /// Whether it declares what it names.
+    pub declares: bool,
+}
+
+/// What a word is, in the terms that themes of editors know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Colour {
+    /// A pipeline, a swarm or an import.
+    Namespace,
+    /// A type.
+    Type,
+    /// An agent, a provider, a tier, a server or a member.
+    Class,
+    /// A word of a list: a choice, an option of a gate.
+    EnumMember,
+    /// A parameter or a port.
+    Parameter,
+    /// Anything else with a name.
+    Variable,
+    /// A field, or the key of a property.
+    Property,
+    /// A step.
+    Function,
+    /// A filter or a test.
+    Method,
+    /// A directive, or the root of a path in an expression.
+    Macro,
+    /// A node, or a word of expressions.
+    Keyword,
+    /// A comment.
+    Comment,
+    /// A text.
+    String,
+    /// A number, or a truth.
+    Number,
+    /// The signs around a hole, and arrows.
+    Operator,
+}
+
+impl Colour {
+    /// Every one, in the order of their numbers.
+    pub const ALL: [Colour; 15] = [
+        Colour::Namespace,
+        Colour::Type,
+        Colour::Class,
+        Colour::EnumMember,
+        Colour::Parameter,
+        Colour::Variable,
+        Colour::Property,
+        Colour::Function,
+        Colour::Method,
+        Colour::Macro,
+        Colour::Keyword,
+        Colour::Comment,
+        Colour::String,
+        Colour::Number,
+        Colour::Operator,
+    ];
+
+    /// As themes call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Colour::Namespace => "namespace",
+            Colour::Type => "type",
+            Colour::Class => "class",
+            Colour::EnumMember => "enumMember",
+            Colour::Parameter => "parameter",
+            Colour::Variable => "variable",
+            Colour::Property => "property",
+            Colour::Function => "function",
+            Colour::Method => "method",
+            Colour::Macro => "macro",
+            Colour::Keyword => "keyword",
+            Colour::Comment => "comment",
+            Colour::String => "string",
+            Colour::Number => "number",
+            Colour::Operator => "operator",
+        }
+    }
+}
+
+/// The tokens of a file in a range of it.
+pub fn tokens(snapshot: &Snapshot, path: &str, within: Range<usize>) -> Vec<Token> {
+    let Some(document) = snapshot.document(path) else { return Vec::new() };
+    if document.kind() == Kind::Foreign {
+        return Vec::new();
+    }
+    let mut painter = Painter { document: &document, within, strokes: Vec::new() };
+    painter.spec();
+    for said in texts::texts(snapshot, path, &document) {
+        if painter.meets(&said.range) {
+            painter.text(&said);
+        }
+    }
+    painter.names(snapshot, path);
+    painter.finish()
+}
+
+/// Gathers what lies over what.
+struct Painter<'d> {
+    document: &'d Document,
+    within: Range<usize>,
+    strokes: Vec<Stroke>,
+}
+
+/// What is painted over what.
+struct Stroke {
+    range: Range<usize>,
+    /// Of two that stand in the same place, the higher one is seen.
+    layer: u8,
+    /// None where what lies beneath must not be seen.
+    kind: Option<Colour>,
+    declares: bool,
+}
+
+impl Painter<'_> {
+    fn meets(&self, range: &Range<usize>) -> bool {
+        range.start < self.within.end && self.within.start < range.end
+    }
+
+    fn paint(&mut self, layer: u8, range: Range<usize>, kind: Colour, declares: bool) {
+        if !range.is_empty() && self.meets(&range) {
+            self.strokes.push(Stroke { range, layer, kind: Some(kind), declares });
+        }
+    }
+
+    /// Keeps what lies beneath from being seen.
+    fn blank(&mut self, range: Range<usize>) {
+        if self.meets(&range) {
+            self.strokes.push(Stroke { range, layer: 0, kind: None, declares: false });
+        }
+    }
+
+    fn spec(&mut self) {
+        let Some(tree) = self.document.tree().cloned() else { return };
+        let mut start = 0;
+        for token in &tree.tokens {
+            let range = start..token.end as usize;
+            start = range.end;
+            let kind = match token.kind {
+                TokenKind::LineComment | TokenKind::BlockComment | TokenKind::OpenComment => Colour::Comment,
+                TokenKind::Quoted | TokenKind::Raw | TokenKind::Lines | TokenKind::RawLines | TokenKind::OpenString => {
+                    Colour::String
+                }
+                TokenKind::Keyword => Colour::Number,
+                _ => continue,
+            };
+            self.paint(0, range, kind, false);
+        }
+        element::walk(&tree, &mut |node, known| self.node(node, known));
+    }
+
+    fn node(&mut self, node: &Node, known: &'static schema::Node) {
+        let name = node.name.span.range();
+        let own = known.name.starts_with(|sign: char| sign.is_ascii_uppercase());
+        self.paint(1, name, if own { Colour::Property } else { Colour::Keyword }, own);
+        for (entry, slot) in element::entries(node, known) {
+            if let Some(key) = &entry.name {
+                self.paint(1, key.span.range(), Colour::Property, false);
+            }
+            let value = entry.value.span.range();
+            let text = match &entry.value.kind {
+                ValueKind::Number(_) => {
+                    self.paint(1, value, Colour::Number, false);
+                    continue;
+                }
+                ValueKind::String(text) => text,
+                _ => continue,
+            };
+            let inside = texts::inside(self.document.text(), value);
+            match slot.map(element::Slot::kind) {
+                Some(Value::Choice(words)) if words.iter().any(|word| word.word == text.as_str()) => {
+                    self.paint(1, inside, Colour::EnumMember, false);
+                }
+                Some(Value::Type) => self.types(inside),
+                Some(Value::Name) => {
+                    let kind = if known.name == "workflow" { Colour::Namespace } else { Colour::Variable };
+                    self.paint(1, inside, kind, true);
+                }
+                Some(Value::Text) if std::ptr::eq(known, &raw const schema::EDGE) => {
+                    self.paint(1, inside, Colour::Operator, false);
+                }
+                // The words of an enumeration.
+                Some(Value::Text) if own || matches!(known.name, "type" | "output" | "ask") => {
+                    self.paint(1, inside, Colour::EnumMember, false);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The built-in words of a type.
+    fn types(&mut self, range: Range<usize>) {
+        let text = self.document.text();
+        let mut at = range.start;
+        for word in text[range].split_inclusive(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_') {
+            let bare = word.trim_end_matches(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+            self.paint(1, at..at + bare.len(), Colour::Type, false);
+            at += word.len();
+        }
+    }
+
+    fn text(&mut self, said: &Said) {
+        if said.expression {
+            self.blank(said.range.clone());
+            expression::words(self.document.text(), said.range.clone(), &mut |range, kind| {
+                self.paint(2, range, kind, false);
+            });
+            return;
+        }
+        for hole in texts::holes(self.document, said) {
+            if !self.meets(&hole.range) {
+                continue;
+            }
+            let range = hole.range;
+            self.blank(range.clone());
+            match hole.kind {
+                HoleKind::Comment => self.paint(2, range, Colour::Comment, false),
+                HoleKind::Logic => {
+                    let inner = range.start + 2..range.end.saturating_sub(2).max(range.start + 2);
+                    self.paint(2, range.start..inner.start, Colour::Operator, false);
+                    self.paint(2, inner.end..range.end, Colour::Operator, false);
+                    expression::words(self.document.text(), inner, &mut |range, kind| {
+                        self.paint(2, range, kind, false);
+                    });
+                }
+                HoleKind::Directive { word, name, fields, filters } => {
+                    self.paint(1, range.start..word.start, Colour::Operator, false);
+                    self.paint(1, range.end - 2..range.end, Colour::Operator, false);
+                    self.paint(2, word, Colour::Macro, false);
+                    name.into_iter().for_each(|name| self.paint(2, name, Colour::Variable, false));
+                    fields.into_iter().for_each(|field| self.paint(2, field, Colour::Property, false));
+                    for filter in filters {
+                        let written = &self.document.text()[filter.clone()];
+                        let called = written.split(':').next().unwrap_or(written).trim_end().len();
+                        let argument = written[called..].trim_start_matches([':', ' ']);
+                        let text = argument.starts_with(['"', '\'']);
+                        let kind = if text { Colour::String } else { Colour::Number };
+                        self.paint(2, filter.start..filter.start + called, Colour::Method, false);
+                        self.paint(2, filter.end - argument.len()..filter.end, kind, false);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the specs know that read the file; the first one's word counts.
+    fn names(&mut self, snapshot: &Snapshot, path: &str) {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        for analysis in snapshot.about(path) {
+            let Some(file) = analysis.file(path) else { continue };
+            let index = &analysis.index;
+            // A name that only begins before the range is not worth a search.
+            for found in index.within(file, number(self.within.start)..number(self.within.end)) {
+                let range = names::bare(analysis.compilation.sources.slice(found.span), found.span);
+                let kind = colour(index.symbol(found.symbol).kind);
+                self.paint(3, range, kind, found.role == Role::Definition);
+            }
+        }
+    }
+
+    /// The topmost of what lies over each other, cut at the ends of lines.
+    fn finish(self) -> Vec<Token> {
+        let mut strokes = self.strokes;
+        strokes.sort_by_key(|stroke| (stroke.range.start, std::cmp::Reverse(stroke.range.end), stroke.layer));
+        let mut flat: Vec<Token> = Vec::with_capacity(strokes.len());
+        // What is open, outermost first; what was painted of the innermost ends at `at`.
+        let (mut open, mut at): (Vec<Stroke>, usize) = (Vec::new(), 0);
+        let text = self.document.text();
+        for stroke in strokes {
+            while let Some(outer) = open.pop_if(|outer| outer.range.end <= stroke.range.start) {
+                cut(text, &outer, at..outer.range.end, &mut flat);
+                at = at.max(outer.range.end);
+            }
+            if let Some(outer) = open.last() {
+                // What crosses its end is broken text, and left out.
+                if stroke.range.end > outer.range.end {
+                    continue;
+                }
+                cut(text, outer, at..stroke.range.start, &mut flat);
+            }
+            at = at.max(stroke.range.start);
+            open.push(stroke);
+        }
+        while let Some(outer) = open.pop() {
+            cut(text, &outer, at..outer.range.end, &mut flat);
+            at = at.max(outer.range.end);
+        }
+        flat
+    }
+}
+
+/// Adds a part of a token, line by line.
+fn cut(text: &str, stroke: &Stroke, part: Range<usize>, flat: &mut Vec<Token>) {
+    let (Some(kind), mut at) = (stroke.kind, part.start) else { return };
+    for line in text.get(part).unwrap_or_default().split_inclusive('\n') {
+        let end = at + line.trim_end_matches(['\n', '\r']).len();
+        if at < end {
+            flat.push(Token { range: at..end, kind, declares: stroke.declares });
+        }
+        at += line.len();
+    }
+}
+
+fn colour(kind: SymbolKind) -> Colour {
+    match kind {
+        SymbolKind::Pipeline | SymbolKind::Swarm | SymbolKind::Alias => Colour::Namespace,
+        SymbolKind::Type => Colour::Type,
+        SymbolKind::Provider | SymbolKind::Tier | SymbolKind::Agent | SymbolKind::ToolServer | SymbolKind::Member => {
+            Colour::Class
+        }
+        SymbolKind::Option => Colour::EnumMember,
+        SymbolKind::Param | SymbolKind::Port => Colour::Parameter,
+        SymbolKind::Field => Colour::Property,
+        SymbolKind::Task | SymbolKind::Gate | SymbolKind::Loop | SymbolKind::Stop => Colour::Function,
+        SymbolKind::Secret | SymbolKind::Prompt | SymbolKind::Pack | SymbolKind::Item => Colour::Variable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::fixture;
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let (snapshot, path, _) = fixture(text);
+        let document = snapshot.document(&path).expect("the file is there");
+        let all = tokens(&snapshot, &path, 0..document.text().len());
+        for pair in all.windows(2) {
+            assert!(pair[0].range.end <= pair[1].range.start, "{pair:?}");
+        }
+        // A part of a file has the tokens of the whole that lie in it.
+        let half = document.text().len() / 2;
+        let part = tokens(&snapshot, &path, half..document.text().len());
+        for token in all.iter().filter(|token| token.range.start >= half) {
+            assert!(part.contains(token), "{token:?}");
+        }
+        let line = |at: usize| document.source().position(at).line;
+        let mut lines: Vec<(usize, String)> = Vec::new();
+        for token in &all {
+            let word = &document.text()[token.range.clone()];
+            assert!(!word.contains('\n'));
+            let mark = if token.declares { "!" } else { "" };
+            let one = format!("{word}:{}{mark}", token.kind.word());
+            match lines.last_mut().filter(|(last, _)| *last == line(token.range.start)) {
+                Some((_, text)) => *text += &format!("  {one}"),
+                None => lines.push((line(token.range.start), one)),
+            }
+        }
+        lines.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_spec_is_coloured_by_meaning() {
+        insta::assert_snapshot!(shown("//- a.kdl
+workflow w // the flow
+param goal type=string
+provider p { exec cat }
+agent a provider=p
+type Verdict { ok bool?; level enum low high; points list<Point> }
+type Point { text string }
+pipeline main {
+    iterations 3
+    task \"find-it\" agent=a {
+        prompt \"look for <<param:goal | chars:9>> é {{ output.find_it.ok }}\"
+        output Verdict
+        for-each \"output.other.points\" parallel=2
+    }
+    task other { run echo \"x\"; depends-on find-it when=any; fail-fast #true }
+    task again agent=a {
+        prompt \"\"\"
+            One <<output:find-it.ok>>
+            two
+            \"\"\"
+        when \"output.other == 'x' and status.other is defined\"
+    }
+    edges { find-it -> other }
+}
+"), @r#"
+        workflow:keyword  w:namespace!  // the flow:comment
+        param:keyword  goal:parameter!  type:property  string:type
+        provider:keyword  p:class!  exec:keyword
+        agent:keyword  a:class!  provider:property  p:class
+        type:keyword  Verdict:type!  ok:property!  bool:type  level:property!  enum:type  low:enumMember  high:enumMember  points:property!  list:type  Point:type
+        type:keyword  Point:type!  text:property!  string:type
+        pipeline:keyword  main:namespace!
+        iterations:keyword  3:number
+        task:keyword  ":string  find-it:function!  ":string  agent:property  a:class
+        prompt:keyword  "look for :string  <<:operator  param:macro  goal:parameter  chars:method  9:number  >>:operator   é :string  {{:operator  output:macro  find_it:function  ok:property  }}:operator  ":string
+        output:keyword  Verdict:type
+        for-each:keyword  ":string  output:macro  other:function  points:property  ":string  parallel:property  2:number
+        task:keyword  other:function!  run:keyword  "x":string  depends-on:keyword  find-it:function  when:property  any:enumMember  #true:number
+        task:keyword  again:function!  agent:property  a:class
+        prompt:keyword  """:string
+                    One :string  <<:operator  output:macro  find-it:function  ok:property  >>:operator
+                    two:string
+                    """:string
+        when:keyword  ":string  output:macro  other:function  'x':string  and:keyword  status:macro  other:function  is:keyword  defined:method  ":string
+        edges:keyword  find-it:function  ->:operator  other:function
+        "#);
+    }
+
+    #[test]
+    fn a_prompt_is_coloured_in_its_holes() {
+        insta::assert_snapshot!(shown("//- p.md
+Say <<output:one | tail:3>> and \\<<output:no>> {# why #}
+{% if output.one | length > 3 %}{{ param.goal }}{% else %}none{% endif %} <<half
+//- a.kdl
+workflow w
+param goal type=string
+provider p { exec cat }
+agent a provider=p
+pipeline m { task one { run echo }; task u { prompt file=\"p.md\" } }
+"), @"
+        <<:operator  output:macro  one:function  tail:method  3:number  >>:operator  {# why #}:comment
+        {%:operator  if:keyword  output:macro  one:function  length:method  3:number  %}:operator  {{:operator  param:macro  goal:parameter  }}:operator  {%:operator  else:keyword  %}:operator  {%:operator  endif:keyword  %}:operator
+        ");
+    }
+
+    #[test]
+    fn broken_and_foreign_texts_are_coloured_as_far_as_they_go() {
+        insta::assert_snapshot!(shown("//- a.kdl\nworkflow w\npipeline p {\n    task t { prompt \"x <<output:t>> y"), @r#"
+        workflow:keyword  w:namespace!
+        pipeline:keyword  p:namespace!
+        task:keyword  t:function!  prompt:keyword  "x :string  <<:operator  output:macro  t:function  >>:operator   y:string
+        "#);
+        assert_eq!(shown("//- a.kdl\nlayout { pane }\n"), "");
+        assert_eq!(shown("//- README.md\n<<output:x>>\n"), "");
+    }
+}

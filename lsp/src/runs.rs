@@ -1,0 +1,71 @@
+//! What an editor shows of the last run: how it went, and what steps said then.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The runs of a workspace, as far as they lie on this machine.
+pub trait Runs: Send + Sync {
+    /// The newest run of a pipeline of a workflow in this workspace.
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun>;
+}
+
+/// A run, as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// Its id.
+    pub id: String,
+    /// How it stands.
+    pub state: RunState,
+    /// How long ago it last changed.
+    pub age: Duration,
+    /// What its parameters were.
+    pub params: BTreeMap<String, String>,
+    /// The steps that have ended, those in loops in their last round; without those in items and calls.
+    pub steps: BTreeMap<String, LastStep>,
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunState {
+    /// It runs.
+    Running,
+    /// It was stopped, and can be resumed.
+    Resumable,
+    /// It did what it should.
+    Succeeded,
+    /// It failed.
+    Failed,
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastStep {
+    /// `succeeded`, `failed` or `skipped`.
+    pub status: &'static str,
+    /// The beginning of its output, at most some thousand bytes; none where it has none.
+    pub output: Option<String>,
+    /// How long its last attempt took.
+    pub took: Option<Duration>,
+}
+
+impl RunState {
+    /// In a word: `ok`, `failed`.
+    pub fn word(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Resumable => "stopped",
+            RunState::Succeeded => "ok",
+            RunState::Failed => "failed",
+        }
+    }
+}
+
+/// Where no runs are known.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRuns;
+
+impl Runs for NoRuns {
+    fn last(&self, _: &str, _: &str) -> Option<LastRun> {
+        None
+    }
+}
