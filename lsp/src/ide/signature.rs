@@ -155,3 +155,53 @@ fn of_node(entry: &Entry<'_>) -> Option<Signature> {
     let parts = label.parts;
     (!parts.is_empty()).then(|| Signature { label: label.text, doc: Some(known.doc.to_owned()), parts, active })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::fixture;
+    use super::*;
+
+    /// The label with the active part in brackets.
+    fn shown(line: &str) -> String {
+        let (snapshot, path, offset) = fixture(&format!(
+            "//- flow.kdl\nprovider p {{ exec cat }}\nagent a provider=p\npipeline main {{\n task t {{\n{line}\n}}\n}}\n"
+        ));
+        let Some(found) = signature(&snapshot, &path, offset) else { return String::new() };
+        let mut label = found.label;
+        if let Some(active) = found.active {
+            let range = found.parts[active].range.clone();
+            label.replace_range(range.clone(), &format!("[{}]", &label[range]));
+        }
+        label
+    }
+
+    #[test]
+    fn directives_say_what_comes_next() {
+        assert_eq!(shown("prompt \"<<output:$0\""), "<<output:[STEP].field | filter>>");
+        assert_eq!(shown("prompt \"<<output:x.$0>>\""), "<<output:STEP.[field] | filter>>");
+        assert_eq!(shown("prompt \"<<output:x | ta$0"), "<<output:STEP.field | [filter]>>");
+        assert_eq!(shown("prompt \"<<output:x | tail:$0>>\""), "tail:[N]");
+        assert_eq!(shown("prompt \"<<include:$0\""), "<<include:[PATH]>>");
+        assert_eq!(shown("prompt \"Some $0 text\""), "");
+        assert_eq!(shown("prompt \"<<outp$0"), "");
+    }
+
+    #[test]
+    fn nodes_say_their_arguments() {
+        assert_eq!(shown("retry $0"), "retry [N] [backoff=…] [max=…]");
+        assert_eq!(shown("retry 2 backoff=$0"), "retry N [[backoff=…]] [max=…]");
+        assert_eq!(shown("depends-on x $0"), "depends-on STEP [STEP…] [when=…]");
+        assert_eq!(shown("// retry $0"), "");
+    }
+
+    #[test]
+    fn prompts_have_them_where_a_spec_reads_them() {
+        let files = "//- flow.kdl\nprovider p { exec cat }\nagent a provider=p\npipeline main { task t { prompt file=\"t.md\" } }\n";
+        let at = |rest: &str| {
+            let (snapshot, path, offset) = fixture(&format!("{files}{rest}"));
+            signature(&snapshot, &path, offset).map(|found| found.label)
+        };
+        assert_eq!(at("//- t.md\nSay <<param:$0").as_deref(), Some("<<param:NAME.field | filter>>"));
+        assert_eq!(at("//- t.md\n\n//- README.md\nSay <<param:$0"), None);
+    }
+}

@@ -356,3 +356,22 @@ fn a_shared_task_sees_the_steps_of_every_pipeline_that_uses_it() {
     let files = "//- flow.kdl\nprovider p { exec cat }\nagent a provider=p\ntask shared { prompt \"<<output:$0\" }\npipeline one { use shared; task x { prompt \"x\" } }\npipeline two { use shared; task y { prompt \"y\" } }\n";
     assert_eq!(labels(files), ["x", "y"]);
 }
+
+#[test]
+fn what_tasks_and_agents_share_by_naming_it_is_offered() {
+    let spec = spec(
+        "tool-server web url=\"http://x\"\nagent a model=big { tools Read web }\nagent b model=$0\npipeline main {\n task one { prompt \"x\"; session talk }\n task two { prompt \"x\"; session }\n}",
+    );
+    assert_eq!(labels(&spec), ["big"]);
+    assert_eq!(labels(&spec.replace("model=$0", "{ tools $0 }")), ["web", "Read"]);
+    assert_eq!(labels(&spec.replace("model=$0", "").replace("session }", "session $0 }")), ["talk"]);
+}
+
+#[test]
+fn names_that_lead_to_themselves_end() {
+    assert_eq!(labels(&judge("{% set x = x %}{% set y = x %}{{ y.$0 }}")), [""; 0]);
+    assert_eq!(
+        labels(&judge("{% set x = output.plan %}{% set x = x %}{{ x.$0 }}")),
+        ["approved", "severity", "points"]
+    );
+}
