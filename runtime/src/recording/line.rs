@@ -77,7 +77,7 @@ pub(super) enum Line {
         place: Place,
         failure: Failure,
     },
-    /// A gate, from 1 the how manieth time that it asked.
+    /// A gate; `asked` counts, from 1, how often it has asked by then.
     Gate {
         #[serde(flatten)]
         place: Place,
