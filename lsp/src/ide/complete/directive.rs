@@ -17,7 +17,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>, qu
         Part::Filter => filters(hole, quote),
         Part::Argument => arguments(hole),
     };
-    Completion { range: hole.range.clone(), items }
+    Completion { range: hole.range.clone(), items, incomplete: false }
 }
 
 /// The words that mean something to whoever says the text.

@@ -54,7 +54,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
                 None => item,
             };
             let items = values.into_iter().filter(|item| item.kind == ItemKind::Value).map(close).collect();
-            return Some(Completion { range: place(end - text.len()), items });
+            return Some(Completion { range: place(end - text.len()), items, incomplete: false });
         }
         Some((&(start, Token::Word(word)), before)) if start + word.len() == end => (Some((start, word)), before),
         _ => (None, tokens.as_slice()),
@@ -101,7 +101,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         Some(Token::Sign(_)) => names.roots(),
         Some(_) => Vec::new(),
     };
-    Some(Completion { range, items })
+    Some(Completion { range, items, incomplete: false })
 }
 
 fn tokens(text: &str) -> Vec<Placed<'_>> {

@@ -375,3 +375,15 @@ fn names_that_lead_to_themselves_end() {
         ["approved", "severity", "points"]
     );
 }
+
+#[test]
+fn a_list_too_long_to_be_read_holds_what_fits() {
+    let tasks: String = (0..1000).map(|n| format!(" task t{n} {{ run ls }}\n")).collect();
+    let files = |typed: &str| spec(&format!("pipeline main {{\n{tasks} task last {{ depends-on {typed}$0 }}\n}}"));
+    let found = at(&files("t"));
+    assert!(found.incomplete && found.items.len() == super::MOST, "{}", found.items.len());
+    let found = at(&files("t99"));
+    assert!(found.incomplete);
+    assert_eq!(found.items[0].label, "t99");
+    assert!(!at(&spec("pipeline main {\n task a { depends-on $0 }\n task b { run ls }\n}")).incomplete);
+}

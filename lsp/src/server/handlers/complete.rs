@@ -15,8 +15,9 @@ pub(super) fn complete(context: &Context, params: lsp::CompletionParams) -> Answ
     let found = ide::complete(file.snapshot, &file.path, offset, trigger);
     let range = convert::range(document.source(), &found.range, context.encoding);
     let shown = Shown { client: &context.client, document: &document, range, encoding: context.encoding };
+    let is_incomplete = found.incomplete;
     let items = found.items.into_iter().enumerate().map(|(place, item)| shown.item(place, item)).collect();
-    Ok(Some(lsp::CompletionList { is_incomplete: false, items, ..Default::default() }.into()))
+    Ok(Some(lsp::CompletionList { is_incomplete, items, ..Default::default() }.into()))
 }
 
 pub(super) fn signature(context: &Context, params: lsp::SignatureHelpParams) -> Answer<lsp::SignatureHelp> {
