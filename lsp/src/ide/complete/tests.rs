@@ -387,3 +387,92 @@ fn a_list_too_long_to_be_read_holds_what_fits() {
     assert_eq!(found.items[0].label, "t99");
     assert!(!at(&spec("pipeline main {\n task a { depends-on $0 }\n task b { run ls }\n}")).incomplete);
 }
+
+#[test]
+fn an_until_means_the_steps_of_its_rounds_first() {
+    let files = spec(
+        "provider p { exec cat }\nagent a provider=p\npipeline main {\n task first { prompt \"x\" }\n loop again max=2 {\n  task inner { prompt \"y\" }\n  until \"status.$0\"\n }\n}",
+    );
+    assert_eq!(labels(&files), ["inner", "first", "again"]);
+}
+
+#[test]
+fn texts_of_every_form_have_holes() {
+    let flow = |text: &str| {
+        spec(&format!(
+            "provider p {{ exec cat }}\nagent a provider=p\npipeline main {{\n task one {{ prompt \"x\" }}\n task two {{ prompt {text} }}\n}}"
+        ))
+    };
+    for text in [
+        "\"<<output:$0\"",
+        "#\"say \"hi\" <<output:$0\"#",
+        "\"\"\"\n    Say\n    <<output:$0\n    \"\"\"",
+        "\"a\\n<<output:$0>> b\"",
+        "\"<<output:$0",
+    ] {
+        assert_eq!(labels(&flow(text)), ["one"], "{text}");
+    }
+}
+
+/// Every example, asked at many places, whole and cut off there.
+#[test]
+fn any_place_of_any_text_can_be_asked() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../specs");
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut open = vec![root.clone()];
+    while let Some(folder) = open.pop() {
+        for entry in
+            std::fs::read_dir(folder).expect("the examples are there").map(|entry| entry.expect("an entry").path())
+        {
+            if entry.is_dir() {
+                open.push(entry);
+            } else if let (Ok(text), Ok(path)) = (std::fs::read_to_string(&entry), entry.strip_prefix(&root)) {
+                files.push((path.to_string_lossy().replace('\\', "/"), text));
+            }
+        }
+    }
+    files.sort();
+    let (mut asked, mut offered) = (0, 0);
+    for (number, (path, text)) in files.iter().enumerate() {
+        if !(path.ends_with(".kdl") || path.ends_with(".md")) {
+            continue;
+        }
+        let others = || files.iter().filter(|(other, _)| other != path);
+        let mut disk: std::collections::BTreeMap<String, String> = others().cloned().collect();
+        disk.insert(path.clone(), text.clone());
+        let workspace = |text: &str| {
+            let mut workspace =
+                super::super::Workspace::new(std::sync::Arc::new(disk.clone()), swarmc_compiler::Settings::default());
+            let folder = path.split('/').next().unwrap_or_default();
+            for spec in disk.keys().filter(|spec| spec.ends_with(".kdl") && spec.starts_with(folder)) {
+                workspace.touched(spec);
+            }
+            workspace.open(path, super::super::Document::new(path, text));
+            workspace.snapshot()
+        };
+        let mut check = |snapshot: &super::super::Snapshot, text: &str, offset: usize| {
+            for trigger in [None, Some(' '), Some('.'), Some('"')] {
+                let found = complete(snapshot, path, offset, trigger);
+                asked += 1;
+                offered += found.items.len();
+                if !found.items.is_empty() {
+                    assert!(
+                        found.range.start <= offset && offset <= found.range.end,
+                        "{path} at {offset}: {:?}",
+                        found.range
+                    );
+                    assert!(!text[found.range.clone()].contains('\n'), "{path} at {offset}");
+                }
+            }
+            super::super::signature(snapshot, path, offset);
+        };
+        let whole = workspace(text);
+        for offset in (number % 7..text.len()).step_by(53).filter(|offset| text.is_char_boundary(*offset)) {
+            check(&whole, text, offset);
+        }
+        for offset in (number % 5..text.len()).step_by(701).filter(|offset| text.is_char_boundary(*offset)) {
+            check(&workspace(&text[..offset]), &text[..offset], offset);
+        }
+    }
+    assert!(asked > 1000 && offered > asked, "{asked} {offered}");
+}
