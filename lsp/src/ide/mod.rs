@@ -9,7 +9,10 @@ mod element;
 #[cfg(test)]
 mod fixture;
 mod flow;
+mod hints;
 mod hover;
+mod lenses;
+mod links;
 mod names;
 mod outline;
 mod ranges;
@@ -22,8 +25,11 @@ use std::ops::Range;
 
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
-pub use flow::{Link, Member, incoming, members, outgoing};
+pub use flow::{Feed, Member, incoming, members, outgoing};
+pub use hints::{Hint, Hints, hints};
 pub use hover::{Hover, hover};
+pub use lenses::{Lens, LensKind, lenses, linked};
+pub use links::{Link, Value, links, values};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
 pub use outline::{Entry, EntryKind, Found, outline, symbols};
 pub use ranges::{Fold, FoldKind, folds, selections};

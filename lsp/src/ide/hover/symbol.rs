@@ -228,7 +228,7 @@ fn span(time: Duration) -> String {
 }
 
 /// A number with commas.
-fn grouped(number: u64) -> String {
+pub(in crate::ide) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
