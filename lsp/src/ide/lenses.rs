@@ -57,7 +57,7 @@ pub fn lenses(snapshot: &Snapshot, path: &str, runs: &dyn Runs) -> Vec<Lens> {
                 let workflow = analysis.as_ref().map(|analysis| analysis.index.workflow.as_str());
                 if let Some(run) = workflow.and_then(|workflow| runs.last(workflow, &name)) {
                     let title = format!("last run: {} {}", run.state.word(), hover::age(run.age));
-                    push(LensKind::Last { run: run.id, title });
+                    push(LensKind::Last { run: run.id.clone(), title });
                 }
                 push(LensKind::References);
             }
@@ -97,6 +97,7 @@ pub fn linked(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<usize
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::super::fixture::fixture;
@@ -106,14 +107,15 @@ mod tests {
     struct Ran;
 
     impl Runs for Ran {
-        fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun> {
-            (workflow == "w" && pipeline == "main").then(|| LastRun {
+        fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+            let run = || LastRun {
                 id: "r1".to_owned(),
                 state: RunState::Failed,
                 age: Duration::from_secs(7200),
                 params: BTreeMap::new(),
                 steps: BTreeMap::new(),
-            })
+            };
+            (workflow == "w" && pipeline == "main").then(|| Arc::new(run()))
         }
     }
 

@@ -6,7 +6,7 @@ use swarmc_compiler::index::Role;
 
 use super::document::Kind;
 use super::{Snapshot, hover, names, texts};
-use crate::runs::Runs;
+use crate::runs::{Remembered, Runs};
 
 /// A path that can be followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +62,7 @@ pub fn values(snapshot: &Snapshot, path: &str, within: Range<usize>, runs: &dyn 
     if document.kind() == Kind::Foreign {
         return found;
     }
+    let runs = &Remembered::new(runs);
     let about = snapshot.about(path);
     let meets = |range: &Range<usize>| within.start <= range.start && range.end <= within.end;
     for said in texts::texts(snapshot, path, &document) {
@@ -105,6 +106,7 @@ fn line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
     use std::time::Duration;
 
     use super::super::fixture::fixture;
@@ -114,13 +116,14 @@ mod tests {
     struct Ran;
 
     impl Runs for Ran {
-        fn last(&self, _: &str, _: &str) -> Option<LastRun> {
+        fn last(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
             let output = Some(format!("two\n  lines\u{7} {}", "x".repeat(100)));
             let one = LastStep { status: "succeeded", output, took: None };
             let two = LastStep { status: "failed", output: None, took: None };
             let steps = BTreeMap::from([("one".to_owned(), one), ("two".to_owned(), two)]);
             let params = BTreeMap::from([("goal".to_owned(), "fun".to_owned())]);
-            Some(LastRun { id: "r".to_owned(), state: RunState::Failed, age: Duration::ZERO, params, steps })
+            let (id, age) = ("r".to_owned(), Duration::ZERO);
+            Some(Arc::new(LastRun { id, state: RunState::Failed, age, params, steps }))
         }
     }
 

@@ -118,7 +118,7 @@ pub(in crate::ide) fn last(
     document: &Document,
     hole: &Hole,
     runs: &dyn Runs,
-) -> Option<(LastRun, String)> {
+) -> Option<(Arc<LastRun>, String)> {
     let HoleKind::Directive { word, name, fields, .. } = &hole.kind else { return None };
     let (word, index) = (slice(document, word), &analysis.index);
     let owners: Vec<TextUse> = index.speakers(analysis.file(path)?, names::byte(hole.range.start));
