@@ -56,6 +56,9 @@ pub(crate) struct Lsp {
 /// Finds mistakes in specs without running anything.
 ///
 /// Exit code 1 when a spec has errors. On a terminal each problem is drawn in its lines; in a pipe it is plain text.
+///
+/// What a team has agreed on stands in `swarmc.kdl`, in the root of the workspace (the nearest folder with `.git`, else the
+/// spec's own): `profile strict`, `deny CODE…`, `warn CODE…`, `allow CODE…`, `baseline "FILE"`. Flags win over it.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Specs, or folders of them: every `*.kdl` file beneath that declares a `workflow`, a `pipeline` or a `swarm`
@@ -74,9 +77,9 @@ pub(crate) struct Check {
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// How much is shown.
-    #[arg(long, value_enum, default_value_t = Profile::Default)]
-    pub(crate) profile: Profile,
+    /// How much is shown; what `swarmc.kdl` says, or `default`, unless said.
+    #[arg(long, value_enum)]
+    pub(crate) profile: Option<Profile>,
     /// Treats a problem as an error: a code, a name, or `warnings` for all of them. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) deny: Vec<String>,
@@ -86,6 +89,13 @@ pub(crate) struct Check {
     /// Leaves a problem out. May be repeated.
     #[arg(long, value_name = "CODE|NAME")]
     pub(crate) allow: Vec<String>,
+    /// Does not show, and does not fail because of, what this file knows: problems by file, code and message, however their
+    /// lines move. Instead of the one that `swarmc.kdl` names.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fix", "diff"])]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Writes the problems that there are now into the baseline.
+    #[arg(long, conflicts_with_all = ["fix", "diff"])]
+    pub(crate) update_baseline: bool,
 }
 
 /// Puts the white space of specs in order.
@@ -158,18 +168,23 @@ pub(crate) struct Plan {
     pub(crate) pipeline: Option<String>,
 }
 
-/// Draws pipelines and swarms, in a notation that other tools turn into a picture.
+/// Draws pipelines and swarms: as a picture, as text, or in a notation that other tools draw.
 ///
 /// Round boxes are turns of agents, square ones commands, slanted ones computed values, hexagons gates, and doubled ones
-/// calls. Arrows say what waits for what, dashed ones who may write to whom.
+/// calls; a second edge behind a box says that it runs for each item of a list. Arrows say what waits for what, and how
+/// where it is not for success; dashed ones who may write to whom; and those from a frame to itself when it runs again.
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
     /// The spec, or a plan.
     #[arg(value_name = "SPEC|PLAN")]
     pub(crate) spec: PathBuf,
-    /// The notation.
-    #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
-    pub(crate) format: GraphFormat,
+    /// What is written; by default what the ending of the output file says (`.svg`, `.dot`, `.gv`, `.mmd`, `.txt`), else
+    /// Mermaid.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<GraphFormat>,
+    /// Writes to this file instead of standard output; `-` is standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Only this pipeline or swarm.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
@@ -181,9 +196,11 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// DOT of Graphviz: `swarmc graph SPEC --format dot | dot -Tsvg`.
     Dot,
-    /// A picture, for browsers and documents, in light and dark.
+    /// A picture for browsers and documents, in light and dark: `swarmc graph SPEC -o graph.svg`.
     Svg,
-    /// A listing for terminals: a line for each step, and what it waits for.
+    /// A listing for terminals: a line for each step, after all that it waits for. The lines at the left lead from a step
+    /// to those that wait for it. `●` is a turn of an agent, `■` a command, `▪` a value, `◆` a gate, `▶` a call, `×` a
+    /// stop, `↻` a loop.
     Text,
 }
 
@@ -378,6 +395,8 @@ pub(crate) struct Schema {
 pub(crate) enum SchemaOf {
     /// Of plans, as `swarmc plan -o` writes them.
     Plan,
+    /// Of what `swarmc check --format json` prints.
+    Check,
 }
 
 /// Turns a compose file of tasks and pipelines, in YAML, into a spec.

@@ -7,19 +7,22 @@ use std::sync::Arc;
 use miette::miette;
 use quick_junit::TestSuite;
 use serde_json::{Value, json};
-use swarmc_compiler::{Code, Compilation, Files, Levels, Overlay, Profile, Settings, Severity};
+use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
 
-use crate::args::{self, Check, Format};
+use crate::args::{Check, Format};
 use crate::change::{self, Change};
+use crate::config::Configs;
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::find;
+use crate::known::Known;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
 use crate::terminal::{self, Stream};
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
-    let settings = settings(args)?;
+    let mut configs = Configs::new(args);
+    let mut known = Known::default();
     let specs = find::specs(&args.specs)?;
     let mut seen = HashSet::new();
     let mut out = Output::new(args.format);
@@ -27,12 +30,16 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let mut mending = Mending::default();
     for spec in &specs {
         let (workspace, name) = Workspace::of(spec)?;
+        let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
         let compilation = match args.fix || args.diff {
             true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
             false => swarmc_compiler::compile_with(&name, &workspace, &settings),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
+        if !args.fix && !args.diff && !known.hide(args, &config, &workspace, &compilation, &mut problems)? {
+            return Ok(Exit::Usage);
+        }
         counts += problems.counts();
         match args.diff {
             // What a fix would do is all that is shown on standard output then.
@@ -51,16 +58,33 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     }
     let left = if args.fix || args.diff { " left" } else { "" };
     let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
-    let line = |stream: Stream| format!("{}{left} in {specs}\n", count_line(counts, stream.paint()));
+    let hidden = hidden(known.hidden, if args.update_baseline { 0 } else { known.gone() });
+    let line = |stream: Stream| format!("{}{left} in {specs}{hidden}\n", count_line(counts, stream.paint()));
     match args.format {
         Format::Text if !args.diff => terminal::print(line(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
         _ => {
-            out.end(counts)?;
+            out.end(counts, known.hidden)?;
             terminal::eprint(line(Stream::Err));
         }
     }
+    if args.update_baseline {
+        return known.update();
+    }
     Ok(if counts.errors > 0 || args.diff && !changes.is_empty() { Exit::Spec } else { Exit::Done })
+}
+
+/// What baselines have to do with it.
+fn hidden(hidden: usize, gone: usize) -> String {
+    let plural =
+        |count: usize, one: &str, more: &str| if count == 1 { one.to_owned() } else { format!("{count} {more}") };
+    let hidden = (hidden > 0).then(|| format!("{} hidden", plural(hidden, "1 known problem", "known problems")));
+    let gone = (gone > 0).then(|| {
+        let entries = plural(gone, "1 entry of the baseline is", "entries of the baseline are");
+        format!("{entries} gone: `--update-baseline` takes them out")
+    });
+    let parts: Vec<String> = hidden.into_iter().chain(gone).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// Problems on their way to standard output. Where a program reads them, nothing else is there.
@@ -99,7 +123,7 @@ impl Output {
     }
 
     /// Prints what has to stand as one document.
-    fn end(self, counts: Counts) -> miette::Result<()> {
+    fn end(self, counts: Counts, known: usize) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
@@ -110,6 +134,7 @@ impl Output {
                     "errors": errors,
                     "warnings": warnings,
                     "hints": hints,
+                    "known": known,
                 });
                 terminal::print(format!("{document}\n"))
             }
@@ -167,25 +192,6 @@ impl Mending {
             }
         }
     }
-}
-
-fn settings(args: &Check) -> miette::Result<Settings> {
-    let mut levels = Levels::default();
-    let flags = [(&args.allow, None), (&args.warn, Some(Severity::Warning)), (&args.deny, Some(Severity::Error))];
-    for (names, severity) in flags {
-        for name in names {
-            match name.as_str() {
-                "warnings" => levels.set(None, severity),
-                name => levels.set(Some(code(name)?), severity),
-            }
-        }
-    }
-    let profile = match args.profile {
-        args::Profile::Default => Profile::Default,
-        args::Profile::Strict => Profile::Strict,
-        args::Profile::Audit => Profile::Audit,
-    };
-    Ok(Settings { profile, levels, count_tokens: false })
 }
 
 /// The code with this id or name.

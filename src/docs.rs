@@ -1,5 +1,7 @@
-//! The generated pages of `docs/`: the command line from its types, the language from its table, the checks from their
-//! pages. Stale docs fail these tests; `BLESS=1` rewrites them.
+//! The generated pages of `docs/`: the command line and plans from their types, the language from its table, the checks
+//! from their pages. Stale docs fail these tests; `BLESS=1` rewrites them.
+
+mod schema;
 
 use std::fmt::Write;
 
@@ -21,6 +23,11 @@ fn the_language_reference_is_current() {
         "docs/language.md",
         &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
     );
+}
+
+#[test]
+fn the_reference_of_plans_is_current() {
+    check("docs/plan.md", &schema::page(swarmc_plan::schema().as_value()));
 }
 
 #[test]
@@ -49,6 +56,13 @@ fn the_pages_of_the_checks_are_current() {
         let _ = write!(page, "\n#{}", code.page());
     }
     check("docs/rules.md", &page);
+}
+
+#[test]
+fn the_picture_is_current() {
+    let spec = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/review/review.kdl");
+    let loaded = crate::load::load(&spec).unwrap().unwrap();
+    check("docs/review.svg", &crate::graph::picture(&loaded.plan));
 }
 
 /// Compares a page with what it should be, or writes it.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use miette::miette;
+use swarmc_compiler::CONFIG_NAME;
 
 /// The specs that were named; beneath a folder, or the current one where nothing was named, every `*.kdl` file that
 /// declares a workflow, a pipeline or a swarm and that no ignore file leaves out, in order of their paths.
@@ -46,6 +47,7 @@ pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
     let files = walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
     let paths = files.map(ignore::DirEntry::into_path);
     let mut found: Vec<PathBuf> = paths
+        .filter(|path| path.file_name().is_some_and(|name| name != CONFIG_NAME))
         .filter(|path| path.extension().is_some_and(|extension| extension == "kdl") && is_spec(path))
         .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
         .collect();

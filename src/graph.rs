@@ -1,7 +1,7 @@
-//! `swarmc graph`: pipelines and swarms as pictures, in the notations that other tools draw.
+//! `swarmc graph`: pipelines and swarms as pictures, as text, and in the notations that other tools draw.
 //!
-//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as Mermaid or DOT. Only what the plan says is drawn: what
-//! waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
+//! In: a plan. Out: one [`Graph`] of boxes and arrows, written as SVG, a listing, Mermaid or DOT. Only what the plan says
+//! is drawn: what waits for what and how, what decides whether it runs, what is inside of loops, and who may write to whom.
 
 mod frames;
 mod layers;
@@ -10,14 +10,15 @@ mod text;
 mod write;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use miette::miette;
-use swarmc_plan::{Body, Iteration, Pipeline, Plan, Step, Swarm, When};
+use swarmc_plan::{Body, Iteration, Pipeline, Plan, Response, Step, Swarm, When};
 
 use crate::args::{Graph as Args, GraphFormat};
 use crate::exit::Exit;
-use crate::load::{load, pipeline};
-use crate::terminal::{self, Stream};
+use crate::load::{did_you_mean, load};
+use crate::terminal::{self, Paint, Stream};
 
 /// The characters of a condition that are shown.
 const SHOWN: usize = 40;
@@ -102,28 +103,59 @@ struct Arrow {
     both: bool,
 }
 
+/// A plan as SVG.
+#[cfg(test)]
+pub(crate) fn picture(plan: &Plan) -> String {
+    svg::svg(&draw(plan, None).expect("it is drawn")).expect("it is not too large")
+}
+
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {
     let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
     let graph = &draw(&loaded.plan, args.pipeline.as_deref())?;
-    let text = match args.format {
+    let file = args.output.as_deref().filter(|file| *file != Path::new("-"));
+    let text = match args.format.unwrap_or_else(|| named(file)) {
         GraphFormat::Mermaid => write::mermaid(graph),
         GraphFormat::Dot => write::dot(graph),
         GraphFormat::Text => {
-            let width = if Stream::Out.is_terminal() { Stream::Out.size().0 } else { WIDTH };
-            text::text(graph, width, Stream::Out.paint())
+            let is_shown = file.is_none() && Stream::Out.is_terminal();
+            let width = if is_shown { Stream::Out.size().0 } else { WIDTH };
+            text::text(graph, width, if file.is_none() { Stream::Out.paint() } else { Paint::NONE })
         }
         GraphFormat::Svg => svg::svg(graph).map_err(|layers::TooLarge| too_large(graph))?,
     };
-    terminal::print(text)?;
+    match file {
+        Some(file) => {
+            crate::plan::write(file, &text)?;
+            terminal::eprint(format!("wrote `{}`\n", file.display()));
+        }
+        None => terminal::print(text)?,
+    }
     Ok(Exit::Done)
+}
+
+/// What the ending of a file's name says.
+fn named(file: Option<&Path>) -> GraphFormat {
+    match file.and_then(Path::extension).and_then(|ending| ending.to_str()) {
+        Some("svg") => GraphFormat::Svg,
+        Some("dot" | "gv") => GraphFormat::Dot,
+        Some("txt") => GraphFormat::Text,
+        _ => GraphFormat::Mermaid,
+    }
 }
 
 /// All pipelines and swarms of a plan, or the one of this name.
 fn draw(plan: &Plan, name: Option<&str>) -> miette::Result<Graph> {
     let mut drawer = Drawer { plan, graph: Graph::default() };
     match name {
-        Some(name) if plan.swarm(name).is_some() => plan.swarm(name).into_iter().for_each(|swarm| drawer.swarm(swarm)),
-        Some(name) => drawer.pipeline(pipeline(plan, Some(name))?),
+        Some(name) => match (plan.pipeline(name), plan.swarm(name)) {
+            (Some(pipeline), _) => drawer.pipeline(pipeline),
+            (None, Some(swarm)) => drawer.swarm(swarm),
+            (None, None) => {
+                let pipelines = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
+                let names = pipelines.chain(plan.swarms.iter().map(|swarm| swarm.name.as_str()));
+                return Err(miette!(help = did_you_mean(name, names), "there is no pipeline or swarm `{name}`"));
+            }
+        },
         None => {
             plan.pipelines.iter().for_each(|pipeline| drawer.pipeline(pipeline));
             plan.swarms.iter().for_each(|swarm| drawer.swarm(swarm));
@@ -218,6 +250,7 @@ impl Drawer<'_> {
             id: id("swarm", &swarm.name),
             name: swarm.name.clone(),
             title: format!("swarm {}", swarm.name),
+            notes: if swarm.edges.is_empty() { vec!["anyone may write to anyone".to_owned()] } else { Vec::new() },
             ..Group::default()
         };
         let mut member = |name: &str, lines: Vec<String>| {
@@ -238,7 +271,7 @@ impl Drawer<'_> {
             }
         }
         if let Some(last) = &swarm.synthesize {
-            member("synthesize", vec!["synthesize".to_owned(), format!("agent {}", last.agent)]);
+            member("synthesize", vec!["synthesize".to_owned(), format!("at the end, agent {}", last.agent)]);
         }
         let ids: BTreeMap<&str, String> = ids.iter().map(|(name, id)| (name.as_str(), id.clone())).collect();
         for edge in &swarm.edges {
@@ -252,10 +285,16 @@ impl Drawer<'_> {
         let carries = edge.carries.as_ref().and_then(|schema| schema.0["$ref"].as_str());
         let name = carries.and_then(|path| path.rsplit('/').next()).filter(|name| self.plan.types.contains_key(*name));
         let kind = serde_json::to_value(edge.kind).unwrap_or_default();
-        let label = name.or(kind.as_str()).unwrap_or_default().to_owned();
+        let kind = kind.as_str().unwrap_or("message");
+        let label = name.map_or(kind.to_owned(), |name| format!("{kind} {name}"));
         let line = if edge.both { "↔" } else { "→" };
-        let mut about = format!("{} {line} {}: {}", edge.from, edge.to, kind.as_str().unwrap_or("message"));
+        let mut about = format!("{} {line} {}: {kind}", edge.from, edge.to);
         about.extend(name.map(|name| format!(" that carries {name}")));
+        about.push_str(match edge.response {
+            Response::None => "",
+            Response::Optional => ", which may be answered",
+            Response::Required => ", which must be answered",
+        });
         about.extend(edge.max.map(|max| format!(", at most {max}")));
         let (from, to) = (from.clone(), to.clone());
         self.graph.arrows.push(Arrow { from, to, label, about, is_message: true, both: edge.both });

@@ -38,7 +38,7 @@ pub(crate) fn exec(args: &Init) -> miette::Result<Exit> {
         terminal::print(format!("wrote {}\n", path.display()))?;
     }
     let spec = path(FILES[0].0, &args.dir);
-    terminal::print(format!("run it with: swarmc run {}\n", spec.display()))?;
+    terminal::print(format!("run it with: swarmc run {0}\nand test it: swarmc test {0}\n", spec.display()))?;
     Ok(Exit::Done)
 }
 

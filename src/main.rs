@@ -8,6 +8,7 @@ mod bounds;
 mod change;
 mod check;
 mod compare;
+mod config;
 mod display;
 #[cfg(test)]
 mod docs;
@@ -21,6 +22,7 @@ mod graph;
 mod home;
 mod import;
 mod init;
+mod known;
 mod last;
 mod ledger;
 mod live;

@@ -61,7 +61,7 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
 }
 
 /// Writes a file as a whole, or leaves the old one: a reader never sees half a plan.
-fn write(file: &Path, text: &str) -> miette::Result<()> {
+pub(crate) fn write(file: &Path, text: &str) -> miette::Result<()> {
     let failed = |error: std::io::Error| miette!("cannot write `{}`: {error}", file.display());
     if !file.is_file() && file.exists() {
         // A pipe or a device, such as `/dev/stdout`, has no other file to be replaced by.

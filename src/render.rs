@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use serde_json::{Value, json};
-use swarmc_compiler::{Compilation, Diagnostic, Label, Levels, Report, Severity, Sources, Span};
+use swarmc_compiler::{Code, Compilation, Diagnostic, FileId, Label, Levels, Report, Severity, Sources, Span};
 
 use crate::files::Workspace;
 use crate::terminal::{Paint, Stream, printable, same_length};
@@ -52,6 +52,13 @@ impl Problems {
     pub(crate) fn dedup(&mut self, seen: &mut std::collections::HashSet<String>) {
         let sources = &self.sources;
         self.list.retain(|(_, diagnostic)| seen.insert(short(sources, Severity::Error, diagnostic)));
+    }
+
+    /// Leaves out the problems for which `hides` holds, by file, code and message; says how many.
+    pub(crate) fn hide(&mut self, mut hides: impl FnMut(Option<FileId>, Code, &str) -> bool) -> usize {
+        let before = self.list.len();
+        self.list.retain(|(_, found)| !hides(found.span().map(|span| span.file), found.code, &found.message));
+        before - self.list.len()
     }
 
     /// With lines and labels: drawn where `stream` is a terminal, plain elsewhere.
@@ -298,8 +305,6 @@ fn cut(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use swarmc_compiler::Code;
-
     use super::*;
 
     fn sources(text: &str) -> Sources {

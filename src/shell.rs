@@ -10,11 +10,13 @@ use crate::exit::Exit;
 use crate::terminal;
 
 pub(crate) fn schema(args: &Schema) -> miette::Result<Exit> {
-    let schema = match args.of {
-        SchemaOf::Plan => swarmc_plan::schema(),
+    let text = match args.of {
+        SchemaOf::Plan => {
+            serde_json::to_string_pretty(&swarmc_plan::schema()).expect("a schema has string keys only") + "\n"
+        }
+        SchemaOf::Check => include_str!("render/check.schema.json").to_owned(),
     };
-    let text = serde_json::to_string_pretty(&schema).expect("a schema has string keys only");
-    terminal::print(text + "\n")?;
+    terminal::print(text)?;
     Ok(Exit::Done)
 }
 

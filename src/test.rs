@@ -82,7 +82,7 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
         let chosen = |test: &&Test| args.filter.as_ref().is_none_or(|filter| test.name.contains(filter));
         names.extend(compilation.tests.iter().map(|test| test.name.clone()));
         let scene = Scene { plan, workspace: &workspace };
-        let mut snapshots = Snapshots::new(&workspace, &name, args.update);
+        let mut snapshots = Snapshots::new(&workspace, &name, args.update)?;
         let verdicts: Vec<Verdict> =
             compilation.tests.iter().filter(chosen).map(|test| scene.play(test, &mut snapshots)).collect();
         counts.count(&verdicts);
@@ -158,7 +158,8 @@ impl Scene<'_> {
         let params = params::resolve(declared, &test.params, &self.plan.types, (root, root));
         let params: BTreeMap<String, String> = params.map_err(|error| error.to_string())?;
         let workspace: PathBuf = root.clone();
-        Ok(Options { pipeline: Some(test.pipeline.clone()), params, workspace, ..Options::default() })
+        let stdin = test.stdin.as_ref().map(|text| text.clone().into_bytes());
+        Ok(Options { pipeline: Some(test.pipeline.clone()), params, stdin, workspace, ..Options::default() })
     }
 }
 

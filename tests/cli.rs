@@ -416,6 +416,9 @@ fn json_has_the_fields_that_its_page_shows() {
         serde_json::from_str::<Value>(block).expect("each block is JSON")
     });
     let place = Place::new("pipeline main { task draft { run echo hello }; result draft }");
+    place.write("changed.kdl", "pipeline main { task draft { run echo hello }; result draft }");
+    place.swarmc(&["run", "changed.kdl", "--record", "recorded"]).expect(0, &[], &[]);
+    place.write("changed.kdl", "pipeline main { task draft { run echo goodbye }; result draft }");
     place.write("wrong.kdl", "pipeline main { taks draft { run echo }; task draft { run echo } }");
     let mut same = |arguments: &[&str], code: i32, kind: Option<&str>| {
         let out = place.swarmc(arguments).expect(code, &[], &[]).out;
@@ -428,9 +431,16 @@ fn json_has_the_fields_that_its_page_shows() {
     same(&["check", "wrong.kdl", "--format", "json"], 1, None);
     same(&["run", "flow.kdl", "--json"], 0, Some("output"));
     same(&["run", "flow.kdl", "--json"], 0, Some("result"));
+    same(&["run", "changed.kdl", "--replay", "recorded", "--json"], 3, Some("divergence"));
     same(&["ps", "--all", "--json"], 0, None);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
     same(&["inspect", "--json"], 0, None);
     same(&["doctor", "--json"], 0, None);
+    place.write(
+        "tested.kdl",
+        "pipeline main { task draft { run echo } }\ntest one { fake draft; expect { step draft failed } }",
+    );
+    same(&["test", "tested.kdl", "--format", "json"], 3, None);
     assert_eq!(shown.next(), None, "every block was compared");
 }
 

@@ -1,9 +1,11 @@
 //! The integration tests, one module a topic.
 
 mod agents;
+mod baseline;
 mod cases;
 mod cli;
 mod examples;
+mod graph;
 mod hostile;
 mod import;
 mod judge;
@@ -13,7 +15,10 @@ mod mutants;
 mod properties;
 mod record;
 mod runs;
+mod schema;
 mod specs;
 mod swarms;
+mod testing;
 mod tidy;
 mod tools;
+mod tutorial;

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use crate::cli::{Place, signal};
 use crate::examples::{answered, edit};
 use crate::specs::{Project, specs, texts};
 use serde_json::Value;
@@ -20,7 +22,9 @@ fn runs(home: &Path) -> Vec<PathBuf> {
 /// The events of a run, without what is another in every run.
 fn events(run: &Path) -> Vec<Value> {
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("a journal");
-    let lines = journal.trim_end_matches('\0').lines();
+    let id = run.file_name().expect("a run has a name").to_string_lossy().into_owned();
+    let journal = journal.trim_end_matches('\0').replace(&id, "RUN");
+    let lines = journal.lines();
     let mut events: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("an event is JSON")).collect();
     events.retain(|event| event["event"] != "process_started");
     for event in &mut events {
@@ -38,9 +42,11 @@ fn sorted(events: &[Value]) -> Vec<String> {
     events
 }
 
-/// What ended, in order.
-fn ends(events: &[Value]) -> Vec<&Value> {
-    events.iter().filter(|event| event["event"] == "attempt_ended" || event["event"] == "gate_answered").collect()
+/// What ended that was asked of somebody, in order: what follows from that is recorded in the same turn of the loop,
+/// and several ends may come in one.
+fn ends(events: &[Value]) -> Vec<String> {
+    let asked = events.iter().filter(|event| event.get("exit").is_some() || event["event"] == "gate_answered");
+    asked.map(|event| format!("{} {}", event["step"], event["attempt"])).collect()
 }
 
 /// Fails unless the last two runs of a home did the same.
@@ -118,4 +124,251 @@ fn an_edited_prompt_is_shown_as_a_diff_and_nothing_else() {
     let err = String::from_utf8_lossy(&resumed.stderr);
     assert!(resumed.status.code() == Some(2) && err.contains("is a replay"), "{err}");
     assert!(project.done(&["ps", "--all"]).contains("failed"));
+}
+
+/// An agent that keeps conversations: it says which this is, and how often it was called.
+const TELLER: &str = r#"
+n=$(( $(cat calls 2>/dev/null || echo 0) + 1 )); echo $n >calls
+id=c-$n; if test "$1" = resume; then id=$2; fi
+echo "{\"type\":\"thread.started\",\"thread_id\":\"$id\"}"
+case $(cat) in
+*judge*) answer='I would say that it is good.' ;;
+*verdict*) answer='{\"verdict\":\"good\"}' ;;
+*) answer="call $n of $id in $PWD" ;;
+esac
+echo "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"$answer\"}}"
+echo "{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1$n,\"cached_input_tokens\":0,\"output_tokens\":2}}"
+"#;
+
+/// Everything that asks: retries, items, sessions, checks, fallbacks, repairs, calls, rounds, instances, files.
+const ALL: &str = r##"
+workflow all { default main }
+provider gone { exec no-such-program; prompt stdin }
+provider teller { exec sh agent.sh; prompt stdin; reads codex-jsonl; resume-args resume "{session}" }
+agent a provider=teller
+agent b provider=gone { fallback a }
+type Verdict { verdict enum good bad }
+param who type=string
+pipeline one {
+    param what type=string
+    task inner agent=a { prompt "about <<param:what>>" }
+    result inner
+}
+pipeline main {
+    parallelism 2; concurrency 32; worktree; budget calls=100
+    iterations 2 exhausted=success
+    until "iteration == 3"
+    env MODE="<<iteration>>"
+    task flaky {
+        run #"n=$(cat tries 2>/dev/null || echo 0); n=$((n+1)); echo $n >tries; echo "try $n in $MODE"; echo oops >&2; test $n -gt 2"#
+        retry 3 backoff="10ms"
+    }
+    task list { run #"printf '["x","y","z"]'"#; output list<string> }
+    task each agent=a { for-each "output.list" parallel=3; prompt "item <<item>> of <<param:who>>" }
+    task first agent=a { session talk; prompt "hello"; depends-on flaky }
+    task second agent=a { session talk; depends-on first; prompt "again"; check "test -e agent.sh; echo checked >&2" }
+    task other agent=b { prompt "who is there?" }
+    task judged agent=a { prompt "judge it"; output Verdict repair=2 }
+    task called { depends-on judged second; call one what="<<output:other>>" }
+    task notes { depends-on called; run "date +%N >notes.txt; cat notes.txt"; writes notes.txt }
+    task reader agent=a { depends-on notes; prompt "notes: <<file:notes.txt>> in <<run:dir>> of <<run:id>>" }
+    task told { run cat; stdin "<<output:reader>>" }
+    result told
+}
+"##;
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut git = Command::new("git");
+    git.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]);
+    let output = git.args(arguments).current_dir(folder).output().expect("git starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn whatever_asks_is_answered_from_the_recording_and_nothing_is_started() {
+    let place = Place::new(ALL);
+    place.write("agent.sh", TELLER);
+    git(&place.work(), &["init", "-q"]);
+    git(&place.work(), &["add", "agent.sh"]);
+    git(&place.work(), &["commit", "-qm", "an agent"]);
+    let recorded = place.swarmc(&["run", "flow.kdl", "--param", "who=me", "--record", "one"]).expect(0, &[], &[]);
+    // What would answer is not there any more, nor is Git's history.
+    fs::remove_file(place.work().join("agent.sh")).expect("the agent is there");
+    fs::remove_dir_all(place.work().join(".git")).expect("a repository is there");
+    fs::create_dir(place.work().join(".git")).expect("a folder can be made");
+    let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "one"]);
+    let replayed = replayed.expect(0, &[], &["note: replayed ", " answers, and all is as it was recorded"]);
+    are_alike(&place.home());
+    // The results of both instances come last, without a prefix.
+    let id = |run: &Path| run.file_name().expect("a name").to_string_lossy().into_owned();
+    let runs = runs(&place.home());
+    let last = |out: &str, run: &Path| {
+        let lines: Vec<&str> = out.lines().rev().take(2).collect();
+        lines.join("\n").replace(&id(run), "RUN")
+    };
+    assert_eq!(last(&recorded.out, &runs[0]), last(&replayed.out, &runs[1]));
+    assert!(last(&replayed.out, &runs[1]).starts_with("call "), "{replayed:#?}");
+    // A parameter that differs is seen where it is first used.
+    let other = place.swarmc(&["run", "flow.kdl", "--replay", "one", "--param", "who=you", "-q"]);
+    let other = other.expect(3, &["-item ", " of me\n", "+item ", " of you\n"], &["`each.1[", "`: the prompt differs"]);
+    assert_eq!(other.out.lines().count(), 7, "that and nothing else {other:#?}");
+}
+
+#[test]
+fn races_end_as_they_did() {
+    // What is slow ends first in no replay by itself: nothing takes time there.
+    let place = Place::new(
+        "pipeline p {\n    task slow { run \"until test -e go; do sleep 0.01; done; echo slow\" }\n    \
+         task quick { run \"echo quick\" }\n    \
+         task go { depends-on quick; run \"touch go\" }\n    \
+         stop bad status=failure { depends-on slow; message \"enough\" }\n    task endless { run \"sleep 600\" }\n    \
+         concurrency 4\n}\n",
+    );
+    place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(3, &[], &["`bad` ended it as failed: enough"]);
+    for _ in 0..5 {
+        let err = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(3, &[], &["all is as it was recorded"]);
+        assert!(err.err.contains("`bad` ended it as failed: enough"), "{err:#?}");
+        are_alike(&place.home());
+    }
+    // Without the failure nothing ends the endless one.
+    edit_file(&place, "flow.kdl", "stop bad status=failure { depends-on slow; message \"enough\" }", "");
+    let told = ["error: `endless` was ended from outside in the recording, and goes on now\n"];
+    place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &[], &told);
+}
+
+fn edit_file(place: &Place, name: &str, from: &str, to: &str) {
+    let text = fs::read_to_string(place.work().join(name)).expect("the file is there");
+    assert!(text.contains(from), "`{from}` is not in {text}");
+    place.write(name, &text.replacen(from, to, 1));
+}
+
+const CHAIN: &str = "workflow w\nsecret key env=SECRET_TOKEN\npipeline p {\n    \
+    task one { env key; run \"printenv >seen; grep TOKEN seen; pwd\" }\n    \
+    task two { depends-on one; run cat; stdin \"<<output:one>> ⟦run⟧\" }\n    result two\n}\n";
+
+#[test]
+fn secrets_and_folders_are_blank_in_a_recording_and_not_needed_for_a_replay() {
+    let place = Place::new(CHAIN);
+    let mut recorded = place.command(&["run", "flow.kdl", "--record", "r", "-q"]);
+    let recorded = recorded.env("SECRET_TOKEN", "s3cr3t-token").output().expect("swarmc starts");
+    assert!(String::from_utf8_lossy(&recorded.stdout).contains("s3cr3t-token"), "{recorded:?}");
+    let recording = texts(&place.work().join("r")).into_values().collect::<String>();
+    assert!(!recording.contains("s3cr3t") && !recording.contains(&*place.work().to_string_lossy()), "{recording}");
+    assert!(recording.contains("SECRET_TOKEN=⟦secret:SECRET_TOKEN⟧\n⟦workspace⟧"), "{recording}");
+    let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(0, &[], &[]);
+    let work = place.work().canonicalize().expect("the folder is there");
+    assert_eq!(replayed.out, format!("SECRET_TOKEN=⟦secret:SECRET_TOKEN⟧\n{} ⟦run⟧\n", work.display()));
+}
+
+#[test]
+fn what_the_recording_lacks_and_what_is_never_asked_for_is_told() {
+    let place =
+        Place::new("workflow w\npipeline p { task one { run \"echo 1\" }; task two { run \"echo 2\" }; result one }\n");
+    place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["note: recorded 2 answers in `"]);
+    edit_file(&place, "flow.kdl", "task two { run \"echo 2\" }", "task three { run \"echo 3\" }");
+    let missing = ["error: `three` is not in the recording\n", "help: record again with"];
+    place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &[], &missing);
+    edit_file(&place, "flow.kdl", "task three { run \"echo 3\" };", "");
+    let unasked = ["note: the recording holds what was never asked for: `two`\n", "note: replayed 1 answer\n"];
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &["1\n"], &unasked);
+    edit_file(&place, "flow.kdl", "echo 1", "echo 1; echo");
+    let command = ["--- recorded\n+++ now\n@@ -1 +1 @@\n-echo 1\n", "+echo 1; echo\n"];
+    place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]).expect(3, &command, &["`one`: the command differs"]);
+    // What is computed asks nobody, and is seen in the result.
+    place.write(
+        "flow.kdl",
+        "workflow w\npipeline p { task one { run \"echo 1\" }; task sum { value \"<<output:one>>!\" }; result sum }\n",
+    );
+    let result = place.swarmc(&["run", "flow.kdl", "--replay", "r", "-q"]);
+    result.expect(3, &["-1\n", "+1!\n"], &["the run: its result differs from the recording"]);
+}
+
+#[test]
+fn a_run_that_is_stopped_and_resumed_has_one_recording() {
+    let place = Place::new(
+        "pipeline p {\n    task first { run \"echo first >>log; cat log\" }\n    \
+         task wait { depends-on first; run \"test -e flag || sleep 600; echo waited\" }\n    result first wait\n}\n",
+    );
+    let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "wait: started");
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("swarmc ends").code(), Some(4));
+    assert!(rest().contains("is written when the run is resumed and ends"));
+    assert!(!place.work().join("r").exists());
+    place.write("flag", "");
+    place.swarmc(&["resume"]).expect(0, &[], &["note: recorded 2 answers in `"]);
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &["first\n"], &["replayed 2 answers, and all is"]);
+    assert_eq!(fs::read_to_string(place.work().join("log")).expect("the log is there"), "first\n");
+}
+
+#[test]
+fn a_recording_takes_the_place_of_nothing_but_a_recording() {
+    let place = Place::new("pipeline p { task t { run \"date +%N >now; cat now\" } }");
+    fs::create_dir(place.work().join("full")).expect("a folder can be made");
+    place.write("full/keep", "");
+    let refused = ["cannot record into", "something else is in it"];
+    place.swarmc(&["run", "flow.kdl", "--record", "full"]).expect(2, &[], &refused);
+    place.swarmc(&["run", "flow.kdl", "--record", "flow.kdl"]).expect(2, &[], &["it is no folder"]);
+    assert!(!place.work().join("now").exists(), "nothing has run");
+    for _ in 0..2 {
+        place.swarmc(&["run", "flow.kdl", "--record", "new/deep", "-q"]).expect(0, &[], &[]);
+        let replayed = place.swarmc(&["run", "flow.kdl", "--replay", "new/deep", "-q"]).expect(0, &[], &[]);
+        assert_eq!(replayed.out, fs::read_to_string(place.work().join("now")).expect("it ran"));
+    }
+    let left: Vec<PathBuf> =
+        fs::read_dir(place.work().join("new")).expect("it is there").flatten().map(|entry| entry.path()).collect();
+    assert_eq!(left, [place.work().join("new/deep")], "nothing is left beside it");
+    let both = ["cannot be used with"];
+    place.swarmc(&["run", "flow.kdl", "--record", "a", "--replay", "new/deep"]).expect(2, &[], &both);
+}
+
+#[test]
+fn damaged_and_hostile_recordings_are_told_with_their_line() {
+    let place = Place::new("workflow w\npipeline p { task t { run \"printf 'a\\nb\\n'\" } }\n");
+    place.swarmc(&["run", "flow.kdl", "--record", "r", "-q"]).expect(0, &[], &[]);
+    let path = place.work().join("r/recording.jsonl");
+    let whole = fs::read_to_string(&path).expect("a recording");
+    let replay = |expected: &str| {
+        place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(2, &[], &[expected]);
+    };
+    let file = "texts/t.1.1.answer.txt";
+    assert!(whole.contains(file), "{whole}");
+    std::os::unix::fs::symlink("../flow.kdl", place.work().join("r/link")).expect("a link can be made");
+    let made = Command::new("mkfifo").arg(place.work().join("r/pipe")).status().expect("mkfifo starts");
+    assert!(made.success());
+    let deep = format!("\"answer\":{}", "[".repeat(100_000));
+    for (from, to, expected) in [
+        ("\"version\":1", "\"version\":2", "has version 2, and this swarmc reads up to 1: update swarmc"),
+        ("\"workflow\":\"w\"", "\"workflow\":\"v\"", "is a recording of workflow `v`, and this one is `w`"),
+        ("\"pipeline\":\"p\"", "\"pipeline\":\"q\"", "the recording is of pipeline `q`, which is not there any more"),
+        ("\"kind\":\"command\"", "\"kind\":\"wish\"", "recording.jsonl:2: unknown variant `wish`"),
+        (file, "../flow.kdl", "recording.jsonl:2: `../flow.kdl` leads out of the recording"),
+        (file, "/etc/passwd", "recording.jsonl:2: `/etc/passwd` leads out of the recording"),
+        (file, "link", "recording.jsonl:2: `link` leads out of the recording"),
+        (file, "texts", "recording.jsonl:2: its text `texts` is no file"),
+        (file, "texts/gone", "recording.jsonl:2: its text `texts/gone`: No such file"),
+        (file, "pipe", "recording.jsonl:2: its text `pipe` is no file"),
+        ("{\"kind\":\"end\"", "{\"kind\":\"end", "recording.jsonl:3: "),
+        ("\"answer\":", &deep, "recording.jsonl:2: recursion limit exceeded"),
+    ] {
+        assert!(whole.contains(from), "`{from}` is not in {whole}");
+        fs::write(&path, whole.replacen(from, to, 1)).expect("it can be written");
+        replay(expected);
+    }
+    let lines: Vec<&str> = whole.lines().collect();
+    for (text, expected) in [
+        (String::new(), "recording.jsonl:1: it has no end"),
+        (format!("{}\n{}\n", lines[0], lines[1]), "recording.jsonl:2: it has no end"),
+        (format!("{whole}{}\n", lines[1]), "recording.jsonl:4: it goes on after its end"),
+        (format!("{}\n{}\n", lines[1], lines[2]), "recording.jsonl:1: the first line must be"),
+        (format!("{}\n{}\n", lines[0], whole), "recording.jsonl:2: it begins a second time"),
+        (format!("{}\n{}\n{}\n{}\n", lines[0], lines[1], lines[1], lines[2]), "recording.jsonl:3: it is there twice"),
+    ] {
+        fs::write(&path, text).expect("it can be written");
+        replay(expected);
+    }
+    fs::write(&path, b"{\"kind\":\xff").expect("it can be written");
+    replay("recording.jsonl:1: it is not UTF-8");
+    fs::remove_file(&path).expect("it is there");
+    replay("`r` is no recording");
+    place.swarmc(&["run", "flow.kdl", "--replay", "none"]).expect(2, &[], &["there is no folder `none`"]);
 }

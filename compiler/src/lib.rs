@@ -5,9 +5,11 @@
 
 #[expect(dead_code, reason = "the later stages read more and more of it")]
 mod ast;
+mod baseline;
 mod bounds;
 mod check;
 mod code;
+mod config;
 mod diagnostic;
 mod emit;
 mod files;
@@ -41,14 +43,17 @@ mod tokens;
 mod trust;
 mod types;
 
+pub use baseline::Baseline;
 pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use code::{Code, Severity};
+pub use config::{CONFIG_NAME, Config, config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
 pub use files::{Entry, FileError, Files};
 pub use format::format;
 pub use import::{Import, Route, import};
 pub use index::Index;
 pub use library::{library, presets};
+pub use load::path_from;
 pub use mend::{Mended, Overlay, mend};
 pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};

@@ -313,10 +313,14 @@ fn mentions_include(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), b"include").is_some()
 }
 
+/// A path as the workspace sees it, written in the file `home`; none when it leads out of the workspace.
+pub fn path_from(home: &str, written: &str) -> Option<String> {
+    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), written)
+}
+
 /// A path of the workspace, written in the file that it counts from; none when it leads out of it.
 pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
-    let home = sources.name(path.span(0..0).file);
-    join(home.rsplit_once('/').map_or("", |(folder, _)| folder), path.as_str())
+    path_from(sources.name(path.span(0..0).file), path.as_str())
 }
 
 /// A path below the workspace; none when it leads out of it.

@@ -19,6 +19,8 @@ pub struct Test {
     pub pipeline: String,
     /// Values of parameters, as the command line takes them; paths from the workspace.
     pub params: BTreeMap<String, String>,
+    /// What is piped into the run.
+    pub stdin: Option<String>,
     /// Who answers what; the first that fits answers.
     pub fakes: Vec<Fake>,
     /// What must hold.

@@ -162,11 +162,13 @@ impl Stage<'_, '_> {
                 self.happen();
             } else if let Some(gate) = self.gates.pop_front() {
                 self.ask(gate);
+            } else if !idle {
+                // Time passes when nothing else is left to do.
             } else if let Some(at) = next.filter(|at| wake.is_none_or(|wake| *at < wake)) {
                 self.clock = at;
             } else if let Some(at) = wake.take() {
                 self.clock = self.clock.max(at);
-            } else if idle {
+            } else {
                 return Err(RunError::Request("the rehearsal is stuck".to_owned()));
             }
             if self.seq > LONGEST {
@@ -467,6 +469,10 @@ impl Stage<'_, '_> {
             let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), asks };
             let keeps_text = agent.is_none() && shape.is_none();
             let Said { text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
+            if self.pace.late(step).is_some() {
+                // It was ended before, and what it would have said is not heard.
+                return Ok(Outcome::default());
+            }
             if exit != 0 {
                 let output = keeps_text.then_some(Content::Text(text));
                 let failure = Some(Failure::Exit);
@@ -583,3 +589,5 @@ fn told(event: &Event) -> Status {
 mod budgets;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing;

@@ -5,10 +5,10 @@
 //! (or begin) at one box and are long share their line, which keeps a step that waits for a hundred others readable, and
 //! the work in bounds.
 //!
-//! Ours, as the crates for this were measured and are no match for input that anybody may write: of the three ports of
-//! dagre and `rust-sugiyama`, the fastest takes nine seconds for a chain of 100 boxes whose first one also leads to all
-//! others, and half a minute for 300 boxes with five links each; the last one panics on a link from a box to itself, and
-//! says nothing about where long links run.
+//! Ours, as the crates for this were measured and are no match for what anybody may write. A chain of 100 boxes whose
+//! first one also leads to all others takes `dagre` 3 s and `dugong` 9 s, 300 boxes with five links each 17 s and 28 s:
+//! lines that share nothing are quadratic, and more so in their crossings. `rust-sugiyama` panics on a link from a box to
+//! itself, and does not say where long links run.
 
 mod cross;
 mod pack;

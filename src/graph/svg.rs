@@ -54,8 +54,9 @@ pub(super) fn svg(graph: &Graph) -> Result<String, TooLarge> {
 fn document(picture: &Picture<'_>) -> String {
     let (width, height) = (picture.size.width.ceil(), picture.size.height.ceil());
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
-         <style>\n{STYLE}</style>\n<defs>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"{}\">\n<style>\n{STYLE}</style>\n<defs>\n",
+        escape(&picture.frames.iter().map(|(_, group)| group.title.as_str()).collect::<Vec<_>>().join(", "))
     );
     for name in ["tip", "message-tip", "again-tip"] {
         let _ = writeln!(
@@ -184,19 +185,21 @@ fn wire(out: &mut String, drawn: &Drawn<'_>) {
 /// Straight where x or y stays, else a curve that begins and ends vertically.
 fn path(points: &[Point]) -> String {
     let mut out = String::new();
-    let Some(mut before) = points.first().copied() else { return out };
-    let _ = write!(out, "M{} {}", number(before.x), number(before.y));
-    for &point in &points[1..] {
-        let _ = if point.x == before.x {
-            write!(out, "V{}", number(point.y))
-        } else if point.y == before.y {
-            write!(out, "H{}", number(point.x))
-        } else {
-            let middle = number((before.y + point.y) / 2.0);
-            let (from, to) = (number(before.x), number(point.x));
-            write!(out, "C{from} {middle} {to} {middle} {to} {}", number(point.y))
+    let mut before: Option<(f64, f64)> = None;
+    for point in points {
+        // What is one point when rounded is one: the direction of nothing would be that of the arrow's head.
+        let here @ (x, y) = (number(point.x), number(point.y));
+        let _ = match before {
+            Some(before) if before == here => continue,
+            Some((same, _)) if same == x => write!(out, "V{y}"),
+            Some((_, same)) if same == y => write!(out, "H{x}"),
+            Some((from, above)) => {
+                let middle = number((above + y) / 2.0);
+                write!(out, "C{from} {middle} {x} {middle} {x} {y}")
+            }
+            None => write!(out, "M{x} {y}"),
         };
-        before = point;
+        before = Some(here);
     }
     out
 }
@@ -214,7 +217,7 @@ fn number(value: f64) -> f64 {
     rounded + 0.0
 }
 
-/// Text for between tags: without what would be markup, and without what XML forbids.
+/// Text for between tags and in attributes: without what would be markup, and without what XML forbids.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {
@@ -222,6 +225,7 @@ fn escape(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
             '\n' => out.push('\n'),
             sign if sign.is_control() || matches!(sign, '\u{FFFE}' | '\u{FFFF}') => out.push(' '),
             sign => out.push(sign),

@@ -2,9 +2,11 @@
 //!
 //! In: a graph. Out: lines of about `width` columns. As in the log of a version control system, each step that others
 //! wait for has a column of its own from its line down to the last of them; the columns that a step waits for have a tick
-//! in its line, and are named behind it. Boxes and arrows were tried and are no good here: a row of five needs a hundred
-//! columns, and a hundred boxes are four screens of lines that cross; the listing is as long as the pipeline, can be
-//! searched, and says in words what a picture says with lines.
+//! in its line, and are named behind it. Several steps that only one other waits for share one column, which leads there.
+//!
+//! Not boxes and arrows, as pictures have them: a row of six steps is wider than a hundred columns, and what is readable
+//! as lines of any slope is not as characters. The listing is as long as the pipeline has steps, can be searched, and says
+//! in words what a picture says with lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -4,9 +4,18 @@ use std::fmt::Write;
 
 use super::{Arrow, Graph, Group, Node, Shape};
 
+/// How high Mermaid's lines are, in pixels.
+const MERMAID_LINE: usize = 24;
+
 /// <https://mermaid.js.org/syntax/flowchart.html>
 pub(super) fn mermaid(graph: &Graph) -> String {
-    let mut out = String::from("flowchart TD\n");
+    let mut out = String::new();
+    // Titles of several lines would stand on the boxes below them.
+    let below = graph.groups.iter().map(title_lines).max().unwrap_or(1).saturating_sub(1) * MERMAID_LINE;
+    if below > 0 {
+        let _ = writeln!(out, "%%{{init: {{\"flowchart\": {{\"subGraphTitleMargin\": {{\"bottom\": {below}}}}}}}}}%%");
+    }
+    out.push_str("flowchart TB\n");
     graph.groups.iter().for_each(|group| mermaid_group(&mut out, group, 1));
     for Arrow { from, to, label, is_message, both, .. } in &graph.arrows {
         let line = match (is_message, both) {
@@ -22,9 +31,15 @@ pub(super) fn mermaid(graph: &Graph) -> String {
     out
 }
 
+/// The most lines that the title of a group, or of one in it, has.
+fn title_lines(group: &Group) -> usize {
+    group.groups.iter().map(title_lines).fold(group.heading().len(), usize::max)
+}
+
 fn mermaid_group(out: &mut String, group: &Group, depth: usize) {
     let indent = "    ".repeat(depth);
     let _ = writeln!(out, "{indent}subgraph {} [\"{}\"]", group.id, lines(&group.heading(), mermaid_text, "<br>"));
+    let _ = writeln!(out, "{indent}    direction TB");
     for Node { id, lines: text, shape, .. } in &group.nodes {
         let (open, close) = match shape {
             Shape::Agent => ("(", ")"),

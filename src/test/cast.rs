@@ -175,7 +175,8 @@ impl<'a> Cast<'a> {
         for (index, (fake, &used)) in self.test.fakes.iter().zip(&self.used).enumerate() {
             let name = &fake.step;
             if used == 0 {
-                let earlier = self.asked.iter().any(|asked| asked.by.is_some_and(|by| by < index) && asked.fits(fake));
+                let wider = |earlier: usize| earlier < index && covers(&self.test.fakes[earlier].moment, &fake.moment);
+                let earlier = self.asked.iter().any(|asked| asked.by.is_some_and(wider) && asked.fits(fake));
                 findings.push(Finding {
                     span: fake.span,
                     message: format!("this fake of `{name}` never answered"),
@@ -246,6 +247,15 @@ impl Asked {
         }
         moment
     }
+}
+
+/// Whether every moment that the other means is one that this means.
+fn covers(one: &Moment, other: &Moment) -> bool {
+    let wider = |one: Option<u32>, other: Option<u32>| one.is_none() || one == other;
+    wider(one.iteration, other.iteration)
+        && wider(one.attempt, other.attempt)
+        && wider(one.turn, other.turn)
+        && wider(one.index, other.index)
 }
 
 /// `once`, `3 times`.

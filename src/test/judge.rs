@@ -7,7 +7,7 @@ use swarmc_compiler::{
     Count, Ending, Expectation, Expected, Hold, Moment, O200k, Part, StepEnd, Tokenizer, pattern_matches,
 };
 use swarmc_plan::Body;
-use swarmc_runtime::{Event, RunStatus, Status};
+use swarmc_runtime::{Event, RunStatus, Status, StepId};
 
 use super::Finding;
 use super::cast::{Asked, times};
@@ -66,12 +66,17 @@ impl Judge<'_, '_> {
             Ending::Failure => RunStatus::Failed,
             Ending::OverBudget => RunStatus::OverBudget,
         };
+        let expected = match wanted {
+            Ending::Success => "expected success",
+            Ending::Failure => "expected failure",
+            Ending::OverBudget => "expected to be over budget",
+        };
         let word = match found {
             RunStatus::Succeeded => "the run succeeded",
             RunStatus::Failed => "the run failed",
             RunStatus::OverBudget => "the run ended over budget",
         };
-        (found != wanted_status).then(|| self.finding(word.to_owned(), "expected otherwise", self.failures()))
+        (found != wanted_status).then(|| self.finding(word.to_owned(), expected, self.failures()))
     }
 
     /// What failed, in lines.
@@ -82,6 +87,8 @@ impl Judge<'_, '_> {
             let why = ended.why.as_deref().unwrap_or("it failed");
             let _ = writeln!(notes, "`{}` failed in {}: {}", ended.step.label(), ended.place(), first_line(why));
         }
+        let ran = self.story.steps.iter().filter(|ended| ended.status == Status::Succeeded && self.stops(ended.step));
+        ran.for_each(|ended| _ = writeln!(notes, "`{}` stopped it", ended.step.label()));
         for record in &self.story.rehearsal.records {
             if let Event::BudgetSpent { message } = &record.event {
                 let _ = writeln!(notes, "{message}");
@@ -89,7 +96,16 @@ impl Judge<'_, '_> {
         }
         let of_plan = self.story.rehearsal.faults.iter().filter(|fault| fault.step.is_none());
         of_plan.take(LISTED).for_each(|fault| _ = writeln!(notes, "{}", fault.message));
+        if notes.is_empty() && self.story.rehearsal.status == RunStatus::Failed {
+            notes.push_str("no `until` of the pipeline held in any round\n");
+        }
         notes
+    }
+
+    /// Whether a step is a `stop`.
+    fn stops(&self, step: &StepId) -> bool {
+        let mut steps = self.story.plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+        steps.any(|known| *known.name == *step.name && matches!(known.body, Body::Stop { .. }))
     }
 
     fn step(&self, name: &str, moment: &Moment, wanted: StepEnd) -> Option<Finding> {
@@ -118,18 +134,25 @@ impl Judge<'_, '_> {
     }
 
     fn order(&self, names: &[String]) -> Option<Finding> {
-        let mut now = 0;
+        let (mut since, mut now) = (0, 0);
         let mut before = None;
         for name in names {
-            let times = self.story.all(name).filter_map(|ended| ended.time);
-            let Some((_, ended)) = times.filter(|(begun, _)| *begun > now).min_by_key(|(_, ended)| *ended) else {
+            let times: Vec<(u64, u64)> = self.story.all(name).filter_map(|ended| ended.time).collect();
+            let after = times.iter().filter(|(begun, _)| *begun > now);
+            let Some(&(begun, ended)) = after.min_by_key(|(_, ended)| *ended) else {
+                let mut notes = self.course();
                 let message = match before {
                     None => format!("`{name}` did not begin"),
-                    Some(before) => format!("`{name}` did not begin after `{before}` had ended"),
+                    Some(before) => {
+                        if times.iter().any(|(begun, _)| (since..now).contains(begun)) {
+                            let _ = writeln!(notes, "`{name}` began while `{before}` went on: nothing makes it wait");
+                        }
+                        format!("`{name}` did not begin after `{before}` had ended")
+                    }
                 };
-                return Some(self.finding(message, "expected in this order", self.course()));
+                return Some(self.finding(message, "expected in this order", notes));
             };
-            (now, before) = (ended, Some(name));
+            (since, now, before) = (begun, ended, Some(name));
         }
         None
     }

@@ -34,6 +34,7 @@ impl Counts {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let total = self.passed + self.failed;
         let mut line = match self.failed {
+            _ if total == 0 => "no test took place".to_owned(),
             0 => paint.green(&format!("{} passed", plural(total, "test"))),
             failed => paint.red(&format!("{failed} of {} failed", plural(total, "test"))),
         };

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use miette::miette;
+use swarmc_compiler::Files;
 
 use crate::change::Change;
 use crate::files::Workspace;
@@ -18,8 +19,9 @@ pub(super) struct Snapshots {
     shown: String,
     /// The spec, without its ending.
     spec: String,
-    /// The workspace, which is another folder elsewhere.
-    root: String,
+    /// The folder in the workspace.
+    inside: String,
+    workspace: Workspace,
     update: bool,
     /// What the test that goes on looked at.
     open: Vec<Change>,
@@ -40,20 +42,29 @@ pub(super) enum Taken {
 }
 
 impl Snapshots {
-    pub(super) fn new(workspace: &Workspace, spec: &str, update: bool) -> Snapshots {
+    /// Those of a spec.
+    ///
+    /// # Errors
+    /// The folder is a link that leads out of the workspace.
+    pub(super) fn new(workspace: &Workspace, spec: &str, update: bool) -> miette::Result<Snapshots> {
         let (folder, file) = spec.rsplit_once('/').unwrap_or(("", spec));
         let inside = if folder.is_empty() { "snapshots".to_owned() } else { format!("{folder}/snapshots") };
-        Snapshots {
-            folder: workspace.root.join(&inside),
-            shown: workspace.shown(&inside),
+        let (place, shown) = (workspace.root.join(&inside), workspace.shown(&inside));
+        if place.canonicalize().is_ok_and(|real| !real.starts_with(&workspace.root)) {
+            return Err(miette!("`{shown}` leads out of the workspace"));
+        }
+        Ok(Snapshots {
+            folder: place,
+            shown,
             spec: file.strip_suffix(".kdl").unwrap_or(file).to_owned(),
-            root: workspace.root.display().to_string(),
+            inside,
+            workspace: Workspace { root: workspace.root.clone() },
             update,
             open: Vec::new(),
             names: BTreeSet::new(),
             changes: Vec::new(),
             stale: Vec::new(),
-        }
+        })
     }
 
     /// Compares a text with its snapshot; where that is to be written, it is the same.
@@ -62,8 +73,9 @@ impl Snapshots {
         let name = format!("{}.{test}{dot}{part}.txt", self.spec);
         let path = self.folder.join(&name);
         let shown = format!("{}/{name}", self.shown);
-        let text = format!("{}\n", text.replace(&self.root, "$WORKSPACE"));
-        let before = std::fs::read_to_string(&path).ok();
+        // The workspace is another folder elsewhere.
+        let text = format!("{}\n", text.replace(&*self.workspace.root.to_string_lossy(), "$WORKSPACE"));
+        let before = self.workspace.read(&format!("{}/{name}", self.inside)).ok().map(|text| text.to_string());
         let is_new = self.names.insert(name);
         match before {
             Some(before) if before == text => Taken::Same,

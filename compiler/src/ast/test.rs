@@ -12,6 +12,7 @@ pub(crate) struct Test {
     pub pipeline: Option<Name>,
     /// Names and values.
     pub params: Vec<(Name, Name)>,
+    pub stdin: Option<String>,
     pub fakes: Vec<Fake>,
     pub expects: Vec<Expect>,
     pub span: Span,

@@ -44,6 +44,10 @@ fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
             diagnostics.push(diagnostic);
         }
     }
+    // One that is misspelt is not missing besides.
+    if test.params.len() < test.ast.params.len() {
+        return;
+    }
     let given = |wanted: ParamRef| test.params.iter().any(|(param, _)| *param == wanted);
     let needed = |param: &ast::Param, kind: &Type| param.default.is_none() && kind.lack == Lack::Never;
     let inner = own.iter().zip(own_types).enumerate();
@@ -221,7 +225,8 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
         return None;
     }
     let (close, help) = suggest::did_you_mean(&choice.value, options, "it has ");
-    let message = format!("step `{}` has no option `{}`", step.name(), choice.value);
+    let what = if matches!(step.body, Body::Gate(_)) { "gate" } else { "step" };
+    let message = format!("{what} `{}` has no option `{}`", step.name(), choice.value);
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, message).label(choice.span, "not an option").help_maybe(help);
     Some(match close {
@@ -232,7 +237,10 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
 
 /// A text that is not of the type that its step declares.
 fn text(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
-    let kind = step.declared.as_ref().filter(|_| fake.ast.exit == 0 && !fake.ast.unchecked)?;
+    // What comes too late is never read.
+    let limits = [step.ast.timeout_ms, step.ast.idle_ms];
+    let is_late = limits.into_iter().flatten().any(|limit| fake.ast.delay_ms > limit);
+    let kind = step.declared.as_ref().filter(|_| fake.ast.exit == 0 && !fake.ast.unchecked && !is_late)?;
     let path = fake.ast.file.as_ref().map(|path| path.span(0..path.as_str().len()));
     let none = (path.is_none() && fake.ast.texts.is_empty()).then_some(("", fake.ast.step.span));
     let texts = fake.ast.texts.iter().map(|text| (text.value.as_str(), text.span));

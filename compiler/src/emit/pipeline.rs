@@ -66,6 +66,11 @@ impl Emitter<'_, '_, '_> {
         let is_back = |name: &str| back.iter().any(|other| crate::template::same_name(other, name));
         let is_back: &dyn Fn(&str) -> bool = &is_back;
         let name = |step: usize| pipeline.steps[step].name().to_owned();
+        // One that is left out (`use partial=#true`) keeps its name: the placeholder says it.
+        let source = |input: &ast::Input| {
+            let known = step.inputs.iter().find(|(port, _)| *port == input.name.value);
+            known.map_or_else(|| input.from.value.clone(), |(_, target)| name(*target))
+        };
         let agent = |agent: usize| self.model.agents[agent].ast.name.value.clone();
         plan::Step {
             name: ast.name.value.clone(),
@@ -93,7 +98,7 @@ impl Emitter<'_, '_, '_> {
                 },
             }),
             session: ast.session.as_ref().map(|session| session.value.clone()),
-            inputs: step.inputs.iter().map(|(port, target)| (port.clone(), name(*target))).collect(),
+            inputs: ast.inputs.iter().map(|input| (input.name.value.clone(), source(input))).collect(),
             output: plan::Output {
                 max_bytes: ast.output.max,
                 default: ast.output.default.as_ref().map(|default| match &step.declared {

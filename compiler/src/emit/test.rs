@@ -40,6 +40,7 @@ impl Emitter<'_, '_, '_> {
             span: test.ast.name.span,
             pipeline: pipeline.name.value.clone(),
             params: test.params.iter().filter_map(param).collect(),
+            stdin: test.ast.stdin.clone(),
             fakes: test.fakes.iter().map(|fake| self.fake(fake)).collect(),
             expectations: test.ast.expects.iter().map(expectation).collect(),
         })

@@ -21,6 +21,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, MOST};
 use crate::files::Files;
 use crate::source::{Sources, Span};
 use compose::Said;
+pub(crate) use write::typed;
 
 /// What came of a compose file.
 #[derive(Debug)]

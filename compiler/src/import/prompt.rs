@@ -146,9 +146,7 @@ impl Carrier<'_, '_, '_> {
         let bases = [self.from.as_str(), ""];
         let paths = bases.iter().flat_map(|base| folders.iter().map(move |folder| (base, folder)));
         paths.into_iter().find_map(|(base, folder)| {
-            names
-                .iter()
-                .find_map(|name| self.is_file(&join(base, &format!("{folder}/{name}").trim_start_matches('/'))?))
+            names.iter().find_map(|name| self.is_file(&join(base, format!("{folder}/{name}").trim_start_matches('/'))?))
         })
     }
 

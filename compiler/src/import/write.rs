@@ -131,7 +131,7 @@ fn set(node: &mut KdlNode, name: &str, value: &str) {
 }
 
 /// With characters that nobody sees as escapes: `kdl` writes them as they are.
-fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
+pub(crate) fn typed(mut entry: KdlEntry, text: &str) -> KdlEntry {
     if text.chars().any(is_odd) {
         entry.set_format(KdlEntryFormat {
             value_repr: quoted(text),

@@ -7,9 +7,9 @@ use super::shapes::Shapes;
 use super::walk;
 use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
-use crate::load::Loader;
+use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
-use crate::resolve::tables::What;
+use crate::resolve::{receivers, tables::What};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
@@ -200,6 +200,7 @@ impl Builder<'_, '_, '_> {
             self.steps.push((first..first + ids.len()).collect());
             let positions = order::positions(pipeline);
             let types = &model.typing.pipelines[number];
+            let receivers = receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {
                 let output = self.shape(types.steps.output(index));
                 let item = step.list.is_some().then(|| self.shape(&types.items[index]));
@@ -220,6 +221,8 @@ impl Builder<'_, '_, '_> {
                     item,
                     ports: step.inputs.iter().map(|(name, step)| (name.clone(), first + step)).collect(),
                     position: positions[index],
+                    rounds: pipeline.ast.iterations > 1,
+                    receives: receivers.contains(step.ast.name.value.as_str()),
                 });
             }
             if let (Some(home), Some(result)) = (home, &types.result) {
@@ -378,9 +381,7 @@ impl Builder<'_, '_, '_> {
 
     /// The file that a path in a file leads to, when it was read.
     pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
-        let home = self.loader.sources.name(from);
-        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.loader.known(&crate::load::join(folder, written)?)
+        self.loader.known(&path_from(self.loader.sources.name(from), written)?)
     }
 
     fn finish(self) -> Index {
@@ -459,6 +460,17 @@ impl Builder<'_, '_, '_> {
     pub(super) fn param(&self, pipeline: SymbolId, name: &str) -> Option<SymbolId> {
         let params = &self.model.pipelines[self.pipeline(pipeline)?].ast.params;
         self.declared(params.iter().find(|param| param.name.value == name)?.name.span)
+    }
+
+    /// The parameter that a test gives a value to, by the place of its name there.
+    pub(super) fn tested(&self, name: &str, place: Span) -> Option<SymbolId> {
+        let holds = |span: Span| span.file == place.file && (span.start..span.end).contains(&place.start);
+        let test = self.model.tests.iter().find(|test| holds(test.ast.span))?;
+        let own = &self.model.pipelines[test.pipeline?].ast.params;
+        match own.iter().find(|param| param.name.value == name) {
+            Some(param) => self.declared(param.name.span),
+            None => self.top(What::Param, self.model.tables.find(What::Param, name, true, place.file)?),
+        }
     }
 
     /// What an import is called in a file.

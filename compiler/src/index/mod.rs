@@ -191,6 +191,10 @@ pub struct Step {
     pub ports: Vec<(String, usize)>,
     /// Its position among the steps of the pipeline in an order in which they can run, from 1.
     pub position: usize,
+    /// Whether its pipeline as a whole has more than one round.
+    pub rounds: bool,
+    /// Whether an edge leads to it, so that it can be sent messages.
+    pub receives: bool,
 }
 
 /// One step that another waits for.

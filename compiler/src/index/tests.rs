@@ -153,3 +153,32 @@ pipeline main {
     assert_eq!(names, ["first", "late", "again", "inner", "free", "round", "trip"]);
     assert_eq!(steps.iter().map(|(position, _)| *position).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
 }
+
+#[test]
+fn tests_name_steps_parameters_and_options() {
+    let spec = r#"param goal
+pipeline main {
+    param depth type=int
+    task plan { run echo; env GOAL="<<param:goal>>" DEPTH="<<param:depth>>" }
+    gate go { depends-on plan; message "Go?"; options yes no; headless no }
+    task after { when "output.go.choice == 'yes'"; run echo }
+}
+test one {
+    pipeline main
+    param goal="x" depth=1
+    fake plan
+    fake go choice=no
+    expect { step after skipped; order plan go }
+}
+"#;
+    let (sources, index) = analyze(&[("a.kdl", spec)]);
+    let listed = listed(&sources, &index);
+    let of = |line: &str| listed.lines().find(|found| found.starts_with(line)).unwrap_or_default().to_owned();
+    assert_eq!(of("parameter goal"), "parameter goal: =1:7 <4:45 10:11");
+    assert_eq!(of("parameter depth"), "parameter depth: =3:11 <4:68 10:20");
+    assert_eq!(of("task plan"), "task plan: =4:10 5:26 11:10 13:40");
+    assert_eq!(of("gate go"), "gate go: =5:10 {6:31 12:10 13:45");
+    assert_eq!(of("option no"), "option no: =5:59 5:72 12:20");
+    assert_eq!(of("pipeline main"), "pipeline main: =2:10 9:14");
+    assert_eq!(of("task after"), "task after: =6:10 13:19");
+}

@@ -67,7 +67,11 @@ fn node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schem
             Some(name) => match known.property(&name.text) {
                 Some(property) => Some(property.kind),
                 None => {
-                    if let Some(param) = callee.and_then(|callee| builder.param(callee, &name.text)) {
+                    let param = match std::ptr::eq(known, &raw const schema::TEST_PARAM) {
+                        true => builder.tested(&name.text, name.span),
+                        false => callee.and_then(|callee| builder.param(callee, &name.text)),
+                    };
+                    if let Some(param) = param {
                         builder.occurs(name.span, param, Role::Reference);
                     }
                     known.open_properties.map(|(_, kind)| kind)
@@ -79,8 +83,11 @@ fn node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schem
         match kind {
             Kind::Reference(target) => {
                 let found = refers(builder, target, value.as_str(), inside, place);
-                if target == Target::Pipeline {
-                    callee = found;
+                match target {
+                    Target::Pipeline => callee = found,
+                    // The choice that follows is one of its options.
+                    Target::AnyStep => place.owner = found,
+                    _ => {}
                 }
             }
             Kind::Type => types(builder, value),

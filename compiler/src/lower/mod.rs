@@ -29,12 +29,24 @@ use crate::ast::{self, Name, Scope, Source, Spanned, TypeExpr, TypeKind};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::schema;
-use crate::source::Span;
+use crate::source::{FileId, Sources, Span};
 use crate::suggest;
 use crate::syntax::{self, Text};
 use datum::{Datum, Form};
 use element::Element;
 use section::Section;
+
+/// The nodes of a document that is no spec, the first and only file of `sources`, held against its own table.
+pub(crate) fn document(
+    sources: &Sources,
+    schema: &'static schema::Node,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Element> {
+    let file = FileId::new(0);
+    let tree = syntax::parse(sources.text(file), file);
+    tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
+    element::block(tree.nodes, schema, "", diagnostics)
+}
 
 /// Lowers the nodes of a spec; `text` is what they were read from.
 pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {

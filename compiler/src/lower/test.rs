@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::datum::{Datum, Form};
 use super::element::Element;
 use super::unknown::twice;
-use super::{Section, count, description, name, names, spanned};
+use super::{Section, argument, count, description, name, names, spanned};
 use crate::ast::{self, Expect, ExpectKind, Fake, Holds, Name, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -29,6 +29,7 @@ pub(super) fn test(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
         description: description(element),
         pipeline: element.child("pipeline").and_then(|node| self::name(node, 0)),
         params: params(element, diagnostics),
+        stdin: argument(element, "stdin").map(|text| text.as_str().to_owned()),
         fakes: element.children("fake").filter_map(|node| fake(node, diagnostics)).collect(),
         expects,
         span: element.span,
@@ -79,11 +80,12 @@ fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
         diagnostics.push(diagnostic);
     }
     let mut fields: Vec<(Name, Name)> = Vec::new();
+    let mut known: BTreeMap<String, Span> = BTreeMap::new();
     let own = element.children.iter().filter(|child| child.schema.name == "FIELD");
     for (field, datum) in own.filter_map(|child| Some((child, child.argument(0)?))) {
         let name = Spanned { value: field.name.text.to_string(), span: field.name.span };
-        match fields.iter().find(|(known, _)| known.value == name.value) {
-            Some((first, _)) => diagnostics.push(twice(&format!("field `{}`", name.value), name.span, first.span)),
+        match known.insert(name.value.clone(), name.span) {
+            Some(first) => diagnostics.push(twice(&format!("field `{}`", name.value), name.span, first)),
             None => fields.push((name, literal(datum))),
         }
     }

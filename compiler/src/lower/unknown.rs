@@ -43,7 +43,9 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
             .help(format!("write `on-timeout OPTION after=\"{after}\"`, or `fail` for the option"))
             .unsafe_fix(format!("write `{meant}`"), node.span, meant);
     }
-    let parents = schema::parents(name);
+    // A file of another kind takes nothing of the language, wherever that belongs.
+    let other = called.is_empty() && !std::ptr::eq(parent, &schema::SPEC);
+    let parents = if other { Vec::new() } else { schema::parents(name) };
     if !parents.is_empty() {
         let home = match parents.as_slice() {
             [""] => "at the top level".to_owned(),

@@ -30,6 +30,7 @@ use crate::suggest;
 use crate::types::{self, Typing};
 use names::Names;
 use params::Params;
+pub(crate) use pipeline::receivers;
 use tables::{Tables, What};
 use text::{Has, Scope};
 

@@ -270,7 +270,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 }
 
 /// The steps that an edge of the pipeline leads to.
-fn receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
+pub(crate) fn receivers(pipeline: &ast::Pipeline) -> BTreeSet<&str> {
     let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
     let ends = edges.flat_map(|edge| std::iter::once(&edge.to).chain(edge.both.then_some(&edge.from)));
     ends.map(|name| name.value.as_str()).collect()

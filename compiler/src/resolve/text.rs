@@ -173,7 +173,17 @@ fn resolved(
                 false => template::same_name(port, name),
             });
             match port {
-                Some((_, target)) => step = Some((*target)?),
+                Some((_, Some(target))) => step = Some(*target),
+                // Of a task that is left out, or of one that is not there, which has been reported.
+                Some((_, None)) => {
+                    let renders = read.via_directive && read.fields.is_empty();
+                    if let Some(within) =
+                        scope.steps.filter(|within| !within.left_out.is_empty() && !read.guarded && !renders)
+                    {
+                        diagnostics.push(left_out_value(name, within.name, read.root, span));
+                    }
+                    return None;
+                }
                 None => {
                     let (close, help) = suggest::did_you_mean(name, &known, "its inputs are ");
                     let help = help.unwrap_or_else(|| format!("declare it in the task: `input {name} from=STEP`"));

@@ -4,6 +4,7 @@
 //! and nowhere else.
 
 mod agents;
+mod config;
 mod kind;
 mod pack;
 mod page;
@@ -14,11 +15,13 @@ mod task;
 mod test;
 mod words;
 
+pub(crate) use config::{CONFIG, KNOWN};
 pub use kind::{Kind, Target};
 pub(crate) use page::page;
 pub use pipeline::EDGE;
 pub use table::{ALLOW, SPEC};
 pub use task::TASK;
+pub(crate) use test::TEST_PARAM;
 pub use words::{TYPES, Word};
 
 /// The edition of the language that this table describes.

@@ -10,14 +10,16 @@ pub(super) static TEST: Node = Node::new(
     "A rehearsal of a pipeline by `swarmc test`: agents, commands and people are faked, nothing is started.",
 )
 .arguments(NAME)
-.children(&[&DESCRIPTION, &TEST_PIPELINE, &TEST_PARAM, &FAKE, &EXPECT])
+.children(&[&DESCRIPTION, &TEST_PIPELINE, &TEST_PARAM, &TEST_STDIN, &FAKE, &EXPECT])
 .many();
 
 static TEST_PIPELINE: Node = Node::new("pipeline", "The pipeline; the workflow's default, when left out.")
     .arguments(&[required("NAME", Kind::Reference(Target::Pipeline))]);
-static TEST_PARAM: Node = Node::new("param", "Values of parameters; paths are relative to the spec.")
+pub(crate) static TEST_PARAM: Node = Node::new("param", "Values of parameters; paths are relative to the spec.")
     .open_properties(Kind::Name, Kind::Literal)
     .many();
+
+static TEST_STDIN: Node = Node::new("stdin", "What is piped into the run.").arguments(&[required("TEXT", Kind::Text)]);
 
 const STEP: &[Argument] = &[required("STEP", Kind::Reference(Target::AnyStep))];
 const ITERATION: Property = Property::new("iteration", ANY_COUNT, "The round, from 1; any, when left out.");

@@ -17,6 +17,12 @@ const fn word(word: &'static str, doc: &'static str) -> Word {
     Word { word, doc, older: &[] }
 }
 
+pub(crate) const PROFILES: &[Word] = &[
+    word("default", "what is wrong, or very probably so"),
+    word("strict", "also what a careful team avoids"),
+    word("audit", "also what somebody who signs a workflow off should have seen"),
+];
+
 pub(crate) const WHEN: &[Word] = &[
     word("success", "it succeeded"),
     word("failure", "it failed"),

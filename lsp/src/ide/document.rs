@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use swarmc_compiler::schema::SPEC;
-use swarmc_compiler::syntax::{self, Tree};
+use swarmc_compiler::schema::{self, SPEC};
+use swarmc_compiler::syntax::{self, Node, Tree};
 use swarmc_compiler::{FileId, SourceFile};
 
 /// The file of the tree of a document, which stands alone.
@@ -51,6 +51,21 @@ impl Document {
             Arc::new(syntax::reparse(tree, &text, FILE, range, inserted.len()))
         });
         Document { source: SourceFile::new(self.source.name().to_owned(), text.into()), tree }
+    }
+
+    /// The nodes around an offset, the outermost first, with what the table of the language says of each; as far as it
+    /// knows them.
+    pub fn nodes_at(&self, offset: usize) -> Vec<(&Node, &'static schema::Node)> {
+        let (mut nodes, mut parent) = (self.tree.as_ref().map_or(&[] as &[Node], |tree| &tree.nodes), &SPEC);
+        let mut found = Vec::new();
+        while let Some(node) =
+            nodes.iter().find(|node| node.span.range().start <= offset && offset <= node.span.range().end)
+            && let Some(known) = parent.child(&node.name.text).or(parent.open_children)
+        {
+            found.push((node, known));
+            (nodes, parent) = (node.children(), known);
+        }
+        found
     }
 
     /// What kind of file it is.

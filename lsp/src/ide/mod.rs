@@ -3,13 +3,17 @@
 //! Pure but for the [`Files`](swarmc_compiler::Files) of a snapshot. Everything that is said about a text is about the
 //! text of the snapshot, never an older one. A file that is neither a spec nor a text that a spec reads gets no answer.
 
+mod actions;
+mod complete;
 mod diagnostics;
 mod document;
 mod element;
 #[cfg(test)]
 mod fixture;
 mod flow;
+mod format;
 mod hints;
+mod hole;
 mod hover;
 mod lenses;
 mod links;
@@ -17,15 +21,19 @@ mod names;
 mod outline;
 mod ranges;
 mod snapshot;
+mod spot;
 mod texts;
 mod tokens;
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
+pub use actions::{Action, ActionKind, actions};
+pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
 pub use flow::{Feed, Member, incoming, members, outgoing};
+pub use format::{format, format_typed};
 pub use hints::{Hint, Hints, hints};
 pub use hover::{Hover, hover};
 pub use lenses::{Lens, LensKind, lenses, linked};

@@ -194,6 +194,11 @@ impl Snapshot {
         &*self.files
     }
 
+    /// How problems are reported.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The specs of the workspace, by path.
     pub fn specs(&self) -> impl Iterator<Item = &str> {
         self.specs.keys().map(String::as_str)

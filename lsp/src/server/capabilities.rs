@@ -24,6 +24,8 @@ pub(super) struct Client {
     pub(super) links: bool,
     /// The same of the definition of a type.
     pub(super) type_links: bool,
+    /// Whether an edit may make files.
+    pub(super) creates: bool,
 }
 
 impl Client {
@@ -51,8 +53,13 @@ impl Client {
                 "workspace/inlineValue/refresh",
             ),
         ];
+        let edits = workspace.and_then(|workspace| workspace.workspace_edit.as_ref());
+        let creates = |kinds: &Vec<lsp::ResourceOperationKind>| kinds.contains(&lsp::ResourceOperationKind::Create);
         Client {
             again: again.into_iter().flatten().collect(),
+            creates: edits.is_some_and(|edits| {
+                edits.document_changes == Some(true) && edits.resource_operations.as_ref().is_some_and(creates)
+            }),
             links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
             type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
             encoding,
@@ -118,6 +125,28 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             prepare_provider: Some(true),
             ..Default::default()
         })),
+        code_action_provider: Some(lsp::CodeActionProvider::CodeActionOptions(lsp::CodeActionOptions {
+            code_action_kinds: Some(vec![
+                lsp::CodeActionKind::QuickFix,
+                lsp::CodeActionKind::RefactorExtract,
+                lsp::CodeActionKind::RefactorInline,
+                lsp::CodeActionKind::SourceFixAll,
+            ]),
+            ..Default::default()
+        })),
+        document_formatting_provider: Some(true.into()),
+        document_range_formatting_provider: Some(true.into()),
+        document_on_type_formatting_provider: Some(lsp::DocumentOnTypeFormattingOptions {
+            first_trigger_character: "}".to_owned(),
+            more_trigger_character: None,
+        }),
+        diagnostic_provider: client.pulls.then(|| {
+            lsp::DiagnosticProvider::DiagnosticOptions(lsp::DiagnosticOptions {
+                identifier: Some("swarmc".to_owned()),
+                inter_file_dependencies: true,
+                ..Default::default()
+            })
+        }),
         ..Default::default()
     }
 }

@@ -1,5 +1,6 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
+mod changes;
 mod names;
 mod shown;
 mod structure;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gen_lsp_types as lsp;
-use swarmc_compiler::Severity;
+use swarmc_compiler::{Code, Severity};
 
 use super::capabilities::Client;
 use super::convert::{self, Encoding};
@@ -81,6 +82,11 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
         .on::<lsp::DocumentHighlightRequest>(names::highlight)
         .on::<lsp::PrepareRenameRequest>(names::prepare_rename)
         .on::<lsp::RenameRequest>(names::rename)
+        .on::<lsp::CodeActionRequest>(changes::actions)
+        .on::<lsp::DocumentFormattingRequest>(changes::format)
+        .on::<lsp::DocumentRangeFormattingRequest>(changes::format_range)
+        .on::<lsp::DocumentOnTypeFormattingRequest>(changes::format_typed)
+        .on::<lsp::DocumentDiagnosticRequest>(pulled)
 }
 
 /// What is wrong in every file, by address.
@@ -96,6 +102,27 @@ pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, 
         }
     }
     found
+}
+
+/// What is wrong in a file, for clients that ask.
+fn pulled(context: &Context, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport, Failure> {
+    let file = context.moment.file(&params.text_document.uri);
+    let items = file.and_then(|file| {
+        let problems = ide::diagnostics(file.snapshot).remove(&file.path)?;
+        Some(problems_of(&file, &file.document()?, &problems, context))
+    });
+    let report = lsp::FullDocumentDiagnosticReport { items: items.unwrap_or_default(), ..Default::default() };
+    Ok(lsp::RelatedFullDocumentDiagnosticReport { full_document_diagnostic_report: report, related_documents: None }
+        .into())
+}
+
+fn problems_of(
+    file: &File<'_>,
+    document: &Document,
+    problems: &[ide::Problem],
+    context: &Context,
+) -> Vec<lsp::Diagnostic> {
+    problems.iter().map(|problem| problem_of(file, document, problem, context.encoding)).collect()
 }
 
 fn problem_of(file: &File<'_>, document: &Document, problem: &ide::Problem, encoding: Encoding) -> lsp::Diagnostic {
@@ -114,6 +141,11 @@ fn problem_of(file: &File<'_>, document: &Document, problem: &ide::Problem, enco
         code: Some(problem.code.id().to_owned().into()),
         source: Some("swarmc".to_owned()),
         message: problem.message.clone().into(),
+        tags: match problem.code {
+            Code::UnusedDefinition | Code::UnusedSuppression => Some(vec![lsp::DiagnosticTag::Unnecessary]),
+            Code::Deprecated | Code::LegacyDirective => Some(vec![lsp::DiagnosticTag::Deprecated]),
+            _ => None,
+        },
         related_information: (!related.is_empty()).then_some(related),
         ..Default::default()
     }

@@ -1,5 +1,6 @@
 //! One attempt: its body, then its checks, and what both come to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -171,11 +172,19 @@ fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Op
     Ok(None)
 }
 
-/// A command as a recording shows it.
+/// A command as a person would type it.
 fn words(command: &Command) -> String {
     match command {
-        Command::Argv(words) => words.join("\n"),
+        Command::Argv(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
         Command::Shell(line) => line.clone(),
+    }
+}
+
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&byte);
+    match !word.is_empty() && word.bytes().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) enum Line {
         place: Place,
         failure: Failure,
     },
-    /// A gate, from 1 the how manieth time that it asked.
+    /// A gate; `asked` counts, from 1, how often it has asked by then.
     Gate {
         #[serde(flatten)]
         place: Place,
@@ -140,7 +140,7 @@ pub(super) struct Asked {
     pub system: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Text>,
-    /// The command line, or the words of the command, one a line.
+    /// The command, as a person would type it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,6 +218,20 @@ impl Line {
             | Line::Began { place } => Some(place),
             Line::Recording(_) | Line::End { .. } => None,
         }
+    }
+
+    /// The attempt and what of it is told, in a form of its own for each kind.
+    pub(super) fn key(&self) -> Option<(Place, u8, u32, u32, String)> {
+        let (kind, first, second, name) = match self {
+            Line::Turn { turn, fallback, .. } => (0, *turn, *fallback, ""),
+            Line::Command { .. } => (1, 0, 0, ""),
+            Line::Check { check, .. } => (2, *check, 0, ""),
+            Line::File { path, .. } => (3, 0, 0, path.as_str()),
+            Line::Failed { .. } => (4, 0, 0, ""),
+            Line::Gate { asked, .. } => (5, *asked, 0, ""),
+            Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
+        };
+        Some((self.place()?.clone(), kind, first, second, name.to_owned()))
     }
 
     /// The texts of it that are files.

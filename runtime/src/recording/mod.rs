@@ -54,7 +54,7 @@ pub(crate) struct Question {
     pub agent: Option<String>,
     pub system: Option<String>,
     pub prompt: Option<String>,
-    /// The command line, or the words of the command, one a line.
+    /// The command, as a person would type it.
     pub command: Option<String>,
     pub stdin: Option<String>,
     /// The variables that the step and its pipeline set.

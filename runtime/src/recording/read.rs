@@ -33,7 +33,13 @@ pub struct Recording {
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
-    /// There is none.
+    /// There is no such folder.
+    #[error("there is no folder `{path}` with a recording", path = path.display())]
+    Nowhere {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Something else is in it.
     #[error("`{path}` is no recording: `swarmc run … --record DIR` makes one", path = path.display())]
     NotOne {
         /// The folder.
@@ -84,6 +90,9 @@ impl Recording {
     /// There is none, it is damaged, or newer than this build: says where.
     pub fn open(folder: &Path) -> Result<Recording, RecordingError> {
         let path = folder.join(LINES);
+        if !folder.exists() {
+            return Err(RecordingError::Nowhere { path: folder.to_owned() });
+        }
         if !path.is_file() {
             return Err(RecordingError::NotOne { path: folder.to_owned() });
         }
@@ -96,6 +105,7 @@ impl Recording {
             damaged(1 + valid.iter().filter(|&&byte| byte == b'\n').count(), "it is not UTF-8".to_owned())
         })?;
         let mut lines: Vec<Line> = Vec::new();
+        let mut known = BTreeSet::new();
         for (number, line) in (1..).zip(text.lines()) {
             if number == 1 {
                 version(line, &path)?;
@@ -110,6 +120,9 @@ impl Recording {
                 (Line::Began { .. }, _) => return Err(damaged(number, "it is of a run that goes on".to_owned())),
                 _ if matches!(lines.last(), Some(Line::End { .. })) => {
                     return Err(damaged(number, "it goes on after its end".to_owned()));
+                }
+                _ if line.key().is_some_and(|key| !known.insert(key)) => {
+                    return Err(damaged(number, "it is there twice".to_owned()));
                 }
                 _ => {}
             }

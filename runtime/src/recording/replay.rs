@@ -24,6 +24,9 @@ pub(crate) struct Replay {
     run: String,
     /// The lines of each attempt, by their number.
     attempts: BTreeMap<Place, Vec<usize>>,
+    /// The attempts in the order in which they ended, by their last line; and the other way round.
+    ends: Vec<(usize, Place)>,
+    ranks: BTreeMap<Place, usize>,
     /// The lines that were asked for.
     asked: Mutex<BTreeSet<usize>>,
 }
@@ -45,13 +48,37 @@ impl Replay {
                 attempts.entry(place.clone()).or_default().push(number);
             }
         }
-        Replay { recording, blanks, run: run.to_owned(), attempts, asked: Mutex::default() }
+        let last = |lines: &[usize]| {
+            let ends = |line: &Line| !matches!(line, Line::Gate { .. } | Line::File { .. });
+            lines.iter().rev().find(|&&number| ends(&recording.lines[number])).copied()
+        };
+        let mut ends: Vec<(usize, Place)> =
+            attempts.iter().filter_map(|(place, lines)| Some((last(lines)?, place.clone()))).collect();
+        ends.sort_unstable();
+        let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
+        Replay { recording, blanks, run: run.to_owned(), attempts, ends, ranks, asked: Mutex::default() }
     }
 
     /// The place of an attempt's end among all that happened; beyond the last for one that is not recorded.
     pub(crate) fn rank(&self, step: &StepId, attempt: u32) -> usize {
-        let lines = self.attempts.get(&Place::of(step, attempt));
-        lines.and_then(|lines| lines.last()).copied().unwrap_or(usize::MAX)
+        self.ranks.get(&Place::of(step, attempt)).copied().unwrap_or(usize::MAX)
+    }
+
+    /// The attempt that ended next, of those from the `from`th end on that are not `taken`, with its place among all
+    /// that happened; and from which end on to look the next time.
+    pub(crate) fn next(
+        &self,
+        mut from: usize,
+        taken: &BTreeSet<(StepId, u32)>,
+    ) -> (usize, Option<(usize, StepId, u32)>) {
+        while let Some((rank, place)) = self.ends.get(from) {
+            let (step, attempt) = (place.id(), place.attempt);
+            if !taken.contains(&(step.clone(), attempt)) {
+                return (from, Some((*rank, step, attempt)));
+            }
+            from += 1;
+        }
+        (from, None)
     }
 
     /// Why an attempt failed before it asked for anything, where that is recorded.

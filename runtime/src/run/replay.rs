@@ -21,6 +21,10 @@ pub(super) struct Replaying {
     ready: BTreeMap<(usize, StepId, u32), Input>,
     /// The attempts that wait to be ended from outside.
     parked: BTreeSet<(StepId, u32)>,
+    /// The attempts that have ended.
+    taken: BTreeSet<(StepId, u32)>,
+    /// The first recorded end that has not been.
+    next: usize,
     /// How often each gate has asked.
     gates: BTreeMap<StepId, u32>,
     /// Where the replay and its recording part.
@@ -29,7 +33,15 @@ pub(super) struct Replaying {
 
 impl Replaying {
     pub(super) fn new(replay: Arc<Replay>) -> Replaying {
-        Replaying { replay, ready: BTreeMap::new(), parked: BTreeSet::new(), gates: BTreeMap::new(), diverged: None }
+        Replaying {
+            replay,
+            ready: BTreeMap::new(),
+            parked: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            next: 0,
+            gates: BTreeMap::new(),
+            diverged: None,
+        }
     }
 
     fn stage(&mut self, input: Input) -> Option<Input> {
@@ -43,6 +55,16 @@ impl Replaying {
         };
         self.ready.insert((self.replay.rank(&step, attempt), step, attempt), input);
         None
+    }
+
+    /// Whether what ended next is a further attempt of a step that has failed, and pauses before that.
+    fn waits_for_a_pause(&mut self) -> bool {
+        let (from, next) = self.replay.next(self.next, &self.taken);
+        self.next = from;
+        let Some((rank, step, attempt)) = next else { return false };
+        let first = self.ready.first_key_value().map(|((rank, ..), _)| *rank);
+        let failed = attempt > 1 && self.taken.contains(&(step, attempt - 1));
+        failed && first.is_some_and(|first| rank < first)
     }
 
     fn is_ready(&self, step: &StepId, attempt: u32) -> bool {
@@ -67,8 +89,12 @@ impl Loop<'_> {
                 return Some(input);
             }
         }
+        if self.replaying.as_mut()?.waits_for_a_pause() && self.ring() {
+            return None;
+        }
         let replaying = self.replaying.as_mut()?;
-        if let Some((_, input)) = replaying.ready.pop_first() {
+        if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
+            replaying.taken.insert((step, attempt));
             return Some(input);
         }
         if self.ring() {

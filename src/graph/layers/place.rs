@@ -6,6 +6,8 @@ use super::{BESIDE, Cell, Down, Grid, Layout, Link, Point, Rect, Size, What, Wir
 
 /// Sweeps down and up.
 const SWEEPS: usize = 8;
+/// How far a cell is moved so that a line is straight.
+const NUDGE: f64 = 16.0;
 /// From row to row.
 const BELOW: f64 = 26.0;
 /// From row to row where one of them is labels.
@@ -38,9 +40,41 @@ pub(super) fn columns(grid: &Grid) -> Vec<f64> {
     for (row, packed) in packed.iter().enumerate() {
         settle(grid, row, packed, &mut x, (true, true));
     }
+    align(grid, &mut x);
     let left = x.iter().zip(&grid.cells).map(|(x, cell)| x - cell.size.width / 2.0).fold(f64::INFINITY, f64::min);
     x.iter_mut().for_each(|x| *x -= left);
     x
+}
+
+/// Puts cells right below what they are joined with above, where that is near and nothing is in the way: most lines are
+/// then straight.
+fn align(grid: &Grid, x: &mut [f64]) {
+    for row in grid.rows.iter().skip(1) {
+        for (place, &cell) in row.iter().enumerate() {
+            let here = &grid.cells[cell];
+            let near = if here.what == What::Box { NUDGE } else { 3.0 * NUDGE };
+            let wishes = grid.up[cell].iter().map(|up| x[*up] + grid.cells[*up].axis - here.axis);
+            let Some(wish) = wishes.min_by(|a, b| (a - x[cell]).abs().total_cmp(&(b - x[cell]).abs())) else {
+                continue;
+            };
+            let room = |other: usize| apart(&grid.cells[other], here);
+            let from = place.checked_sub(1).map_or(f64::MIN, |left| x[row[left]] + room(row[left]));
+            let to = row.get(place + 1).map_or(f64::MAX, |right| x[*right] - room(*right));
+            if (wish - x[cell]).abs() <= near && (from..=to).contains(&wish) {
+                x[cell] = wish;
+            }
+        }
+    }
+}
+
+/// How far the middles of neighbours are apart at least.
+fn apart(a: &Cell, b: &Cell) -> f64 {
+    let gap = match (a.what, b.what) {
+        (What::Box, What::Box) => BESIDE,
+        (What::Bend, What::Bend) => 12.0,
+        _ => 16.0,
+    };
+    (a.size.width + b.size.width) / 2.0 + gap
 }
 
 fn packed(grid: &Grid, row: &[usize]) -> Vec<f64> {
@@ -48,14 +82,7 @@ fn packed(grid: &Grid, row: &[usize]) -> Vec<f64> {
     let mut before: Option<&Cell> = None;
     let mut offsets = Vec::with_capacity(row.len());
     for cell in row.iter().map(|cell| &grid.cells[*cell]) {
-        if let Some(before) = before {
-            let gap = match (before.what, cell.what) {
-                (What::Box, What::Box) => BESIDE,
-                (What::Bend, What::Bend) => 12.0,
-                _ => 16.0,
-            };
-            at += (before.size.width + cell.size.width) / 2.0 + gap;
-        }
+        at += before.map_or(0.0, |before| apart(before, cell));
         offsets.push(at);
         before = Some(cell);
     }

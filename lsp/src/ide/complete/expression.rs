@@ -1,0 +1,427 @@
+//! Inside `{{ … }}`, `{% … %}`, `when`, `until` and `for-each`: names, fields, filters, tests and what a value may equal.
+
+use swarmc_compiler::holes;
+use swarmc_compiler::index::{Index, ShapeId, ShapeKind};
+use swarmc_compiler::schema::{Kind, SPEC};
+
+use super::super::hole::Logic;
+use super::scope::Scope;
+use super::steps::candidates;
+use super::{Ask, Completion, Item, ItemKind, directive};
+
+/// How many tokens of one expression are looked at.
+const MOST: usize = 4000;
+
+/// A token of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'t> {
+    Word(&'t str),
+    Number,
+    /// A string; whether it has its end.
+    Text(&'t str, bool),
+    Sign(&'t str),
+}
+
+/// A token, and where it starts.
+type Placed<'t> = (usize, Token<'t>);
+
+/// `root.name.field[0]`.
+#[derive(Debug, Default)]
+struct Path<'t> {
+    names: Vec<&'t str>,
+    /// How many of the names an item of a list was taken of: `None` for a name, else an index.
+    items: Vec<usize>,
+}
+
+pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Option<Completion> {
+    let tokens = tokens(logic.before);
+    let end = logic.before.len();
+    let rest = &ask.text()[ask.offset..];
+    let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+    let after = ask.offset + rest.len() - rest.trim_start_matches(is_word).len();
+    let place = |from: usize| logic.start + from..after;
+    let names = Names { ask, scopes, logic };
+    let (last, before) = match tokens.split_last() {
+        Some((&(start, Token::Text(text, false)), before)) => {
+            let values = before.split_last().map_or(Vec::new(), |(_, _)| names.compared(before));
+            let quote = logic.before[start..].chars().next();
+            let closing = quote.filter(|quote| !ask.text()[after..].starts_with(*quote));
+            let close = |item: Item| match closing {
+                Some(quote) => Item { text: format!("{}{quote}", item.text), ..item },
+                None => item,
+            };
+            let items = values.into_iter().filter(|item| item.kind == ItemKind::Value).map(close).collect();
+            return Some(Completion { range: place(end - text.len()), items });
+        }
+        Some((&(start, Token::Word(word)), before)) if start + word.len() == end => (Some((start, word)), before),
+        _ => (None, tokens.as_slice()),
+    };
+    let range = place(last.map_or(end, |(start, _)| start));
+    // The signs that open something else in prose and texts.
+    if last.is_none() && matches!(ask.trigger, Some('<' | ':' | '/' | '{' | '"' | '=')) {
+        return None;
+    }
+    let items = match before.split_last().map(|(last, _)| last.1) {
+        None if logic.statement => statements(ask, logic),
+        None => names.roots(),
+        Some(Token::Sign(".")) => names.fields(&before[..before.len() - 1]),
+        Some(Token::Sign("|")) => words(holes::expression_filters(), "filter"),
+        Some(Token::Word("is")) => [words(holes::expression_tests(), "test"), keywords(&["not"])].concat(),
+        Some(Token::Word("not")) if before.len() > 1 && before[before.len() - 2].1 == Token::Word("is") => {
+            words(holes::expression_tests(), "test")
+        }
+        Some(Token::Sign("==" | "!=")) => {
+            let quoted = |item: Item| match item.kind {
+                ItemKind::Value => Item { text: format!("'{}'", item.text), ..item },
+                _ => item,
+            };
+            let values = names.compared(before).into_iter().map(quoted);
+            values.chain(names.roots()).collect()
+        }
+        Some(Token::Word(word)) if logic.statement && before.len() == 1 => match word {
+            "for" | "set" | "with" | "else" | "block" => Vec::new(),
+            _ => names.roots(),
+        },
+        Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.roots(),
+        Some(Token::Word(_))
+            if logic.statement
+                && before.first().is_some_and(|first| first.1 == Token::Word("for"))
+                && before.len() == 2 =>
+        {
+            keywords(&["in"])
+        }
+        Some(Token::Word(_) | Token::Number | Token::Text(..) | Token::Sign(")" | "]"))
+            if last.is_some() || ask.trigger.is_none() =>
+        {
+            keywords(&["and", "or", "is", "in", "not", "if", "else"])
+        }
+        Some(Token::Sign(_)) => names.roots(),
+        Some(_) => Vec::new(),
+    };
+    Some(Completion { range, items })
+}
+
+fn tokens(text: &str) -> Vec<Placed<'_>> {
+    let mut tokens: Vec<Placed<'_>> = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let run = |part: fn(char) -> bool| rest.len() - rest.trim_start_matches(part).len();
+        let (token, length) = match first {
+            sign if sign.is_whitespace() => {
+                at += sign.len_utf8();
+                continue;
+            }
+            '\\' if rest[1..].starts_with('"') => text_of(rest, 2, "\\\""),
+            '"' => text_of(rest, 1, "\""),
+            '\'' => text_of(rest, 1, "'"),
+            sign if sign.is_ascii_digit() => (Token::Number, run(|sign| sign.is_alphanumeric() || sign == '_')),
+            sign if sign.is_alphabetic() || sign == '_' => {
+                let length = run(|sign| sign.is_alphanumeric() || sign == '_');
+                (Token::Word(&rest[..length]), length)
+            }
+            _ => {
+                let pair = rest.get(..2).filter(|pair| matches!(*pair, "==" | "!=" | "<=" | ">=" | "//" | "**"));
+                let length = pair.map_or(first.len_utf8(), str::len);
+                (Token::Sign(&rest[..length]), length)
+            }
+        };
+        tokens.push((at, token));
+        at += length;
+        if tokens.len() == MOST {
+            break;
+        }
+    }
+    tokens
+}
+
+/// A string, its quotes, and whether it ends.
+fn text_of<'t>(rest: &'t str, opening: usize, quote: &str) -> (Token<'t>, usize) {
+    let inner = &rest[opening..];
+    match inner.find(quote) {
+        Some(end) => (Token::Text(&inner[..end], true), opening + end + quote.len()),
+        None => (Token::Text(inner, false), rest.len()),
+    }
+}
+
+/// The path that ends at the end of some tokens, and where it begins among them.
+fn path_before<'t>(tokens: &[Placed<'t>]) -> Option<(Path<'t>, usize)> {
+    let mut names = Vec::new();
+    let mut items = Vec::new();
+    let mut at = tokens.len();
+    loop {
+        // What is in brackets says which item.
+        while at > 0 && tokens[at - 1].1 == Token::Sign("]") {
+            let mut depth = 0_usize;
+            let opening = tokens[..at].iter().rposition(|(_, token)| {
+                match token {
+                    Token::Sign("]") => depth += 1,
+                    Token::Sign("[") => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            })?;
+            items.push(names.len());
+            at = opening;
+        }
+        let Token::Word(word) = tokens.get(at.checked_sub(1)?)?.1 else { return None };
+        names.push(word);
+        at -= 1;
+        if at == 0 || tokens[at - 1].1 != Token::Sign(".") {
+            break;
+        }
+        at -= 1;
+    }
+    names.reverse();
+    let items = items.into_iter().map(|from_end| names.len() - 1 - from_end).collect();
+    Some((Path { names, items }, at))
+}
+
+/// What names mean where an expression stands.
+struct Names<'a, 's> {
+    ask: &'a Ask<'a>,
+    scopes: &'s [Scope],
+    logic: &'a Logic<'a>,
+}
+
+impl Names<'_, '_> {
+    /// The words that an expression can begin with.
+    fn roots(&self) -> Vec<Item> {
+        let mut items: Vec<Item> =
+            self.locals().into_iter().map(|(name, _)| Item::new(name, ItemKind::Variable)).collect();
+        items.reverse();
+        let terms: Vec<holes::Term> = holes::directives().collect();
+        for root in holes::roots() {
+            let usable = self.scopes.iter().any(|scope| directive::is_usable(self.ask, scope, root));
+            if !usable || items.iter().any(|item| item.label == root) {
+                continue;
+            }
+            let term = terms.iter().find(|term| term.word == root);
+            let named = term.is_some_and(|term| term.usage.contains(':'));
+            let item = Item::new(root, ItemKind::Word);
+            let item = term.map_or(item.clone(), |term| item.doc(term.doc).detail(usage(root, &term.usage)));
+            items.push(if named { item.text(format!("{root}.")).again() } else { item });
+        }
+        items
+    }
+
+    /// What follows a `.`.
+    fn fields(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
+        let Some((path, _)) = path_before(tokens) else { return Vec::new() };
+        let underscored =
+            |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
+        if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
+            && !self.locals().iter().any(|(name, _)| name == root)
+        {
+            let items: Vec<Item> = match *root {
+                "output" | "previous" | "status" | "exit" | "error" => candidates(self.scopes, root)
+                    .iter()
+                    .map(|candidate| {
+                        let item = candidate.item(root);
+                        if candidate.earlier && *root == "output" { self.as_previous(item, tokens) } else { item }
+                    })
+                    .collect(),
+                "param" => self.scopes.iter().flat_map(|scope| directive::params(self.ask, scope)).collect(),
+                "input" => self.scopes.iter().flat_map(directive::ports).collect(),
+                "run" => keywords(&["id", "dir"]),
+                "task" => keywords(&["name"]),
+                "loop" => keywords(&["index", "index0", "first", "last", "length"]),
+                _ => self
+                    .shapes(&path)
+                    .into_iter()
+                    .flat_map(|(index, shape)| directive::of_shape(index, shape))
+                    .collect(),
+            };
+            return once(items.into_iter().map(underscored).collect());
+        }
+        once(self.shapes(&path).into_iter().flat_map(|(index, shape)| directive::of_shape(index, shape)).collect())
+    }
+
+    /// A step that runs later: its value of the round before is read.
+    fn as_previous(&self, mut item: Item, tokens: &[Placed<'_>]) -> Item {
+        if let Some((start, Token::Word(word))) = tokens.last() {
+            let start = self.logic.start + start;
+            item.edits.push(super::Edit { range: start..start + word.len(), text: "previous".to_owned() });
+        }
+        item
+    }
+
+    /// What the value of a path is to each who reads.
+    fn shapes(&self, path: &Path<'_>) -> Vec<(&Index, ShapeId)> {
+        let Some((root, rest)) = path.names.split_first() else { return Vec::new() };
+        if let Some((_, source)) = self.locals().into_iter().rev().find(|(name, _)| name == root) {
+            let shapes = source.map_or(Vec::new(), |(path, each)| {
+                let of = self.shapes(&path).into_iter();
+                of.filter_map(
+                    |(index, shape)| if each { Some((index, item_of(index, shape)?)) } else { Some((index, shape)) },
+                )
+                .collect()
+            });
+            return walk(shapes, rest, &path.items, 1);
+        }
+        let named = !matches!(*root, "item");
+        let (name, fields) = match (named, rest.split_first()) {
+            (true, Some((name, fields))) => (*name, fields),
+            (true, None) => return Vec::new(),
+            (false, _) => ("", rest),
+        };
+        walk(directive::shapes(self.scopes, root, name), fields, &path.items, 1 + usize::from(named))
+    }
+
+    /// What a value before `==`, or before a list after `in`, may equal.
+    fn compared(&self, tokens: &[Placed<'_>]) -> Vec<Item> {
+        let operator =
+            tokens.iter().rposition(|(_, token)| matches!(token, Token::Sign("==" | "!=") | Token::Word("in")));
+        let Some(operator) = operator else { return Vec::new() };
+        let between = &tokens[operator + 1..];
+        if between.iter().any(|(_, token)| !matches!(token, Token::Sign("[" | "(" | ",") | Token::Text(..))) {
+            return Vec::new();
+        }
+        let mut until = operator;
+        if until > 0 && tokens[until - 1].1 == Token::Word("not") {
+            until -= 1;
+        }
+        let Some((path, _)) = path_before(&tokens[..until]) else { return Vec::new() };
+        if path.names.first() == Some(&"status") {
+            return step_ends();
+        }
+        let mut items = Vec::new();
+        for (index, shape) in self.shapes(&path) {
+            match &index.shape(shape).kind {
+                ShapeKind::Words(words) => items.extend(
+                    words.iter().map(|word| Item::new(word, ItemKind::Value).detail(index.shape(shape).text.clone())),
+                ),
+                ShapeKind::Bool => items.extend(keywords(&["true", "false"])),
+                _ => {}
+            }
+        }
+        once(items)
+    }
+
+    /// The names that loops and assignments before the cursor declare, and what they are: a path, and whether each item of
+    /// it. The text of a spec's own expression has none.
+    fn locals(&self) -> Vec<(&str, Option<(Path<'_>, bool)>)> {
+        let text = &self.ask.text()[self.logic.text..self.logic.start];
+        let mut found = Vec::new();
+        let mut depth: Vec<usize> = Vec::new();
+        for (at, _) in text.match_indices("{%") {
+            let inside = text[at + 2..].split("%}").next().unwrap_or_default().trim_matches(['-', ' ', '\n']);
+            let mut words = inside.split_whitespace();
+            match words.next() {
+                Some("for") => {
+                    depth.push(found.len());
+                    if let (Some(name), Some("in")) = (words.next(), words.next()) {
+                        let start = inside.find(" in ").map_or(inside.len(), |at| at + 4);
+                        let tokens = tokens(&inside[start..]);
+                        let whole =
+                            tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
+                        let path = path_before(&tokens[..whole.unwrap_or(tokens.len())]);
+                        found.push((name, path.filter(|(_, from)| *from == 0).map(|(path, _)| (path, true))));
+                        found.push(("loop", None));
+                    }
+                }
+                Some("endfor") => found.truncate(depth.pop().unwrap_or(0)),
+                Some("set") => {
+                    if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
+                        let tokens = tokens(value);
+                        let path = path_before(&tokens).filter(|(_, from)| *from == 0);
+                        found.push((name.trim(), path.map(|(path, _)| (path, false))));
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+/// The fields of values, through the items of lists that an index takes; `first` is the position of the first field.
+fn walk<'s>(
+    mut shapes: Vec<(&'s Index, ShapeId)>,
+    fields: &[&str],
+    items: &[usize],
+    first: usize,
+) -> Vec<(&'s Index, ShapeId)> {
+    let taken = |position: usize| items.iter().filter(|item| **item == position).count();
+    let each = |shapes: Vec<(&'s Index, ShapeId)>, count: usize| {
+        (0..count).fold(shapes, |shapes, _| {
+            shapes.into_iter().filter_map(|(index, shape)| Some((index, item_of(index, shape)?))).collect::<Vec<_>>()
+        })
+    };
+    shapes = each(shapes, taken(first - 1));
+    for (position, field) in fields.iter().enumerate() {
+        shapes.retain_mut(|(index, shape)| match directive::inner(index, *shape, &[field]) {
+            Some(inner) => {
+                *shape = inner;
+                true
+            }
+            None => false,
+        });
+        shapes = each(shapes, taken(first + position));
+    }
+    shapes
+}
+
+/// What the items of a list are.
+fn item_of(index: &Index, shape: ShapeId) -> Option<ShapeId> {
+    match index.shape(shape).kind {
+        ShapeKind::List(item) | ShapeKind::Map(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// How a root is written in an expression.
+fn usage(root: &str, directive: &str) -> String {
+    let name = directive.trim_matches(['<', '>']).split_once(':').map(|(_, name)| name);
+    name.map_or(root.to_owned(), |name| format!("{root}.{name}"))
+}
+
+/// The ways a step ends.
+fn step_ends() -> Vec<Item> {
+    let step = ["test", "expect", "step"].into_iter().try_fold(&SPEC, |node, name| node.child(name));
+    let kind = step.and_then(|step| step.arguments.get(1)).map(|argument| argument.kind);
+    match kind {
+        Some(Kind::Choice(words)) => {
+            words.iter().map(|word| Item::new(word.word, ItemKind::Value).doc(word.doc)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
+    let text = &ask.text()[logic.text..logic.start];
+    let mut open: Vec<&str> = Vec::new();
+    for (at, _) in text.match_indices("{%") {
+        let word = text[at + 2..].trim_start_matches(['-', ' ']).split([' ', '%', '-']).next().unwrap_or_default();
+        match word.strip_prefix("end") {
+            Some(_) => {
+                open.pop();
+            }
+            None if matches!(word, "for" | "if" | "with" | "filter") => open.push(word),
+            None => {}
+        }
+    }
+    let mut items = Vec::new();
+    if let Some(innermost) = open.last() {
+        if matches!(*innermost, "if" | "for") {
+            items.extend(keywords(if *innermost == "if" { &["else", "elif"] } else { &["else"] }));
+        }
+        items.insert(0, Item::new(format!("end{innermost}"), ItemKind::Word).detail(format!("ends `{innermost}`")));
+    }
+    items.extend(holes::statements().map(|word| Item::new(word, ItemKind::Word).detail("statement")));
+    items
+}
+
+fn keywords(words: &[&str]) -> Vec<Item> {
+    words.iter().map(|word| Item::new(*word, ItemKind::Word)).collect()
+}
+
+fn words(list: &[&str], what: &str) -> Vec<Item> {
+    list.iter().map(|word| Item::new(*word, ItemKind::Filter).detail(what)).collect()
+}
+
+fn once(mut items: Vec<Item>) -> Vec<Item> {
+    let mut seen = std::collections::BTreeSet::new();
+    items.retain(|item| seen.insert(item.label.clone()));
+    items
+}

@@ -1,0 +1,238 @@
+//! What could be typed at a cursor, in specs and in prompts.
+//!
+//! Where the cursor is comes from the text as it is now; names and types come from what is known of the spec already,
+//! which may be a keystroke old: an answer never waits for a compilation.
+
+mod directive;
+mod expression;
+mod file;
+mod name;
+mod node;
+pub(super) mod scope;
+mod steps;
+mod value;
+
+use std::ops::Range;
+
+use swarmc_compiler::Code;
+use swarmc_compiler::index::SymbolKind;
+use swarmc_compiler::schema::Kind as Values;
+
+use super::document::Kind;
+use super::hole::{self, Hole, Logic};
+use super::spot::{self, Entry, Spot, What};
+use super::{Document, Edit, Snapshot};
+use scope::Scope;
+
+/// What could be typed at a cursor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// What any of it replaces: the word under the cursor.
+    pub range: Range<usize>,
+    /// The most likely first.
+    pub items: Vec<Item>,
+}
+
+/// One thing that could be typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What it is called; what has been typed is held against it.
+    pub label: String,
+    /// What it is.
+    pub kind: ItemKind,
+    /// Its type, and what there is to say in a few words.
+    pub detail: Option<String>,
+    /// What it is for, in Markdown.
+    pub doc: Option<String>,
+    /// What is written.
+    pub text: String,
+    /// The same with places to fill in, as the protocol writes them.
+    pub snippet: Option<String>,
+    /// What changes elsewhere in the file.
+    pub edits: Vec<Edit>,
+    /// Whether there is more to choose right behind it.
+    pub again: bool,
+}
+
+/// What an [`Item`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    /// A node of the language.
+    Node,
+    /// A property of a node.
+    Property,
+    /// A word of the language.
+    Word,
+    /// A value such as `"10m"`.
+    Value,
+    /// A name.
+    Name(SymbolKind),
+    /// A field.
+    Field,
+    /// A filter or a test.
+    Filter,
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// The code of a rule.
+    Code,
+    /// A variable of a text or of the environment.
+    Variable,
+}
+
+impl Item {
+    fn new(label: impl Into<String>, kind: ItemKind) -> Item {
+        let label = label.into();
+        let text = label.clone();
+        Item { label, kind, detail: None, doc: None, text, snippet: None, edits: Vec::new(), again: false }
+    }
+
+    fn detail(mut self, detail: impl Into<String>) -> Item {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    fn doc(mut self, doc: impl Into<String>) -> Item {
+        self.doc = Some(doc.into());
+        self
+    }
+
+    fn doc_maybe(mut self, doc: Option<&String>) -> Item {
+        self.doc = doc.cloned();
+        self
+    }
+
+    fn text(mut self, text: impl Into<String>) -> Item {
+        self.text = text.into();
+        self
+    }
+
+    fn snippet(mut self, snippet: impl Into<String>) -> Item {
+        self.snippet = Some(snippet.into());
+        self
+    }
+
+    fn again(mut self) -> Item {
+        self.again = true;
+        self
+    }
+}
+
+/// What is asked.
+struct Ask<'a> {
+    snapshot: &'a Snapshot,
+    path: &'a str,
+    document: &'a Document,
+    offset: usize,
+    /// The character that was just typed, where it is what asks.
+    trigger: Option<char>,
+}
+
+impl Ask<'_> {
+    fn text(&self) -> &str {
+        self.document.text()
+    }
+}
+
+/// What could be typed at an offset; `trigger` is the character before it when typing that has asked, unbidden.
+pub fn complete(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<char>) -> Completion {
+    let Some(document) = snapshot.document(path) else { return Completion::default() };
+    let offset = document.text().floor_char_boundary(offset);
+    let ask = Ask { snapshot, path, document: &document, offset, trigger };
+    let found = match document.kind() {
+        Kind::Foreign => None,
+        Kind::Text => prompt(&ask),
+        Kind::Spec | Kind::Part => spec(&ask),
+    };
+    found.unwrap_or_default()
+}
+
+fn prompt(ask: &Ask<'_>) -> Option<Completion> {
+    let scopes = scope::of_prompt(ask.snapshot, ask.path);
+    if scopes.is_empty() {
+        return None;
+    }
+    let text = ask.text();
+    let line = text[..ask.offset].rfind('\n').map_or(0, |newline| newline + 1);
+    if let Some(found) = suppression(ask, line..ask.offset) {
+        return Some(found);
+    }
+    in_text(ask, &scopes, 0..text.len(), None)
+}
+
+/// What could be typed in a text with holes, which stands in these bytes of the file.
+fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<&str>) -> Option<Completion> {
+    match hole::hole(ask.text(), region, ask.offset)? {
+        Hole::Directive(found) => Some(directive::complete(ask, scopes, &found, quote)),
+        Hole::Logic(found) => expression::complete(ask, scopes, &found),
+    }
+}
+
+fn spec(ask: &Ask<'_>) -> Option<Completion> {
+    let spot = spot::spot(ask.text(), ask.document.tree()?, ask.offset);
+    match &spot.what {
+        What::Nothing => None,
+        What::Comment(range) => suppression(ask, range.start..ask.offset),
+        What::Name { range, siblings, followed } => {
+            let empty = range.is_empty() && ask.trigger.is_some();
+            (!empty).then(|| node::complete(ask, &spot, range, siblings, *followed))
+        }
+        What::Entry(entry) => in_entry(ask, &spot, entry),
+    }
+}
+
+fn in_entry(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Option<Completion> {
+    let kind = entry.kind();
+    match (kind, entry.quote) {
+        (Some(Values::Template), Some(quote)) => {
+            let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+            return in_text(ask, &scopes, entry.range.clone(), Some(quote));
+        }
+        (Some(Values::Expression), Some(_)) => {
+            let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+            let before = &ask.text()[entry.range.start..ask.offset];
+            let logic = Logic { before, start: entry.range.start, statement: false, text: entry.range.start };
+            return expression::complete(ask, &scopes, &logic);
+        }
+        _ => {}
+    }
+    // What only means something inside a text opens nothing elsewhere.
+    if matches!(ask.trigger, Some('<' | ':' | '|' | '{' | '%')) || ask.trigger == Some('/') && !value::is_path(kind) {
+        return None;
+    }
+    let mut items = if entry.is_key { Vec::new() } else { value::values(ask, spot, entry) };
+    if entry.quote.is_none() && entry.key.is_none() {
+        items.extend(value::properties(ask, spot, entry));
+    }
+    let mut range = entry.range.clone();
+    if let Some(kind) = kind {
+        range.start = value::start(kind, ask.text(), &range, ask.offset, entry.quote);
+    }
+    Some(Completion { range, items })
+}
+
+/// The codes of rules after `swarmc: allow(` in a comment.
+fn suppression(ask: &Ask<'_>, comment: Range<usize>) -> Option<Completion> {
+    const MARK: &str = "swarmc: allow(";
+    let before = &ask.text()[comment.clone()];
+    let start = comment.start + before.rfind(MARK)? + MARK.len();
+    let is_code = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
+    if !ask.text()[start..ask.offset].chars().all(is_code) {
+        return None;
+    }
+    let rest = &ask.text()[ask.offset..];
+    let end = ask.offset + rest.len() - rest.trim_start_matches(is_code).len();
+    let closing = if ask.text()[end..].starts_with(')') { "" } else { ") " };
+    let items = codes().map(|item| Item { text: format!("{}{closing}", item.text), ..item }).collect();
+    Some(Completion { range: start..end, items })
+}
+
+/// The rules that can be suppressed: their codes, then their names.
+fn codes() -> impl Iterator<Item = Item> {
+    let codes = || Code::ALL.iter().copied().filter(|code| code.suppressible());
+    let doc =
+        |code: Code| code.page().lines().find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    let by_code = codes().map(move |code| Item::new(code.id(), ItemKind::Code).detail(code.name()).doc(doc(code)));
+    by_code.chain(codes().map(move |code| Item::new(code.name(), ItemKind::Code).detail(code.id()).doc(doc(code))))
+}

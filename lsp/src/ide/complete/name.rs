@@ -1,0 +1,210 @@
+//! Names that are declared elsewhere, by what the language says that they lead to.
+
+use swarmc_compiler::FileId;
+use swarmc_compiler::index::{Index, Symbol, SymbolId, SymbolKind};
+use swarmc_compiler::schema::Target;
+use swarmc_compiler::syntax::ValueKind;
+
+use super::super::spot::{Entry, Spot};
+use super::scope::{Other, Relation, Scope};
+use super::{Ask, Item, ItemKind, scope};
+
+/// The names that a reference could be.
+pub(super) fn names(ask: &Ask<'_>, spot: &Spot<'_>, entry: Option<&Entry<'_>>, target: Target) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let top = |kind: SymbolKind| visible(ask, scope, kind);
+    let swarm = || {
+        let swarm = spot.around.iter().find(|node| node.is("swarm")).and_then(|node| node.called());
+        swarm.and_then(|name| scope::top(index, SymbolKind::Swarm, name, scope.file))
+    };
+    let mut items = match target {
+        Target::Agent => {
+            let own = entry.filter(|entry| entry.node.is("agent")).and_then(|entry| entry.node.called());
+            let own = own.or(spot.around.last().filter(|node| node.is("agent")).and_then(|node| node.called()));
+            top(SymbolKind::Agent).into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
+        }
+        Target::Provider => top(SymbolKind::Provider),
+        Target::Preset => presets(),
+        Target::Tier => top(SymbolKind::Tier),
+        Target::Prompt => top(SymbolKind::Prompt),
+        Target::Pack => {
+            let own = spot.around.iter().find(|node| node.is("context-pack")).and_then(|node| node.called());
+            top(SymbolKind::Pack).into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
+        }
+        Target::Pipeline => top(SymbolKind::Pipeline),
+        Target::Swarm => top(SymbolKind::Swarm),
+        Target::Runnable => [top(SymbolKind::Pipeline), top(SymbolKind::Swarm)].concat(),
+        Target::Shared => top(SymbolKind::Task),
+        Target::Step => of_steps(scope, entry),
+        Target::AnyStep => within(index, |kind, _| kind.is_step()),
+        Target::Maker => within(index, |kind, _| kind.is_step() || kind == SymbolKind::Member),
+        Target::Party => match (swarm(), scope.readers.first().and_then(|reader| reader.pipeline)) {
+            (Some(swarm), _) => within(index, |kind, home| kind == SymbolKind::Member && home == Some(swarm)),
+            (None, Some(pipeline)) => {
+                let tasks = index.steps_of(pipeline).map(|(_, step)| index.symbol(step.symbol));
+                tasks
+                    .filter(|task| task.kind == SymbolKind::Task)
+                    .map(|task| item(index, task, task.name.clone()))
+                    .collect()
+            }
+            (None, None) => Vec::new(),
+        },
+        Target::Member => {
+            let swarm = swarm();
+            within(index, |kind, home| kind == SymbolKind::Member && home == swarm)
+        }
+        Target::Item => {
+            let swarm = swarm();
+            let own = spot.around.last().and_then(|node| node.called());
+            let items = within(index, |kind, home| kind == SymbolKind::Item && home == swarm);
+            items.into_iter().filter(|item| Some(item.label.as_str()) != own).collect()
+        }
+        Target::Option => options(scope, entry),
+    };
+    // What is named already is not named twice.
+    if let Some(entry) =
+        entry.filter(|entry| entry.key.is_none() && entry.node.known.is_some_and(|known| known.rest.is_some()))
+    {
+        items.retain(|item| !entry.node.arguments.contains(&item.label.as_str()));
+    }
+    items
+}
+
+/// Everything of one kind that a spec can name.
+pub(super) fn of_kind(ask: &Ask<'_>, spot: &Spot<'_>, kind: SymbolKind) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    scopes.first().map_or_else(Vec::new, |scope| visible(ask, scope, kind))
+}
+
+/// What the top level of a spec, and of what it imports, declares.
+pub(super) fn visible(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind) -> Vec<Item> {
+    let index = &scope.analysis.index;
+    let files = files(ask, scope);
+    let mut items = Vec::new();
+    for (qualifier, file) in files {
+        let declared = index
+            .symbols
+            .iter()
+            .filter(|symbol| symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file);
+        for symbol in declared {
+            let name = match &qualifier {
+                Some(qualifier) => format!("{qualifier}.{}", symbol.name),
+                None => symbol.name.clone(),
+            };
+            items.push(item(index, symbol, name));
+        }
+    }
+    items
+}
+
+/// The symbol that a name means in a spec.
+pub(super) fn find(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind, name: &str) -> Option<SymbolId> {
+    let index = &scope.analysis.index;
+    files(ask, scope).into_iter().find_map(|(qualifier, file)| {
+        let name = match qualifier {
+            Some(qualifier) => name.strip_prefix(&qualifier)?.strip_prefix('.')?,
+            None => name,
+        };
+        scope::top(index, kind, name, file)
+    })
+}
+
+/// The file itself and what it imports, each with what stands before its names.
+fn files(ask: &Ask<'_>, scope: &Scope) -> Vec<(Option<String>, FileId)> {
+    let mut files = vec![(None, scope.file)];
+    let sources = &scope.analysis.compilation.sources;
+    let home = ask.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let nodes = ask.document.tree().map_or(&[] as &[_], |tree| tree.nodes.as_slice());
+    for import in nodes.iter().filter(|node| &*node.name.text == "import") {
+        let Some(ValueKind::String(path)) = import.arguments().next().map(|entry| &entry.value.kind) else { continue };
+        let alias = import.properties().find(|(key, _)| &*key.text == "as").map(|(_, entry)| &entry.value.kind);
+        let alias = match alias {
+            Some(ValueKind::String(alias)) => Some(alias.as_str().to_owned()),
+            _ => None,
+        };
+        let path = match path.as_str() {
+            path if path.starts_with("std:") => Some(path.to_owned()),
+            path => super::file::joined(home, path),
+        };
+        if let Some(file) = path.and_then(|path| sources.find(&path)) {
+            files.push((alias, file));
+        }
+    }
+    files
+}
+
+/// A symbol as it is completed.
+pub(super) fn item(index: &Index, symbol: &Symbol, name: String) -> Item {
+    let detail = match symbol.shape {
+        Some(shape) if symbol.kind != SymbolKind::Type => index.shape(shape).text.clone(),
+        _ => symbol.kind.noun().to_owned(),
+    };
+    Item::new(name, ItemKind::Name(symbol.kind)).detail(detail).doc_maybe(symbol.doc.as_ref())
+}
+
+/// Names that stand inside something, each once.
+fn within(index: &Index, wanted: impl Fn(SymbolKind, Option<SymbolId>) -> bool) -> Vec<Item> {
+    let mut seen = std::collections::BTreeSet::new();
+    let symbols = index.symbols.iter().filter(|symbol| wanted(symbol.kind, symbol.within));
+    symbols
+        .filter(|symbol| seen.insert(symbol.name.as_str()))
+        .map(|symbol| item(index, symbol, symbol.name.clone()))
+        .collect()
+}
+
+/// The steps of the pipeline: for one that would wait for it, without those that wait already.
+fn of_steps(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
+    let index = &scope.analysis.index;
+    let waits = !entry.is_some_and(|entry| entry.node.is("result"));
+    let mut steps: Vec<(usize, Relation)> = Vec::new();
+    for reader in &scope.readers {
+        for Other { step, relation, .. } in scope::others(index, reader) {
+            if !steps.iter().any(|(known, _)| index.steps[*known].symbol == index.steps[step].symbol) {
+                steps.push((step, relation));
+            }
+        }
+    }
+    if waits {
+        steps.retain(|(_, relation)| *relation != Relation::After);
+        steps.sort_by_key(|(_, relation)| *relation);
+    }
+    let item = |(step, _): (usize, Relation)| {
+        let symbol = index.symbol(index.steps[step].symbol);
+        let detail = format!("{} · {}", symbol.kind.noun(), index.shape(index.steps[step].output).text);
+        Item::new(&symbol.name, ItemKind::Name(symbol.kind)).detail(detail).doc_maybe(symbol.doc.as_ref())
+    };
+    steps.into_iter().map(item).collect()
+}
+
+/// The options of the gate around, or of the step that is named.
+fn options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
+    let index = &scope.analysis.index;
+    let gate = scope.readers.iter().find_map(|reader| reader.step).map(|step| index.steps[step].symbol);
+    let named = entry.filter(|entry| entry.key == Some("choice")).and_then(|entry| entry.node.called());
+    let of_gate = |home: Option<SymbolId>| match (named, home) {
+        (Some(named), Some(home)) => index.symbol(home).name == named,
+        (None, home) => home == gate && gate.is_some(),
+        (Some(_), None) => false,
+    };
+    let mut items = within(index, |kind, home| kind == SymbolKind::Option && of_gate(home));
+    items.push(Item::new("fail", ItemKind::Word).doc("The step fails."));
+    items
+}
+
+/// The providers of the library.
+fn presets() -> Vec<Item> {
+    let text = swarmc_compiler::library().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);
+    // `description "…"` stands in the first line of each.
+    let described = |name: &str| {
+        let block = text.split_once(&format!("\nprovider {name} {{"))?.1;
+        let line = block.lines().find_map(|line| line.trim().strip_prefix("description "))?;
+        Some(line.trim_matches('"').to_owned())
+    };
+    let item = |name: String| {
+        let doc = described(&name);
+        Item::new(name, ItemKind::Name(SymbolKind::Provider)).detail("preset").doc_maybe(doc.as_ref())
+    };
+    swarmc_compiler::presets().into_iter().map(item).collect()
+}

@@ -1,0 +1,256 @@
+//! Who reads where something is completed, and how other steps stand to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_compiler::FileId;
+use swarmc_compiler::index::{Index, SymbolId, SymbolKind};
+
+use super::super::spot::{Entry, Spot, What};
+use super::super::{Analysis, Snapshot};
+
+/// How many who say one text are told apart.
+const MOST: usize = 16;
+
+/// A spec that a text is part of, and who says it there.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) analysis: Arc<Analysis>,
+    /// The file of the text.
+    pub(crate) file: FileId,
+    pub(crate) readers: Vec<Reader>,
+}
+
+/// Who says a text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    /// The step, agent, member or other thing; none where that is not known yet.
+    pub(crate) owner: Option<SymbolId>,
+    /// The pipeline whose steps it can read.
+    pub(crate) pipeline: Option<SymbolId>,
+    /// The step, by its position in the index; none where the pipeline itself or one of its loops asks after a round.
+    pub(crate) step: Option<usize>,
+    /// Whether the item of a `for-each` is there: not where its list is said.
+    pub(crate) body: bool,
+}
+
+/// How a step stands to one that reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Relation {
+    /// It has ended before; so many steps lie between, from 1.
+    Before(usize),
+    /// The reader is no step: nothing waits.
+    Beside,
+    /// Neither waits for the other.
+    Free,
+    /// It waits for the reader, or is the reader.
+    After,
+}
+
+/// The specs that a file is part of, as far as they are known, its own first.
+pub(crate) fn recent(snapshot: &Snapshot, path: &str) -> Vec<(Arc<Analysis>, FileId)> {
+    let (own, others): (Vec<&str>, Vec<&str>) = snapshot.specs().partition(|spec| *spec == path);
+    let known = own.into_iter().chain(others).filter_map(|spec| snapshot.recent(spec));
+    known.filter_map(|analysis| analysis.file(path).map(|file| (analysis, file))).collect()
+}
+
+/// The readers of a prompt file.
+pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
+    let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
+        let index = &analysis.index;
+        let users = index.users(file).take(MOST).map(|text| reader(index, text.owner, text.pipeline, true));
+        let readers: Vec<Reader> = users.collect();
+        (!readers.is_empty()).then_some(Scope { file, readers, analysis })
+    };
+    recent(snapshot, path).into_iter().filter_map(scope).collect()
+}
+
+/// The readers of a text in a spec.
+pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &Spot<'_>) -> Vec<Scope> {
+    let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
+        let readers = readers(&analysis.index, file, spot);
+        Scope { file, readers, analysis }
+    };
+    recent(snapshot, path).into_iter().map(scope).collect()
+}
+
+fn reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool) -> Reader {
+    let step = pipeline.and_then(|pipeline| {
+        index.steps_of(pipeline).find(|(_, step)| step.symbol == owner).map(|(position, _)| position)
+    });
+    Reader { owner: Some(owner), pipeline, step, body }
+}
+
+fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
+    let entry = match &spot.what {
+        What::Entry(entry) => Some(entry),
+        _ => None,
+    };
+    let asks = entry.is_some_and(|entry| entry.node.is("until"));
+    let body = !entry.is_some_and(|entry| entry.node.is("when") || entry.node.is("for-each"));
+    let pipeline = spot.around.iter().find(|node| node.is("pipeline")).and_then(|node| node.called());
+    let pipeline = pipeline.and_then(|name| top(index, SymbolKind::Pipeline, name, file));
+    let nodes = spot.around.iter().chain(entry.map(|entry: &Entry<'_>| &entry.node)).rev();
+    let owner = nodes.into_iter().find_map(|node| Some((node.known?.name, node.called()?, node.is_step())));
+    match (owner, pipeline) {
+        (_, Some(pipeline)) if asks => {
+            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), step: None, body }]
+        }
+        (_, Some(pipeline)) => {
+            let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.called());
+            let step = index.steps_of(pipeline).find(|(_, step)| {
+                let symbol = index.symbol(step.symbol);
+                Some(symbol.name.as_str()) == name
+            });
+            vec![Reader {
+                owner: step.map_or(Some(pipeline), |(_, step)| Some(step.symbol)),
+                pipeline: Some(pipeline),
+                step: step.map(|(position, _)| position),
+                body,
+            }]
+        }
+        (Some(_), None) => {
+            let outer = spot.around.iter().chain(entry.map(|entry| &entry.node)).find_map(|node| {
+                let kind = kind_of(node.known?.name)?;
+                top(index, kind, node.called()?, file)
+            });
+            let Some(owner) = outer else { return vec![NOBODY] };
+            if index.symbol(owner).kind != SymbolKind::Task {
+                return vec![Reader { owner: Some(owner), ..NOBODY }];
+            }
+            // A shared task is a step of every pipeline that uses it.
+            let uses = index.steps.iter().enumerate().filter(|(_, step)| step.symbol == owner);
+            let uses = uses.take(MOST).map(|(position, step)| Reader {
+                owner: Some(owner),
+                pipeline: Some(step.pipeline),
+                step: Some(position),
+                body,
+            });
+            let uses: Vec<Reader> = uses.collect();
+            if uses.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { uses }
+        }
+        (None, None) => vec![NOBODY],
+    }
+}
+
+const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true };
+
+fn kind_of(node: &str) -> Option<SymbolKind> {
+    Some(match node {
+        "task" => SymbolKind::Task,
+        "agent" => SymbolKind::Agent,
+        "swarm" => SymbolKind::Swarm,
+        "context-pack" => SymbolKind::Pack,
+        "provider" => SymbolKind::Provider,
+        "tool-server" => SymbolKind::ToolServer,
+        "prompt" => SymbolKind::Prompt,
+        _ => return None,
+    })
+}
+
+/// What is declared at the top level of a file.
+pub(crate) fn top(index: &Index, kind: SymbolKind, name: &str, file: FileId) -> Option<SymbolId> {
+    let found = |(id, symbol): (SymbolId, &swarmc_compiler::index::Symbol)| {
+        (symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file && symbol.name == name)
+            .then_some(id)
+    };
+    index.ids().find_map(found)
+}
+
+/// A step of a reader's pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Other {
+    /// Its position in the index.
+    pub(crate) step: usize,
+    /// How it stands to the reader.
+    pub(crate) relation: Relation,
+    /// Whether there is ever a round before that of the reader in which it ran.
+    pub(crate) repeats: bool,
+}
+
+/// The steps of a reader's pipeline in declaration order, and how they stand to it.
+pub(crate) fn others(index: &Index, reader: &Reader) -> Vec<Other> {
+    let Some(pipeline) = reader.pipeline else { return Vec::new() };
+    let steps: Vec<usize> = index.steps_of(pipeline).map(|(position, _)| position).collect();
+    let Some(me) = reader.step else {
+        let beside = |step| Other { step, relation: Relation::Beside, repeats: false };
+        return steps.into_iter().map(beside).collect();
+    };
+    let graph = Graph::new(index, &steps);
+    let mut found: BTreeMap<usize, Relation> = steps.iter().map(|&step| (step, Relation::Free)).collect();
+    for (step, _) in graph.walk(me, |step| graph.followers.get(&step).map_or(&[], Vec::as_slice)) {
+        found.insert(step, Relation::After);
+    }
+    for (step, distance) in graph.walk(me, |step| graph.needs.get(&step).map_or(&[], Vec::as_slice)) {
+        found.insert(step, Relation::Before(distance));
+    }
+    for holder in graph.holders(me) {
+        found.remove(&holder);
+    }
+    found.insert(me, Relation::After);
+    let mine: Vec<usize> = graph.holders(me).collect();
+    let repeats = |step| index.steps[me].rounds || graph.holders(step).any(|holder| mine.contains(&holder));
+    found.into_iter().map(|(step, relation)| Other { step, relation, repeats: repeats(step) }).collect()
+}
+
+/// The needs of the steps of one pipeline, both ways.
+struct Graph {
+    needs: BTreeMap<usize, Vec<usize>>,
+    followers: BTreeMap<usize, Vec<usize>>,
+    /// The loop that a step stands in.
+    holder: BTreeMap<usize, usize>,
+    /// The steps of a loop.
+    held: BTreeMap<usize, Vec<usize>>,
+}
+
+impl Graph {
+    fn new(index: &Index, steps: &[usize]) -> Graph {
+        let by_symbol: BTreeMap<SymbolId, usize> = steps.iter().map(|&step| (index.steps[step].symbol, step)).collect();
+        let mut graph = Graph {
+            needs: BTreeMap::new(),
+            followers: BTreeMap::new(),
+            holder: BTreeMap::new(),
+            held: BTreeMap::new(),
+        };
+        for &step in steps {
+            for need in &index.steps[step].needs {
+                graph.needs.entry(step).or_default().push(need.step);
+                graph.followers.entry(need.step).or_default().push(step);
+            }
+            let holder = index.steps[step].within.and_then(|holder| by_symbol.get(&holder).copied());
+            if let Some(holder) = holder {
+                graph.holder.insert(step, holder);
+                graph.held.entry(holder).or_default().push(step);
+            }
+        }
+        graph
+    }
+
+    fn holders(&self, step: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(self.holder.get(&step).copied(), |holder| self.holder.get(holder).copied())
+    }
+
+    /// The steps that can be reached from one, with the fewest edges to each; what holds for a loop holds for its steps.
+    fn walk<'g>(&'g self, from: usize, next: impl Fn(usize) -> &'g [usize]) -> Vec<(usize, usize)> {
+        let mut distances: BTreeMap<usize, usize> = BTreeMap::from([(from, 0)]);
+        let mut queue = vec![(from, 0)];
+        let mut at = 0;
+        while let Some(&(step, distance)) = queue.get(at) {
+            at += 1;
+            for source in std::iter::once(step).chain(self.holders(step)) {
+                for &reached in next(source) {
+                    let mut inner = vec![reached];
+                    while let Some(one) = inner.pop() {
+                        if distances.contains_key(&one) {
+                            continue;
+                        }
+                        distances.insert(one, distance + 1);
+                        queue.push((one, distance + 1));
+                        inner.extend(self.held.get(&one).into_iter().flatten());
+                    }
+                }
+            }
+        }
+        queue.split_off(1)
+    }
+}

@@ -1,0 +1,214 @@
+//! Arguments and properties: what the language says may stand there.
+
+use std::ops::Range;
+
+use swarmc_compiler::index::SymbolKind;
+use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
+use swarmc_compiler::syntax::ValueKind;
+
+use super::super::spot::{Entry, Spot};
+use super::{Ask, Item, ItemKind, codes, file, name, node, scope};
+
+const DURATIONS: &[&str] = &["10s", "30s", "1m", "5m", "10m", "30m", "1h", "24h"];
+const SIZES: &[&str] = &["10KB", "100KB", "1MB", "10MB"];
+const AMOUNTS: &[&str] = &["$1", "$5", "$20"];
+
+/// Whether a value is a path.
+pub(super) fn is_path(kind: Option<Kind>) -> bool {
+    matches!(kind, Some(Kind::Path | Kind::Glob))
+}
+
+/// Where the word begins that a value of a kind replaces: after the last `/` of a path in quotes, the last `<` of a type.
+pub(super) fn start(kind: Kind, text: &str, range: &Range<usize>, offset: usize, quote: Option<&str>) -> usize {
+    let before = &text[range.start..offset];
+    let signs: &[char] = match kind {
+        Kind::Path | Kind::Glob if quote.is_some() => &['/'],
+        Kind::Type => &['<', ' '],
+        _ => return range.start,
+    };
+    before.rfind(signs).map_or(range.start, |at| range.start + at + 1)
+}
+
+/// The values that could stand at an entry.
+pub(super) fn values(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    if entry.is_arrow() {
+        let arrow = |arrow: &'static str, doc: &'static str| {
+            Item::new(arrow, ItemKind::Word).text(format!("{arrow} ")).doc(doc).again()
+        };
+        return vec![arrow("->", "One way: from the first to the second."), arrow("<->", "Both ways.")];
+    }
+    let Some(kind) = entry.kind() else { return Vec::new() };
+    let default = match entry.key {
+        Some(key) => entry.node.known.and_then(|known| known.property(key)).and_then(|property| property.default),
+        None => entry.argument().and_then(|argument| argument.default),
+    };
+    let written = |item: Item| quoted(ask, entry, item);
+    let examples = |list: &[&str]| {
+        let fallback = default.filter(|default| !list.contains(default));
+        let all = fallback.into_iter().chain(list.iter().copied());
+        all.map(|example| {
+            let item = Item::new(example, ItemKind::Value);
+            written(if Some(example) == default { item.detail("default") } else { item })
+        })
+        .collect()
+    };
+    match kind {
+        Kind::Choice(words) => words.iter().map(|word| written(choice(word, default))).collect(),
+        Kind::Bool if entry.quote.is_none() => ["#true", "#false"]
+            .into_iter()
+            .map(|word| {
+                let item = Item::new(word, ItemKind::Word);
+                if Some(word) == default { item.detail("default") } else { item }
+            })
+            .collect(),
+        Kind::Duration => examples(DURATIONS),
+        Kind::Size => examples(SIZES),
+        Kind::Money => examples(AMOUNTS),
+        Kind::Lines => examples(&["1-40"]),
+        Kind::Count(..) | Kind::Number | Kind::Ratio(..) => examples(&[]),
+        Kind::Reference(target) => name::names(ask, spot, Some(entry), target).into_iter().map(written).collect(),
+        Kind::Path => file::paths(ask, entry),
+        Kind::Glob => file::globs(ask, entry),
+        Kind::Type => types(ask, spot),
+        Kind::Variable => variables(ask, spot, entry).into_iter().map(written).collect(),
+        Kind::Text if entry.node.is("allow") && entry.key.is_none() => codes().map(written).collect(),
+        Kind::Text if entry.key.is_none() && (entry.node.is("tools") || entry.node.is("tool")) => {
+            name::of_kind(ask, spot, SymbolKind::ToolServer).into_iter().map(written).collect()
+        }
+        Kind::Scalar if entry.key == Some("model") => models(ask).into_iter().map(written).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn choice(word: &Word, default: Option<&str>) -> Item {
+    let item = Item::new(word.word, ItemKind::Word).doc(word.doc);
+    if Some(word.word) == default { item.detail("default") } else { item }
+}
+
+/// The item with the quotes that its value needs where it stands.
+pub(super) fn quoted(ask: &Ask<'_>, entry: &Entry<'_>, mut item: Item) -> Item {
+    let Some(quote) = entry.quote else {
+        if !is_bare(&item.text) {
+            item.text = format!("\"{}\"", item.text);
+        }
+        return item;
+    };
+    let closing: String = quote.chars().rev().filter(|sign| *sign != 'r').collect();
+    if quote.len() == 1 && !ask.text()[entry.range.end..].starts_with(&closing) {
+        item.text.push('"');
+    }
+    item
+}
+
+/// Whether a value may stand without quotes.
+fn is_bare(text: &str) -> bool {
+    let keyword = matches!(text, "true" | "false" | "null" | "inf" | "-inf" | "nan");
+    let word = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_' | '.');
+    let number = text.parse::<f64>().is_ok();
+    !keyword
+        && !text.is_empty()
+        && text.chars().all(word)
+        && (number || !text.starts_with(|first: char| first.is_ascii_digit() || first == '.'))
+}
+
+/// The types, built in and declared.
+fn types(ask: &Ask<'_>, spot: &Spot<'_>) -> Vec<Item> {
+    let in_param = spot.around.is_empty();
+    let mut items = name::of_kind(ask, spot, SymbolKind::Type);
+    for word in TYPES.iter().filter(|word| in_param || !matches!(word.word, "file" | "dir")) {
+        let item = Item::new(word.word, ItemKind::Word).detail("type").doc(word.doc);
+        items.push(match word.word {
+            "list" | "map" => {
+                item.text(format!("{}<string>", word.word)).snippet(format!("{}<${{1:string}}>", word.word))
+            }
+            "enum" => item.text("enum "),
+            _ => item,
+        });
+    }
+    items
+}
+
+/// The secrets, and for a secret the variable that it is likely to be in.
+fn variables(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    if entry.node.is("secret") {
+        let name = entry.node.called().unwrap_or_default().to_uppercase().replace('-', "_");
+        let known = !name.is_empty();
+        return known.then(|| Item::new(name, ItemKind::Variable)).into_iter().collect();
+    }
+    let given = |item: &Item| !entry.node.arguments.contains(&item.label.as_str());
+    name::of_kind(ask, spot, SymbolKind::Secret).into_iter().filter(given).collect()
+}
+
+/// The models that the spec names already.
+fn models(ask: &Ask<'_>) -> Vec<Item> {
+    let mut found: Vec<String> = Vec::new();
+    let tree = ask.document.tree();
+    let mut open: Vec<&swarmc_compiler::syntax::Node> = tree.map_or(Vec::new(), |tree| tree.nodes.iter().collect());
+    open.retain(|node| matches!(&*node.name.text, "agent" | "provider" | "tiers"));
+    while let Some(node) = open.pop() {
+        open.extend(node.children());
+        let models = node.properties().filter(|(key, _)| &*key.text == "model");
+        for (_, entry) in models.filter(|(_, entry)| !entry.span.touches(u32::try_from(ask.offset).unwrap_or(0))) {
+            if let ValueKind::String(text) = &entry.value.kind
+                && !found.iter().any(|known| known == text.as_str())
+            {
+                found.push(text.as_str().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found.into_iter().map(|model| Item::new(model, ItemKind::Value).detail("model")).collect()
+}
+
+/// The properties that a node may have besides those that it has.
+pub(super) fn properties(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    let Some(known) = entry.node.known else { return Vec::new() };
+    let has = |name: &str| entry.node.property(name).is_some();
+    let mut items = Vec::new();
+    for property in known.properties.iter().filter(|property| !has(property.name)) {
+        let mut detail = property.kind.noun();
+        if let Some(default) = property.default {
+            detail += &format!(", `{default}` when left out");
+        }
+        items.push(key(property.name, property.kind, property.default, entry.is_key).detail(detail).doc(property.doc));
+    }
+    if known.name == "call" || known.name == "param" && known.open_properties.is_some() {
+        for param in callee(ask, spot, entry).into_iter().filter(|param| !has(&param.label)) {
+            let made = key(&param.label, Kind::Template, None, entry.is_key);
+            items.push(Item { kind: param.kind, detail: param.detail, doc: param.doc, ..made });
+        }
+    }
+    items
+}
+
+/// A key with a place for its value.
+fn key(name: &str, kind: Kind, default: Option<&'static str>, is_key: bool) -> Item {
+    let item = Item::new(name, ItemKind::Property);
+    if is_key {
+        return item;
+    }
+    let value = node::placeholder(&Argument { name: "value", kind, required: true, default }, 1);
+    let item = item.text(format!("{name}=")).snippet(format!("{name}={value}"));
+    match kind {
+        Kind::Reference(_) | Kind::Path | Kind::Scalar | Kind::Type | Kind::Variable => item.again(),
+        _ => item,
+    }
+}
+
+/// The parameters of the pipeline that is called or tested.
+fn callee(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let of_test = entry.node.is("param");
+    let pipeline = match of_test {
+        true => None,
+        false => entry.node.called().and_then(|name| name::find(ask, scope, SymbolKind::Pipeline, name)),
+    };
+    let own = |symbol: &swarmc_compiler::index::Symbol| match pipeline {
+        Some(pipeline) => symbol.within == Some(pipeline),
+        None => of_test,
+    };
+    let params = index.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Param && own(symbol));
+    params.map(|symbol| name::item(index, symbol, symbol.name.clone())).collect()
+}

@@ -1,0 +1,86 @@
+//! What a workspace asks of `swarmc check`: its `swarmc.kdl`, read once, with the flags on top.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use swarmc_compiler::{CONFIG_NAME, Compilation, Config, Diagnostic, Files, Levels, Settings, Severity, Sources};
+
+use crate::args::{self, Check};
+use crate::check::code;
+use crate::files::Workspace;
+use crate::render::Problems;
+use crate::terminal::{self, Stream};
+
+/// The settings of every workspace that a command comes to.
+pub(crate) struct Configs<'a> {
+    args: &'a Check,
+    read: BTreeMap<PathBuf, (Settings, Config)>,
+}
+
+impl<'a> Configs<'a> {
+    pub(crate) fn new(args: &'a Check) -> Configs<'a> {
+        Configs { args, read: BTreeMap::new() }
+    }
+
+    /// The settings of a workspace. None when its file is wrong, which has then been told.
+    pub(crate) fn of(&mut self, workspace: &Workspace) -> miette::Result<Option<(Settings, Config)>> {
+        if let Some(known) = self.read.get(&workspace.root) {
+            return Ok(Some(known.clone()));
+        }
+        let Some(config) = read(workspace)? else { return Ok(None) };
+        let mut levels = config.levels.clone();
+        flags(self.args, &mut levels)?;
+        let profile = match self.args.profile {
+            Some(args::Profile::Default) => swarmc_compiler::Profile::Default,
+            Some(args::Profile::Strict) => swarmc_compiler::Profile::Strict,
+            Some(args::Profile::Audit) => swarmc_compiler::Profile::Audit,
+            None => config.profile.unwrap_or_default(),
+        };
+        let found = (Settings { profile, levels, count_tokens: false }, config);
+        self.read.insert(workspace.root.clone(), found.clone());
+        Ok(Some(found))
+    }
+}
+
+/// The `swarmc.kdl` of a workspace; nothing where there is none.
+fn read(workspace: &Workspace) -> miette::Result<Option<Config>> {
+    if !workspace.root.join(CONFIG_NAME).exists() {
+        return Ok(Some(Config::default()));
+    }
+    let text = workspace.read(CONFIG_NAME);
+    let text = text.map_err(|error| miette!("cannot read `{}`: {error:?}", workspace.shown(CONFIG_NAME)))?;
+    let mut sources = Sources::new();
+    sources.add(CONFIG_NAME, text);
+    let (config, diagnostics) = swarmc_compiler::config(&sources);
+    Ok(is_right(sources, diagnostics, workspace).then_some(config))
+}
+
+/// Whether nothing is wrong in a file that is no spec; what is has then been told.
+pub(crate) fn is_right(sources: Sources, diagnostics: Vec<Diagnostic>, workspace: &Workspace) -> bool {
+    let compilation = Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
+    let problems = Problems::new(&compilation, workspace, &Levels::default());
+    terminal::eprint(problems.text(Stream::Err));
+    compilation.diagnostics.is_empty()
+}
+
+fn flags(args: &Check, levels: &mut Levels) -> miette::Result<()> {
+    let flags = [(&args.allow, None), (&args.warn, Some(Severity::Warning)), (&args.deny, Some(Severity::Error))];
+    for (names, severity) in flags {
+        for name in names {
+            match name.as_str() {
+                "warnings" => levels.set(None, severity),
+                name => levels.set(Some(code(name)?), severity),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A path as a file in `folder` would name it, both absolute.
+pub(crate) fn from(folder: &Path, path: &Path) -> String {
+    let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let ups = std::iter::repeat_n("..".to_owned(), folder.components().count() - shared);
+    let rest = path.components().skip(shared).map(|part| part.as_os_str().to_string_lossy().into_owned());
+    ups.chain(rest).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,152 @@
+//! `docs/plan.md`: the JSON of a plan, object by object, from the schema that its types give.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+const HEAD: &str = "# The plan\n\n<!-- Generated from plan/src by `tests/run bless`. -->\n\n\
+`swarmc plan SPEC -o plan.json` writes it, `swarmc run plan.json` runs it, `swarmc schema plan` prints its JSON Schema \
+(draft 2020-12). It is self-contained: prompts, types and computed bounds are in it, and whatever may be reported when it \
+runs knows its place in the spec. The same spec gives the same bytes.\n\n\
+`version` rises when a plan of before means something else or cannot be read any more; a newer one is refused. Fields \
+that are left out have their default: nothing, empty or `false` where no other is said.\n";
+
+/// The page.
+pub(super) fn page(schema: &Value) -> String {
+    let mut out = HEAD.to_owned();
+    let defs = &schema["$defs"];
+    let mut named = vec!["Plan".to_owned()];
+    let mut seen = BTreeSet::from(["Plan".to_owned()]);
+    let mut next = 0;
+    while let Some(name) = named.get(next).cloned() {
+        next += 1;
+        let of = if name == "Plan" { schema } else { &defs[name.as_str()] };
+        let _ = writeln!(out, "\n## {name}\n\n{}\n", sentence(of));
+        describe(&mut out, of, 0);
+        // What is named first stands first.
+        references(of, &mut |found| {
+            if seen.insert(found.to_owned()) {
+                named.push(found.to_owned());
+            }
+        });
+    }
+    let all: BTreeSet<String> = defs.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    seen.remove("Plan");
+    assert_eq!(seen, all, "everything is on the page");
+    // Comments in the code link to its types; here they are headings.
+    out.replace("[`", "`").replace("`]", "`")
+}
+
+fn sentence(schema: &Value) -> String {
+    schema["description"].as_str().unwrap_or_default().replace('\n', " ")
+}
+
+/// The fields of an object, or the forms of which it is one.
+fn describe(out: &mut String, schema: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    let required: BTreeSet<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let needed = if required.contains(name.as_str()) { "" } else { ", may be left out" };
+        let default = match &field["default"] {
+            Value::Null => String::new(),
+            default => format!(", default `{default}`"),
+        };
+        let _ = writeln!(out, "{indent}- `{name}`: {}{needed}{default}. {}", kind(field), sentence(field));
+        describe(out, field, depth + 1);
+    }
+    for form in schema["oneOf"].as_array().into_iter().flatten() {
+        match &form["const"] {
+            Value::Null => form_of(out, form, depth),
+            word => _ = writeln!(out, "{indent}- `{word}`: {}", sentence(form)),
+        }
+    }
+    if schema["enum"].is_array() {
+        let words: Vec<String> =
+            schema["enum"].as_array().into_iter().flatten().map(|word| format!("`{word}`")).collect();
+        let _ = writeln!(out, "{indent}- one of {}", words.join(", "));
+    }
+}
+
+/// One of several forms: an object with its single field, or a bare value.
+fn form_of(out: &mut String, form: &Value, depth: usize) {
+    let indent = "  ".repeat(depth);
+    match form["properties"].as_object() {
+        Some(fields) if fields.len() == 1 => {
+            for (name, field) in fields {
+                let said = [sentence(form), sentence(field)].join(" ");
+                let _ = writeln!(out, "{indent}- `{{\"{name}\": …}}`, {}. {}", kind(field), said.trim());
+                describe(out, field, depth + 1);
+            }
+        }
+        Some(_) => {
+            let _ = writeln!(out, "{indent}- an object. {}", sentence(form));
+            describe(out, form, depth + 1);
+        }
+        None => {
+            let _ = writeln!(out, "{indent}- {}. {}", kind(form), sentence(form));
+        }
+    }
+}
+
+/// What a value may be, in words.
+fn kind(schema: &Value) -> String {
+    if let Some(name) = reference(schema) {
+        return format!("[{name}](#{})", name.to_lowercase());
+    }
+    if let Some(kinds) = schema["anyOf"].as_array() {
+        return kinds.iter().map(kind).collect::<Vec<_>>().join(" or ");
+    }
+    if schema["oneOf"].is_array() {
+        return "one of these".to_owned();
+    }
+    if !schema["const"].is_null() {
+        return format!("`{}`", schema["const"]);
+    }
+    match &schema["type"] {
+        Value::String(name) => plain(name, schema),
+        Value::Array(names) => {
+            let names: Vec<String> = names.iter().filter_map(Value::as_str).map(|name| plain(name, schema)).collect();
+            names.join(" or ")
+        }
+        _ => "any value".to_owned(),
+    }
+}
+
+fn plain(name: &str, schema: &Value) -> String {
+    match name {
+        "array" => match schema["prefixItems"].as_array() {
+            Some(items) => format!("a list of {}", items.iter().map(kind).collect::<Vec<_>>().join(" and ")),
+            None => format!("a list, each {}", kind(&schema["items"])),
+        },
+        "object" if schema["additionalProperties"].is_object() => {
+            format!("a map, each {}", kind(&schema["additionalProperties"]))
+        }
+        "object" => "an object".to_owned(),
+        "integer" => "a whole number".to_owned(),
+        "null" => "`null`".to_owned(),
+        other => format!("a {other}"),
+    }
+}
+
+fn reference(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
+}
+
+/// Every definition that a schema names, in order.
+fn references(schema: &Value, found: &mut impl FnMut(&str)) {
+    if let Some(name) = reference(schema) {
+        found(name);
+    }
+    let inner: Vec<&Value> = match schema {
+        Value::Object(fields) => inside(fields),
+        Value::Array(items) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    inner.into_iter().for_each(|inner| references(inner, found));
+}
+
+fn inside(fields: &Map<String, Value>) -> Vec<&Value> {
+    fields.iter().filter(|(key, _)| *key != "$defs").map(|(_, value)| value).collect()
+}
