@@ -107,7 +107,7 @@ local words = lua("return vim.tbl_map(function(item) return item.abbr end, vim.f
 if not (words[1] or ""):find("planner", 1, true) then
   fail("it is the first: " .. vim.inspect(words))
 end
-type_keys("<C-n><C-y><Esc>")
+type_keys("<C-y><Esc>")
 eventually("and taken, with the end of the directive", HAS_LINE, "<<output:planner>>")
 eventually("which is right", NO_DIAGNOSTICS)
 
