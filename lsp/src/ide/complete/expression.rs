@@ -61,7 +61,13 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
     };
     let range = place(last.map_or(end, |(start, _)| start));
     // The signs that open something else in prose and texts.
-    if last.is_none() && matches!(ask.trigger, Some('<' | ':' | '/' | '{' | '"' | '=')) {
+    let opens = match ask.trigger {
+        Some('<' | ':' | '/' | '"') => false,
+        Some('{' | '%') => tokens.is_empty(),
+        Some('=') => tokens.last().is_some_and(|(_, token)| matches!(token, Token::Sign("==" | "!="))),
+        _ => true,
+    };
+    if last.is_none() && !opens {
         return None;
     }
     let items = match before.split_last().map(|(last, _)| last.1) {
@@ -81,10 +87,9 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
             let values = names.compared(before).into_iter().map(quoted);
             values.chain(names.roots()).collect()
         }
-        Some(Token::Word(word)) if logic.statement && before.len() == 1 => match word {
-            "for" | "set" | "with" | "else" | "block" => Vec::new(),
-            _ => names.roots(),
-        },
+        // What these declare or close is a new name, or nothing.
+        Some(Token::Word("for" | "set" | "with" | "else")) if logic.statement && before.len() == 1 => Vec::new(),
+        Some(Token::Word(_)) if logic.statement && before.len() == 1 => names.roots(),
         Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.roots(),
         Some(Token::Word(_))
             if logic.statement
