@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::order;
 use super::shapes::Shapes;
 use super::walk;
 use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
@@ -197,8 +198,7 @@ impl Builder<'_, '_, '_> {
             }
             let first = self.index.steps.len();
             self.steps.push((first..first + ids.len()).collect());
-            let mut positions = vec![0; ids.len()];
-            pipeline.order.sorted.iter().enumerate().for_each(|(position, &step)| positions[step] = position + 1);
+            let positions = order::positions(pipeline);
             let types = &model.typing.pipelines[number];
             let receivers = receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {

@@ -5,6 +5,7 @@
 //! complete as far as the spec could be read: what is broken is missing, never wrong.
 
 mod build;
+mod order;
 mod shapes;
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ pub(super) struct Client {
     pub(super) snippets: bool,
     /// Whether it knows the command that asks for the next completion.
     pub(super) suggests: bool,
+    /// What it can be told to ask for again when settings or files have changed.
+    pub(super) again: Vec<&'static str>,
     /// Whether a definition may say what leads to it, and all that it is.
     pub(super) links: bool,
     /// The same of the definition of a type.
@@ -48,9 +50,19 @@ impl Client {
         let watched = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
         let diagnostics = workspace.and_then(|workspace| workspace.diagnostics.as_ref());
         let text = capabilities.text_document.as_ref();
+        let refresh = |supported: Option<bool>, method| supported.unwrap_or(false).then_some(method);
+        let again = [
+            refresh(workspace.and_then(|it| it.inlay_hint.as_ref()?.refresh_support), "workspace/inlayHint/refresh"),
+            refresh(workspace.and_then(|it| it.code_lens.as_ref()?.refresh_support), "workspace/codeLens/refresh"),
+            refresh(
+                workspace.and_then(|it| it.inline_value.as_ref()?.refresh_support),
+                "workspace/inlineValue/refresh",
+            ),
+        ];
         let edits = workspace.and_then(|workspace| workspace.workspace_edit.as_ref());
         let creates = |kinds: &Vec<lsp::ResourceOperationKind>| kinds.contains(&lsp::ResourceOperationKind::Create);
         Client {
+            again: again.into_iter().flatten().collect(),
             creates: edits.is_some_and(|edits| {
                 edits.document_changes == Some(true) && edits.resource_operations.as_ref().is_some_and(creates)
             }),
@@ -112,6 +124,24 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             ..Default::default()
         }),
         hover_provider: Some(true.into()),
+        inlay_hint_provider: Some(true.into()),
+        code_lens_provider: Some(lsp::CodeLensOptions { resolve_provider: Some(true), ..Default::default() }),
+        inline_value_provider: Some(true.into()),
+        document_symbol_provider: Some(true.into()),
+        workspace_symbol_provider: Some(true.into()),
+        folding_range_provider: Some(true.into()),
+        selection_range_provider: Some(true.into()),
+        document_link_provider: Some(lsp::DocumentLinkOptions::default()),
+        linked_editing_range_provider: Some(true.into()),
+        call_hierarchy_provider: Some(true.into()),
+        semantic_tokens_provider: Some(lsp::SemanticTokensProvider::SemanticTokensOptions(
+            lsp::SemanticTokensOptions {
+                legend: super::handlers::tokens::legend(),
+                range: Some(true.into()),
+                full: Some(lsp::Full::SemanticTokensFullDelta(lsp::SemanticTokensFullDelta { delta: Some(true) })),
+                ..Default::default()
+            },
+        )),
         definition_provider: Some(true.into()),
         type_definition_provider: Some(true.into()),
         references_provider: Some(true.into()),
