@@ -214,6 +214,9 @@ fn expressions_know_names_values_filters_and_tests() {
     assert!(labels(&when("output.plan is $0\"")).contains(&"defined".to_owned()));
     assert_eq!(first(&judge("{% $0"), 2), ["for", "if"]);
     assert_eq!(first(&judge("{% if output.plan.approved %}yes{% $0"), 3), ["endif", "else", "elif"]);
+    assert_eq!(filled(&judge("{% i$0"), "if"), "{% if $1 %}$0{% endif %}");
+    assert_eq!(filled(&judge("{% i$0 %}"), "if"), "{% if %}");
+    assert_eq!(first(&judge("{{ output.plan.points | $0 }}"), 2), ["default", "length"]);
     assert_eq!(first(&judge("{{ pa$0 }}"), 1), ["output"]);
     assert_eq!(labels(&judge("{{ param.$0")), ["goal", "deep_dive"]);
 }
@@ -555,4 +558,13 @@ fn what_was_just_typed_opens_only_what_it_begins() {
     assert_ne!(after(&judge("a <<$0"), '<'), 0);
     assert_eq!(after(&judge("see /etc/$0"), '/'), 0);
     assert_ne!(after(&judge("<<include:./$0"), '/'), 0);
+}
+
+#[test]
+fn a_text_made_to_be_slow_does_not_hide_what_follows() {
+    for piece in ["{%", "{{", "<<output:", "<<output:plan | default:\"", "{% set x = x %}", "]", "{% for x in x %}"] {
+        let text = piece.repeat((100 << 10) / piece.len());
+        assert_eq!(labels(&judge(&format!("{text}\n\n<<output:plan.$0")))[..2], ["approved", "severity"], "{piece}");
+        labels(&judge(&format!("{text}\n\n{{{{ x.$0")));
+    }
 }
