@@ -235,10 +235,10 @@ pipeline p {
 "), @"
         1-2 Imports
         3-4 Comment
-        7-9 Region
+        7-8 Region
         10-11 Comment
         12-18 Region
-        13-17 Region
+        13-16 Region
         14-16 Region
         ");
     }

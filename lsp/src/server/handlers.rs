@@ -4,6 +4,8 @@ mod changes;
 mod names;
 mod shown;
 mod structure;
+#[cfg(test)]
+mod tests;
 pub(super) mod tokens;
 
 use std::collections::BTreeMap;
