@@ -1,6 +1,7 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
 mod changes;
+mod complete;
 mod names;
 mod shown;
 mod structure;
@@ -61,6 +62,8 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::CompletionRequest>(complete::complete)
+        .on::<lsp::SignatureHelpRequest>(complete::signature)
         .on::<lsp::HoverRequest>(shown::hover)
         .on::<lsp::InlayHintRequest>(shown::hints)
         .on::<lsp::CodeLensRequest>(shown::lenses)
