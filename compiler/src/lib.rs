@@ -63,6 +63,7 @@ pub use suggest::closest;
 pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
+pub use trust::Trust;
 
 use diagnostic::Diagnostics;
 use load::Loader;
@@ -89,13 +90,15 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
-    observed(path, files, settings, &mut |_, _| ())
+    observed(path, files, settings, &mut |_, _, _| ())
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
 pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
     let mut index = Index::default();
-    let compilation = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
+    let compilation = observed(path, files, settings, &mut |model, loader, trust| {
+        index = index::build(model, loader, trust);
+    });
     (compilation, index)
 }
 
@@ -104,7 +107,7 @@ fn observed(
     path: &str,
     files: &dyn Files,
     settings: &Settings,
-    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
+    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]),
 ) -> Compilation {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
@@ -126,11 +129,11 @@ fn observed(
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
-    check::check(&model, &loader.sources, &mut diagnostics);
+    let trust = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
-    observe(&model, &loader);
+    observe(&model, &loader, &trust);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

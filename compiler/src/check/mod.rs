@@ -49,9 +49,10 @@ use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
+use crate::trust::Trust;
 
-/// Runs every check.
-pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+/// Runs every check; says what may have reached whom.
+pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
@@ -118,11 +119,11 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
-    trust(model, sources, diagnostics);
+    trust(model, sources, diagnostics)
 }
 
 /// What may reach what: text of strangers, private data, secrets.
-fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
     let graph = crate::trust::build(model, sources);
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
@@ -147,4 +148,5 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::FloatingVersion) {
         floating::check(model, diagnostics);
     }
+    crate::trust::seen(&graph)
 }
