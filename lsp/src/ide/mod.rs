@@ -10,9 +10,11 @@ mod document;
 mod element;
 #[cfg(test)]
 mod fixture;
-mod format;
-mod hole;
 mod flow;
+mod format;
+#[cfg(test)]
+mod fuzz;
+mod hole;
 mod hover;
 mod names;
 mod outline;
@@ -29,8 +31,8 @@ pub use actions::{Action, ActionKind, actions};
 pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
-pub use format::{format, format_typed};
 pub use flow::{Link, Member, incoming, members, outgoing};
+pub use format::{format, format_typed};
 pub use hover::{Hover, hover};
 pub use names::{Rename, Target, definition, highlight, prepare_rename, references, rename, type_definition};
 pub use outline::{Entry, EntryKind, Found, outline, symbols};
