@@ -15,8 +15,10 @@ use super::Exit;
 use super::capabilities::{Client, capabilities};
 use super::convert;
 use super::dispatch::Dispatch;
+use super::handlers::tokens::Painted;
 use super::handlers::{self, Context};
 use super::handshake;
+use super::options::Options;
 use super::pool::Pool;
 use super::world::World;
 use crate::disk::Disk;
@@ -68,6 +70,8 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
         requests: 0,
         leaving: false,
         gone: false,
+        options: params.initialization_options.as_ref().map(Options::read).unwrap_or_default(),
+        painted: Arc::default(),
         client,
     };
     server.send(Response::new_ok(id, answer).into());
@@ -101,6 +105,10 @@ struct Server<'c> {
     leaving: bool,
     /// Whether nothing reaches the editor any more.
     gone: bool,
+    /// What the person has set.
+    options: Options,
+    /// The tokens that the editor was given last.
+    painted: Arc<Painted>,
 }
 
 impl Server<'_> {
@@ -178,8 +186,13 @@ impl Server<'_> {
         }
         let id = request.id.clone();
         let Some(answer) = handlers::dispatch(Dispatch::new(request)).finish() else { return };
-        let context =
-            Context { moment: self.world.moment(), encoding: self.client.encoding, client: Arc::clone(&self.client) };
+        let context = Context {
+            moment: self.world.moment(),
+            encoding: self.client.encoding,
+            client: Arc::clone(&self.client),
+            options: self.options,
+            painted: Arc::clone(&self.painted),
+        };
         let (wanted, edits) = (Arc::new(AtomicBool::new(true)), Arc::clone(&self.edits));
         self.pending.insert(id.clone(), Arc::clone(&wanted));
         let asked = edits.load(Ordering::Relaxed);
@@ -209,6 +222,7 @@ impl Server<'_> {
                 }
             }
             "initialized" => self.initialized(),
+            "workspace/didChangeConfiguration" => self.take(&method, params, Server::configured),
             "textDocument/didOpen" => self.take(&method, params, Server::opened),
             "textDocument/didChange" => self.changed(params),
             "textDocument/didClose" => self.take(&method, params, Server::closed),
@@ -301,6 +315,8 @@ impl Server<'_> {
             workspace.touched(&path);
         }
         self.look_again();
+        // What stands in other files may be shown here.
+        self.again();
     }
 
     /// Looks at the files again that were read from disk, where nobody tells when they change.
@@ -315,6 +331,21 @@ impl Server<'_> {
             if let Some((workspace, path)) = self.world.workspace(&change.uri) {
                 workspace.touched(&path);
             }
+        }
+    }
+
+    fn configured(&mut self, params: lsp::DidChangeConfigurationParams) {
+        let options = Options::read(&params.settings);
+        if self.options != options {
+            self.options = options;
+            self.again();
+        }
+    }
+
+    /// Has the editor ask again for what it shows beside the text.
+    fn again(&mut self) {
+        for method in self.client.again.clone() {
+            self.ask(method, serde_json::Value::Null);
         }
     }
 

@@ -9,6 +9,7 @@ mod dispatch;
 mod handlers;
 mod handshake;
 mod main_loop;
+mod options;
 mod pool;
 mod stdio;
 mod world;

@@ -113,6 +113,11 @@ impl Moment {
         Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
     }
 
+    /// Every workspace, as the file that is its folder.
+    pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
+        self.workspaces.keys().filter_map(|root| self.at(root, ""))
+    }
+
     /// The runs of the workspace of a file.
     pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
         self.disk.runs(&file.root)
