@@ -10,6 +10,7 @@ mod hostile;
 mod import;
 mod judge;
 mod kill;
+mod lsp;
 mod modules;
 mod mutants;
 mod properties;

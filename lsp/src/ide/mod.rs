@@ -12,6 +12,8 @@ mod element;
 mod fixture;
 mod flow;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod hints;
 mod hole;
 mod hover;
