@@ -4,6 +4,7 @@ mod agents;
 mod baseline;
 mod cases;
 mod cli;
+mod editors;
 mod examples;
 mod graph;
 mod hostile;
