@@ -22,3 +22,4 @@ mod testing;
 mod tidy;
 mod tools;
 mod tutorial;
+mod watch;
