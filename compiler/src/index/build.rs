@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::order;
 use super::shapes::Shapes;
 use super::walk;
-use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
+use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
@@ -197,8 +198,7 @@ impl Builder<'_, '_, '_> {
             }
             let first = self.index.steps.len();
             self.steps.push((first..first + ids.len()).collect());
-            let mut positions = vec![0; ids.len()];
-            pipeline.order.sorted.iter().enumerate().for_each(|(position, &step)| positions[step] = position + 1);
+            let positions = order::positions(pipeline);
             let types = &model.typing.pipelines[number];
             let receivers = receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {
@@ -248,7 +248,16 @@ impl Builder<'_, '_, '_> {
     }
 
     fn aliases(&mut self) {
-        let imports = self.model.tables.modules.list.iter().flat_map(|module| &module.imports);
+        let modules = &self.model.tables.modules;
+        for module in &modules.list {
+            let import = |import: &crate::modules::Import| Import {
+                from: module.file,
+                file: modules.list[import.module].file,
+                alias: import.alias.as_ref().map(|alias| alias.value.clone()),
+            };
+            self.index.imports.extend(module.imports.iter().map(import));
+        }
+        let imports = modules.list.iter().flat_map(|module| &module.imports);
         for alias in imports.filter_map(|import| import.alias.as_ref()) {
             self.add(SymbolKind::Alias, alias, None);
         }

@@ -230,7 +230,8 @@ fn logic<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Logi
         "{%" => "%}",
         _ => return None,
     };
-    if before.contains(closing) {
+    let commented = window.rfind("{#").is_some_and(|comment| !window[comment..].contains("#}"));
+    if before.contains(closing) || commented {
         return None;
     }
     Some(Logic { before, start: offset - before.len(), statement: opening == "{%", text: region.start })

@@ -72,7 +72,7 @@ fn of_spec(document: &Document) -> Vec<Fold> {
         }
     }
     found.extend(comments.map(|range| Fold { range, kind: FoldKind::Comment }));
-    blocks(&tree.nodes, &mut found);
+    blocks(text, &tree.nodes, &mut found);
     let mut imports = tree.nodes.split(|node| &*node.name.text != "import");
     found.extend(imports.by_ref().filter_map(|imports| {
         let (first, last) = (imports.first()?, imports.last()?);
@@ -82,15 +82,15 @@ fn of_spec(document: &Document) -> Vec<Fold> {
 }
 
 /// Recursion is bounded by how deep a document nests.
-fn blocks(nodes: &[Node], found: &mut Vec<Fold>) {
+fn blocks(text: &str, nodes: &[Node], found: &mut Vec<Fold>) {
     for node in nodes {
         if let Some(block) = &node.children {
-            let end = block.close.map_or(node.span.end, |close| close.start);
-            found.push(Fold {
-                range: block.open.range().end..(end as usize).max(block.open.range().end),
-                kind: FoldKind::Region,
-            });
-            blocks(&block.nodes, found);
+            // What closes it stays to be seen where it has a line of its own.
+            let start = block.open.range().end;
+            let end = block.close.map_or(node.span.range().end, |close| close.range().start).max(start);
+            let inside = &text[start..end];
+            found.push(Fold { range: start..start + inside.trim_end().len(), kind: FoldKind::Region });
+            blocks(text, &block.nodes, found);
         }
     }
 }

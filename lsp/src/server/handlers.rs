@@ -1,8 +1,11 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
 mod changes;
+mod complete;
 mod names;
 mod shown;
+mod structure;
+pub(super) mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use swarmc_compiler::{Code, Severity};
 use super::capabilities::Client;
 use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
+use super::options::Options;
 use super::world::{File, Moment};
 use crate::ide::{self, Document, Place};
 
@@ -24,6 +28,10 @@ pub(super) struct Context {
     pub(super) encoding: Encoding,
     /// What the client has said about itself.
     pub(super) client: Arc<Client>,
+    /// What the person has set.
+    pub(super) options: Options,
+    /// The tokens that the client was given last.
+    pub(super) painted: Arc<tokens::Painted>,
 }
 
 type Answer<T> = Result<Option<T>, Failure>;
@@ -37,6 +45,13 @@ impl Context {
         Some((file, document, offset))
     }
 
+    /// A file and its text.
+    fn document(&self, at: &lsp::TextDocumentIdentifier) -> Option<(File<'_>, Document)> {
+        let file = self.moment.file(&at.uri)?;
+        let document = file.document()?;
+        Some((file, document))
+    }
+
     fn locations(&self, file: &File<'_>, places: &[Place]) -> Vec<lsp::Location> {
         places.iter().filter_map(|place| file.location(place, self.encoding)).collect()
     }
@@ -45,7 +60,25 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::CompletionRequest>(complete::complete)
+        .on::<lsp::SignatureHelpRequest>(complete::signature)
         .on::<lsp::HoverRequest>(shown::hover)
+        .on::<lsp::InlayHintRequest>(shown::hints)
+        .on::<lsp::CodeLensRequest>(shown::lenses)
+        .on::<lsp::CodeLensResolveRequest>(shown::resolve_lens)
+        .on::<lsp::InlineValueRequest>(shown::values)
+        .on::<lsp::DocumentSymbolRequest>(structure::symbols)
+        .on::<lsp::WorkspaceSymbolRequest>(structure::workspace_symbols)
+        .on::<lsp::FoldingRangeRequest>(structure::folding)
+        .on::<lsp::SelectionRangeRequest>(structure::selections)
+        .on::<lsp::DocumentLinkRequest>(structure::links)
+        .on::<lsp::LinkedEditingRangeRequest>(structure::linked)
+        .on::<lsp::CallHierarchyPrepareRequest>(structure::prepare_calls)
+        .on::<lsp::CallHierarchyIncomingCallsRequest>(structure::incoming)
+        .on::<lsp::CallHierarchyOutgoingCallsRequest>(structure::outgoing)
+        .on::<lsp::SemanticTokensRequest>(tokens::full)
+        .on::<lsp::SemanticTokensRangeRequest>(tokens::range)
+        .on::<lsp::SemanticTokensDeltaRequest>(tokens::delta)
         .on::<lsp::DefinitionRequest>(names::definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
         .on::<lsp::ReferencesRequest>(names::references)

@@ -13,7 +13,9 @@ use super::Exit;
 use super::capabilities::{Client, capabilities};
 use super::convert;
 use super::dispatch::Dispatch;
+use super::handlers::tokens::Painted;
 use super::handlers::{self, Context};
+use super::options::Options;
 use super::pool::Pool;
 use super::world::World;
 use crate::disk::Disk;
@@ -73,6 +75,8 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Result<Exit, 
         shown: BTreeMap::new(),
         requests: 0,
         leaving: false,
+        options: params.initialization_options.as_ref().map(Options::read).unwrap_or_default(),
+        painted: Arc::default(),
         client,
     };
     server.start();
@@ -99,6 +103,10 @@ struct Server<'c> {
     requests: i32,
     /// Whether the editor said `shutdown`.
     leaving: bool,
+    /// What the person has set.
+    options: Options,
+    /// The tokens that the editor was given last.
+    painted: Arc<Painted>,
 }
 
 impl Server<'_> {
@@ -171,8 +179,13 @@ impl Server<'_> {
         }
         let id = request.id.clone();
         let Some(answer) = handlers::dispatch(Dispatch::new(request)).finish() else { return };
-        let context =
-            Context { moment: self.world.moment(), encoding: self.client.encoding, client: Arc::clone(&self.client) };
+        let context = Context {
+            moment: self.world.moment(),
+            encoding: self.client.encoding,
+            client: Arc::clone(&self.client),
+            options: self.options,
+            painted: Arc::clone(&self.painted),
+        };
         self.pending.insert(id.clone(), "");
         let revision = self.revision;
         let panicked = move || {
@@ -193,6 +206,7 @@ impl Server<'_> {
                     self.send(Response::new_err(params.id, ErrorCode::RequestCanceled as i32, message).into());
                 }
             }
+            "workspace/didChangeConfiguration" => self.take(params, Server::configured),
             "textDocument/didOpen" => self.take(params, Server::opened),
             "textDocument/didChange" => self.take(params, Server::edited),
             "textDocument/didClose" => self.take(params, Server::closed),
@@ -250,6 +264,8 @@ impl Server<'_> {
         if let Some((workspace, path)) = self.world.workspace(&params.text_document.uri) {
             workspace.touched(&path);
         }
+        // What stands in other files may be shown here.
+        self.again();
     }
 
     fn touched(&mut self, params: lsp::DidChangeWatchedFilesParams) {
@@ -257,6 +273,21 @@ impl Server<'_> {
             if let Some((workspace, path)) = self.world.workspace(&change.uri) {
                 workspace.touched(&path);
             }
+        }
+    }
+
+    fn configured(&mut self, params: lsp::DidChangeConfigurationParams) {
+        let options = Options::read(&params.settings);
+        if self.options != options {
+            self.options = options;
+            self.again();
+        }
+    }
+
+    /// Has the editor ask again for what it shows beside the text.
+    fn again(&mut self) {
+        for method in self.client.again.clone() {
+            self.ask(method, serde_json::Value::Null);
         }
     }
 

@@ -8,6 +8,7 @@ mod convert;
 mod dispatch;
 mod handlers;
 mod main_loop;
+mod options;
 mod pool;
 mod world;
 

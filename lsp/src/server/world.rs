@@ -69,6 +69,12 @@ impl Moment {
 }
 
 impl Moment {
+    /// Every workspace, as the file that is its folder.
+    pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
+        let file = |(root, snapshot)| File { root: PathBuf::clone(root), snapshot, path: String::new() };
+        self.workspaces.iter().map(file)
+    }
+
     /// The runs of the workspace of a file.
     pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
         self.disk.runs(&file.root)

@@ -12,6 +12,9 @@ use super::{Ask, Completion, Item, ItemKind, directive};
 /// How many tokens of one expression are looked at.
 const MOST: usize = 4000;
 
+/// How many names that a text declares itself are known.
+const MOST_LOCALS: usize = 64;
+
 /// A token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
@@ -29,7 +32,7 @@ type Placed<'t> = (usize, Token<'t>);
 #[derive(Debug, Default)]
 struct Path<'t> {
     names: Vec<&'t str>,
-    /// How many of the names an item of a list was taken of: `None` for a name, else an index.
+    /// Behind which of the names, by position, an index takes an item; one entry for each.
     items: Vec<usize>,
 }
 
@@ -51,7 +54,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
                 None => item,
             };
             let items = values.into_iter().filter(|item| item.kind == ItemKind::Value).map(close).collect();
-            return Some(Completion { range: place(end - text.len()), items });
+            return Some(Completion { range: place(end - text.len()), items, incomplete: false });
         }
         Some((&(start, Token::Word(word)), before)) if start + word.len() == end => (Some((start, word)), before),
         _ => (None, tokens.as_slice()),
@@ -98,7 +101,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         Some(Token::Sign(_)) => names.roots(),
         Some(_) => Vec::new(),
     };
-    Some(Completion { range, items })
+    Some(Completion { range, items, incomplete: false })
 }
 
 fn tokens(text: &str) -> Vec<Placed<'_>> {
@@ -177,6 +180,13 @@ fn path_before<'t>(tokens: &[Placed<'t>]) -> Option<(Path<'t>, usize)> {
     Some((Path { names, items }, at))
 }
 
+/// A name that a text declares itself.
+struct Local<'t> {
+    name: &'t str,
+    /// What it is of, and whether an item of that.
+    source: Option<(Path<'t>, bool)>,
+}
+
 /// What names mean where an expression stands.
 struct Names<'a, 's> {
     ask: &'a Ask<'a>,
@@ -188,11 +198,11 @@ impl Names<'_, '_> {
     /// The words that an expression can begin with.
     fn roots(&self) -> Vec<Item> {
         let mut items: Vec<Item> =
-            self.locals().into_iter().map(|(name, _)| Item::new(name, ItemKind::Variable)).collect();
+            self.locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
         items.reverse();
         let terms: Vec<holes::Term> = holes::directives().collect();
         for root in holes::roots() {
-            let usable = self.scopes.iter().any(|scope| directive::is_usable(self.ask, scope, root));
+            let usable = self.scopes.iter().any(|scope| directive::is_usable(scope, root));
             if !usable || items.iter().any(|item| item.label == root) {
                 continue;
             }
@@ -211,7 +221,7 @@ impl Names<'_, '_> {
         let underscored =
             |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
         if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
-            && !self.locals().iter().any(|(name, _)| name == root)
+            && !self.locals().iter().any(|local| local.name == *root)
         {
             let items: Vec<Item> = match *root {
                 "output" | "previous" | "status" | "exit" | "error" => candidates(self.scopes, root)
@@ -221,7 +231,7 @@ impl Names<'_, '_> {
                         if candidate.earlier && *root == "output" { self.as_previous(item, tokens) } else { item }
                     })
                     .collect(),
-                "param" => self.scopes.iter().flat_map(|scope| directive::params(self.ask, scope)).collect(),
+                "param" => self.scopes.iter().flat_map(directive::params).collect(),
                 "input" => self.scopes.iter().flat_map(directive::ports).collect(),
                 "run" => keywords(&["id", "dir"]),
                 "task" => keywords(&["name"]),
@@ -248,18 +258,19 @@ impl Names<'_, '_> {
 
     /// What the value of a path is to each who reads.
     fn shapes(&self, path: &Path<'_>) -> Vec<(&Index, ShapeId)> {
+        self.shapes_among(path, &self.locals())
+    }
+
+    /// The same where only some of the names of the text are declared yet; each leads to fewer, which bounds the recursion.
+    fn shapes_among(&self, path: &Path<'_>, locals: &[Local<'_>]) -> Vec<(&Index, ShapeId)> {
         let Some((root, rest)) = path.names.split_first() else { return Vec::new() };
-        if let Some((_, source)) = self.locals().into_iter().rev().find(|(name, _)| name == root) {
-            let shapes = source.map_or(Vec::new(), |(path, each)| {
-                let of = self.shapes(&path).into_iter();
-                of.filter_map(
-                    |(index, shape)| if each { Some((index, item_of(index, shape)?)) } else { Some((index, shape)) },
-                )
-                .collect()
-            });
-            return walk(shapes, rest, &path.items, 1);
+        if let Some(local) = locals.iter().rposition(|local| local.name == *root) {
+            let Some((source, each)) = &locals[local].source else { return Vec::new() };
+            let of = self.shapes_among(source, &locals[..local]).into_iter();
+            let of = of.filter_map(|(index, shape)| Some((index, if *each { item_of(index, shape)? } else { shape })));
+            return walk(of.collect(), rest, &path.items, 1);
         }
-        let named = !matches!(*root, "item");
+        let named = *root != "item";
         let (name, fields) = match (named, rest.split_first()) {
             (true, Some((name, fields))) => (*name, fields),
             (true, None) => return Vec::new(),
@@ -298,41 +309,42 @@ impl Names<'_, '_> {
         once(items)
     }
 
-    /// The names that loops and assignments before the cursor declare, and what they are: a path, and whether each item of
-    /// it. The text of a spec's own expression has none.
-    fn locals(&self) -> Vec<(&str, Option<(Path<'_>, bool)>)> {
+    /// The names that loops and assignments before the cursor declare. The text of a spec's own expression has none.
+    fn locals(&self) -> Vec<Local<'_>> {
         let text = &self.ask.text()[self.logic.text..self.logic.start];
-        let mut found = Vec::new();
-        let mut depth: Vec<usize> = Vec::new();
+        let mut found: Vec<Local<'_>> = Vec::new();
+        let mut depths: Vec<usize> = Vec::new();
         for (at, _) in text.match_indices("{%") {
             let inside = text[at + 2..].split("%}").next().unwrap_or_default().trim_matches(['-', ' ', '\n']);
             let mut words = inside.split_whitespace();
             match words.next() {
                 Some("for") => {
-                    depth.push(found.len());
+                    depths.push(found.len());
                     if let (Some(name), Some("in")) = (words.next(), words.next()) {
-                        let start = inside.find(" in ").map_or(inside.len(), |at| at + 4);
-                        let tokens = tokens(&inside[start..]);
-                        let whole =
-                            tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
-                        let path = path_before(&tokens[..whole.unwrap_or(tokens.len())]);
-                        found.push((name, path.filter(|(_, from)| *from == 0).map(|(path, _)| (path, true))));
-                        found.push(("loop", None));
+                        let list = inside.split_once(" in ").map_or("", |(_, list)| list);
+                        found.push(Local { name, source: source(list).map(|path| (path, true)) });
+                        found.push(Local { name: "loop", source: None });
                     }
                 }
-                Some("endfor") => found.truncate(depth.pop().unwrap_or(0)),
+                Some("endfor") => found.truncate(depths.pop().unwrap_or(0)),
                 Some("set") => {
                     if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
-                        let tokens = tokens(value);
-                        let path = path_before(&tokens).filter(|(_, from)| *from == 0);
-                        found.push((name.trim(), path.map(|(path, _)| (path, false))));
+                        found.push(Local { name: name.trim(), source: source(value).map(|path| (path, false)) });
                     }
                 }
                 _ => {}
             }
         }
-        found
+        found.split_off(found.len().saturating_sub(MOST_LOCALS))
     }
+}
+
+/// The path that a value is; none where it is more than that, but for what a filter or a condition makes of a list.
+fn source(value: &str) -> Option<Path<'_>> {
+    let tokens = tokens(value);
+    let end = tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
+    let (path, from) = path_before(&tokens[..end.unwrap_or(tokens.len())])?;
+    (from == 0).then_some(path)
 }
 
 /// The fields of values, through the items of lists that an index takes; `first` is the position of the first field.

@@ -49,7 +49,7 @@ pub(super) fn complete(
             items.push(with_file(child, file));
         }
     }
-    Completion { range: range.clone(), items }
+    Completion { range: range.clone(), items, incomplete: false }
 }
 
 /// Whether a block holds what may stand in it once only, or what excludes it.

@@ -16,8 +16,8 @@ const MOST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) analysis: Arc<Analysis>,
-    /// The file of the text.
-    pub(crate) file: FileId,
+    /// The file whose names it can use: of a prompt, the spec.
+    pub(crate) home: FileId,
     pub(crate) readers: Vec<Reader>,
 }
 
@@ -32,11 +32,15 @@ pub(crate) struct Reader {
     pub(crate) step: Option<usize>,
     /// Whether the item of a `for-each` is there: not where its list is said.
     pub(crate) body: bool,
+    /// The loop whose rounds an `until` ends; its steps are meant first.
+    pub(crate) rounds: Option<SymbolId>,
 }
 
 /// How a step stands to one that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
+    /// It runs in the rounds that are asked about.
+    Inside,
     /// It has ended before; so many steps lie between, from 1.
     Before(usize),
     /// The reader is no step: nothing waits.
@@ -60,7 +64,8 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
         let index = &analysis.index;
         let users = index.users(file).take(MOST).map(|text| reader(index, text.owner, text.pipeline, true));
         let readers: Vec<Reader> = users.collect();
-        (!readers.is_empty()).then_some(Scope { file, readers, analysis })
+        let home = analysis.compilation.sources.files().next()?;
+        (!readers.is_empty()).then_some(Scope { home, readers, analysis })
     };
     recent(snapshot, path).into_iter().filter_map(scope).collect()
 }
@@ -69,7 +74,7 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
 pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &Spot<'_>) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
         let readers = readers(&analysis.index, file, spot);
-        Scope { file, readers, analysis }
+        Scope { home: file, readers, analysis }
     };
     recent(snapshot, path).into_iter().map(scope).collect()
 }
@@ -78,7 +83,7 @@ fn reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool
     let step = pipeline.and_then(|pipeline| {
         index.steps_of(pipeline).find(|(_, step)| step.symbol == owner).map(|(position, _)| position)
     });
-    Reader { owner: Some(owner), pipeline, step, body }
+    Reader { owner: Some(owner), pipeline, step, body, rounds: None }
 }
 
 fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
@@ -94,7 +99,10 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
     let owner = nodes.into_iter().find_map(|node| Some((node.known?.name, node.called()?, node.is_step())));
     match (owner, pipeline) {
         (_, Some(pipeline)) if asks => {
-            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), step: None, body }]
+            let name = spot.around.iter().rev().find(|node| node.is("loop")).and_then(|node| node.called());
+            let mut steps = index.steps_of(pipeline).map(|(_, step)| step.symbol);
+            let rounds = steps.find(|step| Some(index.symbol(*step).name.as_str()) == name);
+            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), body, rounds, ..NOBODY }]
         }
         (_, Some(pipeline)) => {
             let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.called());
@@ -107,6 +115,7 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
                 pipeline: Some(pipeline),
                 step: step.map(|(position, _)| position),
                 body,
+                rounds: None,
             }]
         }
         (Some(_), None) => {
@@ -125,6 +134,7 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
                 pipeline: Some(step.pipeline),
                 step: Some(position),
                 body,
+                rounds: None,
             });
             let uses: Vec<Reader> = uses.collect();
             if uses.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { uses }
@@ -133,7 +143,7 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
     }
 }
 
-const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true };
+const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true, rounds: None };
 
 fn kind_of(node: &str) -> Option<SymbolKind> {
     Some(match node {
@@ -173,8 +183,9 @@ pub(crate) fn others(index: &Index, reader: &Reader) -> Vec<Other> {
     let Some(pipeline) = reader.pipeline else { return Vec::new() };
     let steps: Vec<usize> = index.steps_of(pipeline).map(|(position, _)| position).collect();
     let Some(me) = reader.step else {
-        let beside = |step| Other { step, relation: Relation::Beside, repeats: false };
-        return steps.into_iter().map(beside).collect();
+        let inside = |step: usize| reader.rounds.is_some() && index.steps[step].within == reader.rounds;
+        let relation = |step| if inside(step) { Relation::Inside } else { Relation::Beside };
+        return steps.into_iter().map(|step| Other { step, relation: relation(step), repeats: false }).collect();
     };
     let graph = Graph::new(index, &steps);
     let mut found: BTreeMap<usize, Relation> = steps.iter().map(|&step| (step, Relation::Free)).collect();

@@ -211,9 +211,9 @@ fn amount(bound: &Bound) -> String {
     }
 }
 
-/// How long ago something was: `3m ago`.
+/// How long ago something was: `3m ago`, `just now`.
 pub(in crate::ide) fn age(age: Duration) -> String {
-    format!("{} ago", span(age))
+    if age < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", span(age)) }
 }
 
 /// A time in its largest unit: `3m`.
@@ -228,7 +228,7 @@ fn span(time: Duration) -> String {
 }
 
 /// A number with commas.
-fn grouped(number: u64) -> String {
+pub(in crate::ide) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

@@ -35,20 +35,20 @@ Judge <<output:find-it | tail:5>> and <<output:find-it.issues>>, `{{ output.find
 struct Ran;
 
 impl Runs for Ran {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun> {
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
         assert_eq!((workflow, pipeline), ("w", "main"));
         let found = LastStep {
             status: "succeeded",
             output: Some("{\"ok\": true, \"issues\": [\"```\", \"b\"]}".to_owned()),
             took: Some(Duration::from_secs(12)),
         };
-        Some(LastRun {
+        Some(Arc::new(LastRun {
             id: "1".to_owned(),
             state: RunState::Succeeded,
             age: Duration::from_secs(200),
             params: BTreeMap::from([("goal".to_owned(), "one\ntwo\nthree\nfour\nfive\nsix\nseven".to_owned())]),
             steps: BTreeMap::from([("find-it".to_owned(), found)]),
-        })
+        }))
     }
 }
 
