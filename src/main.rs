@@ -4,6 +4,7 @@
 
 mod approve;
 mod args;
+mod asked;
 mod bounds;
 mod change;
 mod check;
@@ -43,6 +44,7 @@ mod swarm;
 mod terminal;
 mod test;
 mod units;
+mod watch;
 
 use std::process::ExitCode;
 

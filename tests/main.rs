@@ -24,3 +24,4 @@ mod testing;
 mod tidy;
 mod tools;
 mod tutorial;
+mod watch;
