@@ -17,6 +17,7 @@ mod record;
 mod runs;
 mod schema;
 mod specs;
+mod stats;
 mod swarms;
 mod testing;
 mod tidy;
