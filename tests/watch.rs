@@ -110,26 +110,30 @@ fn specs_that_come_and_go_beneath_a_folder_are_seen() {
 #[test]
 fn programs_get_a_document_on_a_line_for_each_check() {
     let place = Place::new(FLOW);
-    fs::create_dir(place.work().join("known")).expect("a folder can be made");
-    place.write("known/now.kdl", "");
-    let baseline = ["--baseline", "known/now.kdl"];
-    let mut watch = Watch::new(&place, &[&["flow.kdl", "--format", "json"][..], &baseline].concat());
+    place.write("known.kdl", "");
+    let mut watch = Watch::new(&place, &["flow.kdl", "--format", "json", "--baseline", "known.kdl"]);
     let mut document = || {
         let mut line = String::new();
         watch.lines.as_mut().expect("stdout is read").read_line(&mut line).expect("stdout can be read");
         serde_json::from_str::<Value>(&line).expect("a line is JSON")
     };
     assert_eq!(document()["errors"], 1);
-    place.swarmc(&[&["check", "flow.kdl", "--update-baseline"][..], &baseline].concat()).expect(0, &[], &["wrote"]);
+    place.swarmc(&["check", "flow.kdl", "--baseline", "known.kdl", "--update-baseline"]).expect(0, &[], &["wrote"]);
     let known = document();
     assert_eq!((&known["errors"], &known["known"]), (&0.into(), &1.into()));
     save(&place, "ask.md", "Is it so?\n");
     assert_eq!(document()["known"], 0);
-    // A check without its baseline says so, and waits for it.
-    fs::rename(place.work().join("known"), place.home()).expect("a folder can be renamed");
+}
+
+#[test]
+fn a_baseline_is_waited_for_with_its_folder() {
+    let place = Place::new(FLOW);
+    let mut watch = Watch::new(&place, &["flow.kdl", "--baseline", "known/now.kdl"]);
+    watch.next();
+    fs::create_dir(place.home()).expect("a folder can be made");
+    fs::write(place.home().join("now.kdl"), "").expect("a file can be written");
     fs::rename(place.home(), place.work().join("known")).expect("a folder can be renamed");
-    save(&place, "ask.md", "Is it {{ so }}?\n");
-    while document()["errors"] != 1 {}
+    watch.expect(&["known is new\n", "there is no file `ask.md`"]);
 }
 
 #[test]
