@@ -12,6 +12,8 @@ mod element;
 mod fixture;
 mod flow;
 mod format;
+#[cfg(test)]
+mod fuzz;
 mod hints;
 mod hole;
 mod hover;
@@ -33,8 +35,8 @@ pub use actions::{Action, ActionKind, actions};
 pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
-pub use format::{format, format_typed};
 pub use flow::{Feed, Member, incoming, members, outgoing};
+pub use format::{format, format_typed};
 pub use hints::{Hint, Hints, hints};
 pub use hover::{Hover, hover};
 pub use lenses::{Lens, LensKind, lenses, linked};

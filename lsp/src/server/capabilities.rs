@@ -28,6 +28,8 @@ pub(super) struct Client {
     pub(super) links: bool,
     /// The same of the definition of a type.
     pub(super) type_links: bool,
+    /// Whether problems may say which version of a text they are about.
+    pub(super) versions: bool,
     /// Whether an edit may make files.
     pub(super) creates: bool,
 }
@@ -68,6 +70,7 @@ impl Client {
             }),
             links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
             type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
+            versions: text.and_then(|text| text.publish_diagnostics.as_ref()?.version_support).unwrap_or(false),
             encoding,
             folders: folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
@@ -115,6 +118,13 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             save: Some(true.into()),
             ..Default::default()
         })),
+        workspace: Some(lsp::WorkspaceOptions {
+            workspace_folders: Some(lsp::WorkspaceFoldersServerCapabilities {
+                supported: Some(true),
+                change_notifications: Some(true.into()),
+            }),
+            ..Default::default()
+        }),
         completion_provider: Some(lsp::CompletionOptions {
             trigger_characters: Some(signs("<:.|=\"/ {%")),
             ..Default::default()

@@ -5,6 +5,8 @@ mod complete;
 mod names;
 mod shown;
 mod structure;
+#[cfg(test)]
+mod tests;
 pub(super) mod tokens;
 
 use std::collections::BTreeMap;
@@ -96,9 +98,8 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
 pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, Vec<lsp::Diagnostic>> {
     let mut found = BTreeMap::new();
     for (root, snapshot) in moment.workspaces.iter() {
-        let file = |path: &str| File { root: root.clone(), snapshot, path: path.to_owned() };
         for (path, problems) in ide::diagnostics(snapshot) {
-            let file = file(&path);
+            let Some(file) = moment.at(root, &path) else { continue };
             let Some(document) = file.document() else { continue };
             let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, encoding)).collect();
             found.insert(file.uri(&path).0, problems);
