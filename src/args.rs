@@ -77,6 +77,12 @@ pub(crate) struct Check {
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Says also what was looked at and proved, spec by spec and in all: names that lead somewhere, fields whose type is
+    /// known, outputs that are there where they are read, routes that take every case, steps that can run, prompts against
+    /// their windows, bounds of a run, flows of text, and what suppressions hide. As a table after the verdict, and as
+    /// `stats` in `--format json`; of a spec with errors, as far as it could be read.
+    #[arg(long, conflicts_with_all = ["fix", "diff"])]
+    pub(crate) stats: bool,
     /// How much is shown; what `swarmc.kdl` says, or `default`, unless said.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<Profile>,
@@ -96,6 +102,11 @@ pub(crate) struct Check {
     /// Writes the problems that there are now into the baseline.
     #[arg(long, conflicts_with_all = ["fix", "diff"])]
     pub(crate) update_baseline: bool,
+    /// Checks again whenever a file changes that was read or looked for, or a spec comes or goes beneath a folder, until
+    /// Ctrl-C (exit code 130). A terminal is cleared before each check; a pipe gets lines that begin with `---`: on standard
+    /// output with `--format text`, else on standard error. `--format json` writes a document, on one line, for each check.
+    #[arg(long, short, conflicts_with_all = ["fix", "diff", "update_baseline"])]
+    pub(crate) watch: bool,
 }
 
 /// Puts the white space of specs in order.

@@ -10,34 +10,50 @@ use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
 
 use crate::args::{Check, Format};
+use crate::asked::Asked;
 use crate::change::{self, Change};
 use crate::config::Configs;
 use crate::exit::Exit;
 use crate::files::Workspace;
-use crate::find;
 use crate::known::Known;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
+use crate::stats::Tally;
 use crate::terminal::{self, Stream};
+use crate::watch;
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
-    let mut configs = Configs::new(args);
+    match args.watch {
+        true => watch::exec(args),
+        false => once(args, &Asked::default()),
+    }
+}
+
+/// Checks, and notes what for.
+pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
+    let mut configs = Configs::new(args, asked);
     let mut known = Known::default();
-    let specs = find::specs(&args.specs)?;
+    let specs = asked.specs(&args.specs)?;
     let mut seen = HashSet::new();
     let mut out = Output::new(args.format);
     let mut counts = Counts::default();
     let mut mending = Mending::default();
+    let mut tally = args.stats.then(Tally::default);
     for spec in &specs {
-        let (workspace, name) = Workspace::of(spec)?;
+        let (workspace, name) = asked.workspace(spec)?;
         let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
-        let compilation = match args.fix || args.diff {
-            true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
-            false => swarmc_compiler::compile_with(&name, &workspace, &settings),
+        let compilation = match &mut tally {
+            _ if args.fix || args.diff => mending.mend(&name, &workspace, &settings, args.r#unsafe),
+            Some(tally) => {
+                let (compilation, stats) = swarmc_compiler::survey(&name, &asked.files(&workspace), &settings);
+                tally.add(workspace.shown(&name), stats);
+                compilation
+            }
+            None => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
-        if !args.fix && !args.diff && !known.hide(args, &config, &workspace, &compilation, &mut problems)? {
+        if !args.fix && !args.diff && !known.hide(args, asked, &config, &workspace, &compilation, &mut problems)? {
             return Ok(Exit::Usage);
         }
         counts += problems.counts();
@@ -60,12 +76,17 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
     let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
     let hidden = hidden(known.hidden, if args.update_baseline { 0 } else { known.gone() });
     let line = |stream: Stream| format!("{}{left} in {specs}{hidden}\n", count_line(counts, stream.paint()));
+    let table = |stream: Stream| tally.as_ref().map_or_else(String::new, |tally| tally.table(stream.paint()));
     match args.format {
-        Format::Text if !args.diff => terminal::print(line(Stream::Out))?,
+        Format::Text if !args.diff => terminal::print(line(Stream::Out) + &table(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
-        _ => {
-            out.end(counts, known.hidden)?;
+        Format::Json => {
+            out.end(counts, known.hidden, tally.as_ref().map(Tally::json))?;
             terminal::eprint(line(Stream::Err));
+        }
+        _ => {
+            out.end(counts, known.hidden, None)?;
+            terminal::eprint(line(Stream::Err) + &table(Stream::Err));
         }
     }
     if args.update_baseline {
@@ -123,12 +144,12 @@ impl Output {
     }
 
     /// Prints what has to stand as one document.
-    fn end(self, counts: Counts, known: usize) -> miette::Result<()> {
+    fn end(self, counts: Counts, known: usize, stats: Option<Value>) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
                 let Counts { errors, warnings, hints } = counts;
-                let document = json!({
+                let mut document = json!({
                     "version": 1,
                     "diagnostics": diagnostics,
                     "errors": errors,
@@ -136,6 +157,9 @@ impl Output {
                     "hints": hints,
                     "known": known,
                 });
+                if let Some(stats) = stats {
+                    document["stats"] = stats;
+                }
                 terminal::print(format!("{document}\n"))
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),

@@ -4,6 +4,7 @@
 
 mod approve;
 mod args;
+mod asked;
 mod bounds;
 mod change;
 mod check;
@@ -39,11 +40,13 @@ mod runs;
 mod shell;
 mod signals;
 mod stale;
+mod stats;
 mod summary;
 mod swarm;
 mod terminal;
 mod test;
 mod units;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -64,8 +64,11 @@ impl RunState {
 /// Runs that are asked for each pipeline once.
 pub(crate) struct Remembered<'r> {
     runs: &'r dyn Runs,
-    known: Mutex<BTreeMap<(String, String), Option<Arc<LastRun>>>>,
+    known: Mutex<Known>,
 }
+
+/// The last runs, or that there are none, by workflow and pipeline.
+type Known = BTreeMap<(String, String), Option<Arc<LastRun>>>;
 
 impl Remembered<'_> {
     /// Those of `runs`.

@@ -49,9 +49,16 @@ use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
+use crate::stats::{self, Flows, Stats};
+use crate::trust::Trust;
 
-/// Runs every check.
-pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+/// Runs every check; says what they looked at, and what may have reached whom.
+pub(crate) fn check(
+    model: &Model<'_>,
+    sources: &Sources,
+    diagnostics: &mut Diagnostics,
+) -> (Stats, Vec<(Span, Trust)>) {
+    let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
@@ -61,7 +68,8 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     calls::check(model, diagnostics);
     given::check(model, diagnostics);
     let mut written = written::Written::new(model, sources);
-    for pipeline in &model.pipelines {
+    for (index, pipeline) in model.pipelines.iter().enumerate() {
+        let mut looked = stats::Pipeline::new(pipeline);
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
@@ -70,9 +78,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
-            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
-            never_runs::check(pipeline, &mut flow, diagnostics);
-            exhaustive::check(model, pipeline, &mut flow, diagnostics);
+            looked.outputs = maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            looked.steps = never_runs::check(pipeline, &mut flow, diagnostics);
+            looked.routes = exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, &mut written, &mut flow, diagnostics);
             made::check(model, pipeline, sources, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
@@ -84,6 +92,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         }
         if diagnostics.shows(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);
+        }
+        if model.wanted[index] {
+            stats.pipelines.push(looked);
         }
     }
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
@@ -118,11 +129,13 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
-    trust(model, sources, diagnostics);
+    let (flows, reached) = trust(model, sources, diagnostics);
+    stats.flows = flows;
+    (stats, reached)
 }
 
 /// What may reach what: text of strangers, private data, secrets.
-fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> (Flows, Vec<(Span, Trust)>) {
     let graph = crate::trust::build(model, sources);
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
@@ -147,4 +160,5 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     if diagnostics.shows(Code::FloatingVersion) {
         floating::check(model, diagnostics);
     }
+    (graph.count(), crate::trust::seen(&graph))
 }

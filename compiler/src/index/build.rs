@@ -13,10 +13,11 @@ use crate::resolve::{receivers, tables::What};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
+use crate::trust::Trust;
 use crate::types::Type;
 
 /// The index of a model, with places in the sources of `loader`.
-pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
+pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span, Trust)]) -> Index {
     let mut builder = Builder {
         model,
         loader,
@@ -38,6 +39,7 @@ pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
     }
     builder.reads();
     builder.texts();
+    builder.trust(trust);
     builder.finish()
 }
 
@@ -391,6 +393,17 @@ impl Builder<'_, '_, '_> {
     /// The file that a path in a file leads to, when it was read.
     pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
         self.loader.known(&path_from(self.loader.sources.name(from), written)?)
+    }
+
+    /// What may have reached whom; of a task that pipelines share, in any of them.
+    fn trust(&mut self, trust: &[(Span, Trust)]) {
+        for (span, trust) in trust {
+            if let Some(&id) = self.by_place.get(span) {
+                let known = self.index.trust.entry(id).or_default();
+                known.strangers |= trust.strangers;
+                known.private |= trust.private;
+            }
+        }
     }
 
     fn finish(self) -> Index {

@@ -11,11 +11,13 @@ mod shapes;
 mod tests;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use swarmc_plan::When;
 
 use crate::source::{FileId, Span};
+use crate::trust::Trust;
 
 pub(crate) use build::build;
 
@@ -38,6 +40,8 @@ pub struct Index {
     pub imports: Vec<Import>,
     /// What values are.
     pub shapes: Vec<Shape>,
+    /// What may have reached steps and members, as far as anything has.
+    pub trust: BTreeMap<SymbolId, Trust>,
 }
 
 /// A symbol, by its position in [`Index::symbols`].

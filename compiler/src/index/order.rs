@@ -14,9 +14,9 @@ pub(super) fn positions(pipeline: &Pipeline<'_>) -> Vec<usize> {
     };
     let mut waiting = vec![0_usize; count];
     let mut after: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for step in 0..count {
+    for (step, waiting) in waiting.iter_mut().enumerate() {
         for earlier in before(step) {
-            waiting[step] += 1;
+            *waiting += 1;
             after[earlier].push(step);
         }
     }

@@ -126,7 +126,8 @@ pub fn selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<u
     if document.kind() == Kind::Foreign {
         return Vec::new();
     }
-    let mut found = vec![0..document.text().len()];
+    let whole = 0..document.text().len();
+    let mut found = Vec::from([whole]);
     if let Some(tree) = document.tree() {
         around(&document, &tree.nodes, offset, &mut found);
     }
@@ -181,7 +182,8 @@ fn line_and_word(text: &str, offset: usize, prose: bool) -> Vec<Range<usize>> {
     let is_word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-');
     let start = before.trim_end_matches(is_word).len();
     let end = text.len() - after.trim_start_matches(is_word).len();
-    let mut found = vec![start..end];
+    let word = start..end;
+    let mut found = Vec::from([word]);
     if prose {
         let line = before.rfind('\n').map_or(0, |at| at + 1)..after.find('\n').map_or(text.len(), |at| offset + at);
         let paragraph =
@@ -235,10 +237,10 @@ pipeline p {
 "), @"
         1-2 Imports
         3-4 Comment
-        7-9 Region
+        7-8 Region
         10-11 Comment
         12-18 Region
-        13-17 Region
+        13-16 Region
         14-16 Region
         ");
     }

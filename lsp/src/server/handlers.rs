@@ -6,6 +6,8 @@ mod complete;
 mod names;
 mod shown;
 mod structure;
+#[cfg(test)]
+mod tests;
 pub(super) mod tokens;
 
 use std::collections::BTreeMap;

@@ -42,7 +42,7 @@ pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
     scope.readers.iter().any(|reader| {
         let step = reader.step.map(|step| &index.steps[step]);
         let owner = reader.owner.map(|owner| index.symbol(owner).kind);
-        let turns = matches!(owner, Some(SymbolKind::Member | SymbolKind::Swarm | SymbolKind::Agent));
+        let turns = matches!(owner, Some(SymbolKind::Member | SymbolKind::Agent));
         match word {
             "output" | "status" | "exit" | "error" | "iteration" => reader.pipeline.is_some(),
             "previous" => step.is_some_and(|step| step.rounds || step.within.is_some()),
@@ -84,7 +84,7 @@ fn names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
             candidates(scopes, hole.word).iter().map(|candidate| step(candidate, hole)).collect()
         }
         "input" => each_once(scopes.iter().flat_map(ports).collect()).into_iter().map(closed).collect(),
-        "param" => each_once(scopes.iter().flat_map(|scope| params(scope)).collect()).into_iter().map(closed).collect(),
+        "param" => each_once(scopes.iter().flat_map(params).collect()).into_iter().map(closed).collect(),
         "context" => {
             let packs = scopes.iter().flat_map(|scope| name::visible(scope, SymbolKind::Pack));
             each_once(packs.collect()).into_iter().map(closed).collect()
@@ -150,8 +150,25 @@ fn fields(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
         let Some(shape) = inner(index, shape, &hole.fields) else { continue };
         items.extend(of_shape(index, shape));
     }
+    if hole.fields.is_empty() {
+        items.extend(scopes.iter().flat_map(|scope| qualified(scope, hole)));
+    }
     let closed = |item: Item| Item { text: format!("{}{}", item.text, hole.missing), ..item };
     each_once(items).into_iter().map(closed).collect()
+}
+
+/// What is imported under the qualifier that stands where a name could.
+fn qualified(scope: &Scope, hole: &Directive<'_>) -> Vec<Item> {
+    let kind = match hole.word {
+        "context" => SymbolKind::Pack,
+        "param" => SymbolKind::Param,
+        _ => return Vec::new(),
+    };
+    let behind = |item: Item| {
+        let name = item.label.strip_prefix(hole.name)?.strip_prefix('.')?.to_owned();
+        Some(Item { text: name.clone(), label: name, ..item })
+    };
+    name::visible(scope, kind).into_iter().filter_map(behind).collect()
 }
 
 /// The fields of a value as they are completed.

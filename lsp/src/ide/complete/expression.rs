@@ -12,6 +12,10 @@ use super::{Ask, Completion, Item, ItemKind, directive};
 /// How many tokens of one expression are looked at.
 const MOST: usize = 4000;
 
+/// How far back the statements of a text are looked at, in bytes, and how long one of them may be.
+const LOOK_BACK: usize = 64 << 10;
+const LONGEST: usize = 1000;
+
 /// How many names that a text declares itself are known.
 const MOST_LOCALS: usize = 64;
 
@@ -61,7 +65,13 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
     };
     let range = place(last.map_or(end, |(start, _)| start));
     // The signs that open something else in prose and texts.
-    if last.is_none() && matches!(ask.trigger, Some('<' | ':' | '/' | '{' | '"' | '=')) {
+    let opens = match ask.trigger {
+        Some('<' | ':' | '/' | '"') => false,
+        Some('{' | '%') => tokens.is_empty(),
+        Some('=') => tokens.last().is_some_and(|(_, token)| matches!(token, Token::Sign("==" | "!="))),
+        _ => true,
+    };
+    if last.is_none() && !opens {
         return None;
     }
     let items = match before.split_last().map(|(last, _)| last.1) {
@@ -81,10 +91,9 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
             let values = names.compared(before).into_iter().map(quoted);
             values.chain(names.roots()).collect()
         }
-        Some(Token::Word(word)) if logic.statement && before.len() == 1 => match word {
-            "for" | "set" | "with" | "else" | "block" => Vec::new(),
-            _ => names.roots(),
-        },
+        // What these declare or close is a new name, or nothing.
+        Some(Token::Word("for" | "set" | "with" | "else")) if logic.statement && before.len() == 1 => Vec::new(),
+        Some(Token::Word(_)) if logic.statement && before.len() == 1 => names.roots(),
         Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.roots(),
         Some(Token::Word(_))
             if logic.statement
@@ -311,11 +320,9 @@ impl Names<'_, '_> {
 
     /// The names that loops and assignments before the cursor declare. The text of a spec's own expression has none.
     fn locals(&self) -> Vec<Local<'_>> {
-        let text = &self.ask.text()[self.logic.text..self.logic.start];
         let mut found: Vec<Local<'_>> = Vec::new();
         let mut depths: Vec<usize> = Vec::new();
-        for (at, _) in text.match_indices("{%") {
-            let inside = text[at + 2..].split("%}").next().unwrap_or_default().trim_matches(['-', ' ', '\n']);
+        for inside in statements_before(self.ask, self.logic) {
             let mut words = inside.split_whitespace();
             match words.next() {
                 Some("for") => {
@@ -400,11 +407,21 @@ fn step_ends() -> Vec<Item> {
     }
 }
 
+/// What stands in the `{% … %}` of the text before a piece of logic, as far as that is near.
+fn statements_before<'a>(ask: &'a Ask<'_>, logic: &Logic<'_>) -> impl Iterator<Item = &'a str> {
+    let whole = ask.text();
+    let from = whole.floor_char_boundary(logic.start.saturating_sub(LOOK_BACK).max(logic.text));
+    let text = &whole[from..logic.start];
+    text.match_indices("{%").filter_map(move |(at, _)| {
+        let rest = &text[at + 2..text.floor_char_boundary((at + 2 + LONGEST).min(text.len()))];
+        Some(rest.split_once("%}")?.0.trim_matches(|sign: char| sign == '-' || sign.is_whitespace()))
+    })
+}
+
 fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
-    let text = &ask.text()[logic.text..logic.start];
     let mut open: Vec<&str> = Vec::new();
-    for (at, _) in text.match_indices("{%") {
-        let word = text[at + 2..].trim_start_matches(['-', ' ']).split([' ', '%', '-']).next().unwrap_or_default();
+    for inside in statements_before(ask, logic) {
+        let word = inside.split_whitespace().next().unwrap_or_default();
         match word.strip_prefix("end") {
             Some(_) => {
                 open.pop();
@@ -420,7 +437,20 @@ fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
         }
         items.insert(0, Item::new(format!("end{innermost}"), ItemKind::Word).detail(format!("ends `{innermost}`")));
     }
-    items.extend(holes::statements().map(|word| Item::new(word, ItemKind::Word).detail("statement")));
+    let rest = &ask.text()[ask.offset..];
+    let line = rest.split('\n').next().unwrap_or_default();
+    let closed = line.find("%}").is_some_and(|end| !line[..end].contains("{%"));
+    let statement = |word: &'static str| {
+        let item = Item::new(word, ItemKind::Word).detail("statement");
+        match word {
+            _ if closed => item,
+            "if" => item.snippet("if $1 %}$0{% endif %}"),
+            "for" => item.snippet("for ${1:item} in $2 %}$0{% endfor %}"),
+            "set" => item.snippet("set ${1:name} = $2 %}$0"),
+            _ => item,
+        }
+    };
+    items.extend(holes::statements().map(statement));
     items
 }
 
@@ -428,8 +458,31 @@ fn keywords(words: &[&str]) -> Vec<Item> {
     words.iter().map(|word| Item::new(*word, ItemKind::Word)).collect()
 }
 
-fn words(list: &[&str], what: &str) -> Vec<Item> {
-    list.iter().map(|word| Item::new(*word, ItemKind::Filter).detail(what)).collect()
+/// Filters or tests, those that most texts need first.
+fn words(list: &[&'static str], what: &str) -> Vec<Item> {
+    const COMMON: &[&str] = &[
+        "default",
+        "length",
+        "join",
+        "json",
+        "first",
+        "last",
+        "lower",
+        "upper",
+        "trim",
+        "selectattr",
+        "rejectattr",
+        "map",
+        "defined",
+        "undefined",
+        "none",
+        "in",
+        "startingwith",
+        "endingwith",
+    ];
+    let mut list = list.to_vec();
+    list.sort_by_key(|word| COMMON.iter().position(|common| common == word).unwrap_or(COMMON.len()));
+    list.into_iter().map(|word| Item::new(word, ItemKind::Filter).detail(what)).collect()
 }
 
 fn once(mut items: Vec<Item>) -> Vec<Item> {

@@ -173,6 +173,17 @@ fn options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
     items
 }
 
+/// The fields that a gate asks for besides the choice.
+pub(super) fn asked(ask: &Ask<'_>, spot: &Spot<'_>, gate: &str) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let named = |symbol: &&Symbol| symbol.kind == SymbolKind::Gate && symbol.name == gate;
+    let shape = index.symbols.iter().find(named).and_then(|gate| gate.shape);
+    let fields = shape.map_or_else(Vec::new, |shape| super::directive::of_shape(index, shape));
+    fields.into_iter().filter(|field| field.label != "choice").collect()
+}
+
 /// The providers of the library.
 fn presets() -> Vec<Item> {
     let text = swarmc_compiler::library().find(|(name, _)| *name == "std:providers").map_or("", |(_, text)| text);

@@ -1,10 +1,10 @@
 //! Who reads where something is completed, and how other steps stand to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use swarmc_compiler::FileId;
-use swarmc_compiler::index::{Index, SymbolId, SymbolKind};
+use swarmc_compiler::index::{Index, Step, Symbol, SymbolId, SymbolKind};
+use swarmc_compiler::{FileId, Span};
 
 use super::super::spot::{Entry, Spot, What};
 use super::super::{Analysis, Snapshot};
@@ -124,22 +124,54 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
                 top(index, kind, node.called()?, file)
             });
             let Some(owner) = outer else { return vec![NOBODY] };
-            if index.symbol(owner).kind != SymbolKind::Task {
-                return vec![Reader { owner: Some(owner), ..NOBODY }];
-            }
-            // A shared task is a step of every pipeline that uses it.
-            let uses = index.steps.iter().enumerate().filter(|(_, step)| step.symbol == owner);
-            let uses = uses.take(MOST).map(|(position, step)| Reader {
-                owner: Some(owner),
-                pipeline: Some(step.pipeline),
-                step: Some(position),
-                body,
-                rounds: None,
-            });
-            let uses: Vec<Reader> = uses.collect();
-            if uses.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { uses }
+            let member = entry.filter(|entry| entry.node.is("member")).and_then(|entry| entry.node.called());
+            let found = outside(index, owner, member, body);
+            if found.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { found }
         }
         (None, None) => vec![NOBODY],
+    }
+}
+
+/// Who says a text that stands outside of the pipelines.
+fn outside(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> Vec<Reader> {
+    let step = |(position, step): (usize, &Step)| Reader {
+        owner: Some(step.symbol),
+        pipeline: Some(step.pipeline),
+        step: Some(position),
+        body,
+        rounds: None,
+    };
+    let steps = || index.steps.iter().enumerate();
+    match index.symbol(owner).kind {
+        // A shared task is a step of every pipeline that uses it.
+        SymbolKind::Task => steps().filter(|(_, step)| step.symbol == owner).take(MOST).map(step).collect(),
+        // A shared prompt is said by every step that names it.
+        SymbolKind::Prompt => {
+            let places: Vec<Span> = index.places(owner).map(|place| place.span).collect();
+            let names = |whole: Span| {
+                let inside =
+                    |place: &Span| place.file == whole.file && whole.start <= place.start && place.end <= whole.end;
+                places.iter().any(inside)
+            };
+            steps().filter(|(_, step)| names(index.symbol(step.symbol).whole)).take(MOST).map(step).collect()
+        }
+        // The system text of an agent is the same in every step that it takes.
+        SymbolKind::Agent => {
+            let taken = steps().filter(|(_, step)| step.agent == Some(owner)).map(|(_, step)| step.pipeline);
+            let pipelines: BTreeSet<SymbolId> = taken.collect();
+            let reader = |pipeline| Reader { owner: Some(owner), pipeline: Some(pipeline), body, ..NOBODY };
+            pipelines.into_iter().take(MOST).map(reader).collect()
+        }
+        SymbolKind::Swarm => {
+            let named = |symbol: &Symbol| {
+                symbol.kind == SymbolKind::Member
+                    && symbol.within == Some(owner)
+                    && Some(symbol.name.as_str()) == member
+            };
+            let found = index.ids().find(|(_, symbol)| named(symbol));
+            found.map(|(member, _)| Reader { owner: Some(member), ..NOBODY }).into_iter().collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -160,7 +192,7 @@ fn kind_of(node: &str) -> Option<SymbolKind> {
 
 /// What is declared at the top level of a file.
 pub(crate) fn top(index: &Index, kind: SymbolKind, name: &str, file: FileId) -> Option<SymbolId> {
-    let found = |(id, symbol): (SymbolId, &swarmc_compiler::index::Symbol)| {
+    let found = |(id, symbol): (SymbolId, &Symbol)| {
         (symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file && symbol.name == name)
             .then_some(id)
     };

@@ -214,6 +214,9 @@ fn expressions_know_names_values_filters_and_tests() {
     assert!(labels(&when("output.plan is $0\"")).contains(&"defined".to_owned()));
     assert_eq!(first(&judge("{% $0"), 2), ["for", "if"]);
     assert_eq!(first(&judge("{% if output.plan.approved %}yes{% $0"), 3), ["endif", "else", "elif"]);
+    assert_eq!(filled(&judge("{% i$0"), "if"), "{% if $1 %}$0{% endif %}");
+    assert_eq!(filled(&judge("{% i$0 %}"), "if"), "{% if %}");
+    assert_eq!(first(&judge("{{ output.plan.points | $0 }}"), 2), ["default", "length"]);
     assert_eq!(first(&judge("{{ pa$0 }}"), 1), ["output"]);
     assert_eq!(labels(&judge("{{ param.$0")), ["goal", "deep_dive"]);
 }
@@ -475,4 +478,93 @@ fn any_place_of_any_text_can_be_asked() {
         }
     }
     assert!(asked > 1000 && offered > asked, "{asked} {offered}");
+}
+
+#[test]
+fn what_the_type_of_a_parameter_allows_is_its_default() {
+    assert_eq!(labels(&spec("param x type=bool default=$0")), ["#true", "#false"]);
+    assert_eq!(labels(&spec("param x type=\"enum red blue\" default=$0")), ["red", "blue"]);
+    assert_eq!(labels(&spec("type Colour enum red blue\nparam x type=Colour default=\"$0\"")), ["red", "blue"]);
+}
+
+#[test]
+fn texts_outside_of_pipelines_know_who_says_them() {
+    let flow = |top: &str| {
+        spec(&format!("provider p {{ exec cat }}\nagent a provider=p\n{top}\npipeline main {{\n task one agent=a {{ prompt \"x\" }}\n task two agent=a {{ prompt ref=said }}\n}}\nswarm s {{\n supervisor lead agent=a\n member m agent=a \"{}\"\n goal \"{}\"\n}}", if top == "member" { "<<$0" } else { "x" }, if top == "goal" { "<<$0" } else { "x" })).replace("\nmember\n", "\n").replace("\ngoal\n", "\n")
+    };
+    assert_eq!(labels(&flow("prompt said \"<<output:$0\"")), ["one"]);
+    assert_eq!(labels(&flow("prompt other \"<<output:$0\"")), [""; 0]);
+    let member = labels(&flow("member"));
+    assert!(member.contains(&"inbox".to_owned()) && !member.contains(&"output".to_owned()), "{member:?}");
+    assert!(!labels(&flow("goal")).contains(&"inbox".to_owned()));
+}
+
+#[test]
+fn an_answer_does_not_wait_for_a_compilation() {
+    let (snapshot, path, offset) = fixture(&judge("<<output:$0"));
+    let mut workspace = copied(&snapshot, &path);
+    let known = workspace.snapshot().analysis("flow.kdl").expect("a spec");
+    // The next key is pressed before anything is known of the text that it makes.
+    workspace.edit(&path, |document| document.edited(offset..offset, "b"));
+    let now = workspace.snapshot();
+    let found = complete(&now, &path, offset + 1, None);
+    assert_eq!(found.items[0].label, "build");
+    assert!(std::sync::Arc::ptr_eq(&now.recent("flow.kdl").expect("a spec"), &known));
+}
+
+/// A workspace of the same files.
+fn copied(snapshot: &super::super::Snapshot, open: &str) -> super::super::Workspace {
+    let paths = ["flow.kdl", "judge.md", "each.md"];
+    let text = |path: &str| snapshot.document(path).expect("the file is there").text().to_owned();
+    let files: std::collections::BTreeMap<String, String> = paths.map(|path| (path.to_owned(), text(path))).into();
+    let mut workspace = super::super::Workspace::new(std::sync::Arc::new(files), swarmc_compiler::Settings::default());
+    workspace.touched("flow.kdl");
+    workspace.open(open, super::super::Document::new(open, &text(open)));
+    workspace
+}
+
+#[test]
+fn names_of_imports_follow_their_qualifier() {
+    let files = "//- flow.kdl\nimport \"lib.kdl\" as=lib\nprovider p { exec cat }\nagent a provider=p\npipeline main { task t { prompt \"<<context:$0\" } }\n//- lib.kdl\nparam depth type=int\ncontext-pack facts { fact language rust }\n";
+    assert_eq!(labels(files), ["lib.facts"]);
+    assert_eq!(
+        chosen(&files.replace("context:$0", "context:lib.$0"), "facts"),
+        "pipeline main { task t { prompt \"<<context:lib.facts>>\" } }"
+    );
+    assert_eq!(labels(&files.replace("context:$0", "param:lib.$0")), ["depth"]);
+}
+
+#[test]
+fn a_faked_gate_is_asked_for_its_fields() {
+    let gate = "pipeline main {\n gate ask {\n message \"?\"\n options yes no\n ask why string?\n }\n}\ntest t {\n fake ask choice=yes {\n $0\n }\n}";
+    assert_eq!(labels(&spec(gate)), ["why", "allow"]);
+    assert_eq!(labels(&spec(&gate.replace("choice=yes {\n $0\n }", "choice=$0"))), ["yes", "no", "fail"]);
+}
+
+#[test]
+fn what_was_just_typed_opens_only_what_it_begins() {
+    let after = |files: &str, trigger: char| {
+        let (snapshot, path, offset) = fixture(files);
+        complete(&snapshot, &path, offset, Some(trigger)).items.len()
+    };
+    assert_eq!(after(&spec("pipeline main {\n    $0\n}"), ' '), 0);
+    assert_eq!(after(&spec("pipeline main {$0"), '{'), 0);
+    assert_eq!(after(&spec("agent a\npipeline main {\n task t {\n prompt \"a: $0\"\n }\n}"), ' '), 0);
+    assert_eq!(after(&spec("pipeline main {\n description \"a:$0\"\n}"), ':'), 0);
+    assert_eq!(after(&judge("Say: {$0"), '{'), 0);
+    assert_ne!(after(&judge("Say: {{$0"), '{'), 0);
+    assert_ne!(after(&judge("Say: {%$0"), '%'), 0);
+    assert_eq!(after(&judge("a <$0"), '<'), 0);
+    assert_ne!(after(&judge("a <<$0"), '<'), 0);
+    assert_eq!(after(&judge("see /etc/$0"), '/'), 0);
+    assert_ne!(after(&judge("<<include:./$0"), '/'), 0);
+}
+
+#[test]
+fn a_text_made_to_be_slow_does_not_hide_what_follows() {
+    for piece in ["{%", "{{", "<<output:", "<<output:plan | default:\"", "{% set x = x %}", "]", "{% for x in x %}"] {
+        let text = piece.repeat((100 << 10) / piece.len());
+        assert_eq!(labels(&judge(&format!("{text}\n\n<<output:plan.$0")))[..2], ["approved", "severity"], "{piece}");
+        labels(&judge(&format!("{text}\n\n{{{{ x.$0")));
+    }
 }

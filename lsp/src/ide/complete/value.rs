@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::index::SymbolKind;
+use swarmc_compiler::index::{ShapeKind, SymbolKind};
 use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
 use swarmc_compiler::syntax::{self, ValueKind};
 
@@ -75,6 +75,10 @@ pub(super) fn values(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<I
         Kind::Text if entry.key.is_none() && (entry.node.is("tools") || entry.node.is("tool")) => {
             tools(ask, spot).into_iter().map(written).collect()
         }
+        Kind::Literal if entry.key == Some("default") && entry.node.is("param") => of_type(ask, spot, entry)
+            .into_iter()
+            .map(|item| if item.label.starts_with('#') { item } else { written(item) })
+            .collect(),
         Kind::Scalar if entry.key == Some("model") => models(ask).into_iter().map(written).collect(),
         Kind::Name if matches!(entry.node.name, "session" | "worktree") && spot.around.iter().any(Written::is_step) => {
             shared_names(ask, entry.node.name).into_iter().map(written).collect()
@@ -140,6 +144,28 @@ fn variables(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
     }
     let given = |item: &Item| !entry.node.arguments.contains(&item.label.as_str());
     name::of_kind(ask, spot, SymbolKind::Secret).into_iter().filter(given).collect()
+}
+
+/// The values of the type that a parameter has, where these can be counted.
+fn of_type(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    let written = entry.node.property("type").unwrap_or_default().trim_end_matches('?');
+    let bools = || ["#true", "#false"].map(|word| Item::new(word, ItemKind::Word)).to_vec();
+    if written == "bool" {
+        return if entry.quote.is_none() { bools() } else { Vec::new() };
+    }
+    if let Some(words) = written.strip_prefix("enum ") {
+        return words.split_whitespace().map(|word| Item::new(word, ItemKind::Word).detail(written)).collect();
+    }
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let shape = name::find(scope, SymbolKind::Type, written).and_then(|found| index.symbol(found).shape);
+    match shape.map(|shape| &index.shape(shape).kind) {
+        Some(ShapeKind::Words(words)) => {
+            words.iter().map(|word| Item::new(word, ItemKind::Word).detail(written)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What the spec says in other places of a kind: models, tools, sessions; each once.

@@ -32,6 +32,7 @@ pub(super) fn describe(analysis: &Analysis, id: SymbolId, runs: Option<&dyn Runs
         kind if kind.is_step() => parts.extend(turn(analysis, id, symbol)),
         _ => {}
     }
+    parts.extend(trust(analysis, id));
     if let Some(runs) = runs {
         parts.extend(last(analysis, id, symbol, runs));
     }
@@ -170,6 +171,18 @@ fn turn(analysis: &Analysis, id: SymbolId, symbol: &Symbol) -> Option<String> {
         }
         Bound::Unbounded { because, .. } => format!("A turn is given any number of tokens: {because}"),
     })
+}
+
+/// What may have reached a step or a member.
+fn trust(analysis: &Analysis, id: SymbolId) -> Option<String> {
+    let trust = analysis.index.trust.get(&id)?;
+    let what = match (trust.strangers, trust.private) {
+        (true, true) => "text of strangers, and private data",
+        (true, false) => "text of strangers, which can steer an agent",
+        (false, true) => "private data",
+        (false, false) => return None,
+    };
+    Some(format!("Trust: reached by {what}"))
 }
 
 /// Who takes turns as an agent.

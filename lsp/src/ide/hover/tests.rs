@@ -335,6 +335,27 @@ fn the_language_explains_itself() {
 }
 
 #[test]
+fn a_step_says_what_may_have_reached_it() {
+    let text = "//- a.kdl
+workflow w
+provider p { exec cat }
+agent reader provider=p { can untrusted-input }
+agent writer provider=p
+pipeline main {
+    task fetch agent=reader { prompt \"read\" }
+    task tell agent=writer { prompt \"<<output:fetch>>\" }
+    task apart agent=writer { prompt \"x\" }
+}
+";
+    let reached = |step: &str| {
+        let (snapshot, path, offset) = fixture(&text.replace(&format!("task {step}"), &format!("task $0{step}")));
+        let hover = hover(&snapshot, &path, offset, &NoRuns).expect("it is a name");
+        hover.markdown.contains("Trust: reached by text of strangers")
+    };
+    assert_eq!([reached("fetch"), reached("tell"), reached("apart")], [true, true, false]);
+}
+
+#[test]
 fn what_is_not_ours_is_left_alone() {
     let check = |text: &str| {
         let (snapshot, path, offset) = fixture(text);

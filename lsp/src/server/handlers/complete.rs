@@ -39,7 +39,7 @@ pub(super) fn signature(context: &Context, params: lsp::SignatureHelpParams) -> 
         label: found.label.clone(),
         documentation: found.doc.clone().map(markdown),
         parameters: Some(parameters),
-        active_parameter: active.clone(),
+        active_parameter: active,
     };
     Ok(Some(lsp::SignatureHelp { signatures: vec![signature], active_signature: Some(0), active_parameter: active }))
 }
