@@ -79,6 +79,14 @@ impl Asked {
         Ok((workspace, name))
     }
 
+    /// Notes a folder that has to be there.
+    pub(crate) fn needs(&self, folder: &Path) {
+        let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return };
+        let above = Workspace { root: above.to_owned() };
+        // Why it is not is told by who needs it.
+        let _ = self.files(&above).find(&name.to_string_lossy());
+    }
+
     /// The files of a workspace, noting what they are asked for.
     pub(crate) fn files<'a>(&'a self, workspace: &'a Workspace) -> Noting<'a> {
         Noting { workspace, asked: self }
