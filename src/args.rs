@@ -77,6 +77,12 @@ pub(crate) struct Check {
     /// How problems are shown.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
+    /// Says also what was looked at and proved, spec by spec and in all: names that lead somewhere, fields whose type is
+    /// known, outputs that are there where they are read, routes that take every case, steps that can run, prompts against
+    /// their windows, bounds of a run, flows of text, and what suppressions hide. As a table after the verdict, and as
+    /// `stats` in `--format json`; of a spec with errors, as far as it could be read.
+    #[arg(long, conflicts_with_all = ["fix", "diff"])]
+    pub(crate) stats: bool,
     /// How much is shown; what `swarmc.kdl` says, or `default`, unless said.
     #[arg(long, value_enum)]
     pub(crate) profile: Option<Profile>,

@@ -18,6 +18,7 @@ use crate::files::Workspace;
 use crate::known::Known;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
+use crate::stats::Tally;
 use crate::terminal::{self, Stream};
 use crate::watch;
 
@@ -37,12 +38,21 @@ pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
     let mut out = Output::new(args.format);
     let mut counts = Counts::default();
     let mut mending = Mending::default();
+    let mut tally = args.stats.then(Tally::default);
     for spec in &specs {
         let (workspace, name) = asked.workspace(spec)?;
         let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
         let compilation = match args.fix || args.diff {
             true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
             false => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
+        let compilation = match &mut tally {
+            _ if args.fix || args.diff => mending.mend(&name, &workspace, &settings, args.r#unsafe),
+            Some(tally) => {
+                let (compilation, stats) = swarmc_compiler::survey(&name, &workspace, &settings);
+                tally.add(workspace.shown(&name), stats);
+                compilation
+            }
+            None => swarmc_compiler::compile_with(&name, &workspace, &settings),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
@@ -69,12 +79,17 @@ pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
     let specs = if specs.len() == 1 { "1 spec".to_owned() } else { format!("{} specs", specs.len()) };
     let hidden = hidden(known.hidden, if args.update_baseline { 0 } else { known.gone() });
     let line = |stream: Stream| format!("{}{left} in {specs}{hidden}\n", count_line(counts, stream.paint()));
+    let table = |stream: Stream| tally.as_ref().map_or_else(String::new, |tally| tally.table(stream.paint()));
     match args.format {
-        Format::Text if !args.diff => terminal::print(line(Stream::Out))?,
+        Format::Text if !args.diff => terminal::print(line(Stream::Out) + &table(Stream::Out))?,
         _ if args.diff => terminal::eprint(line(Stream::Err)),
-        _ => {
-            out.end(counts, known.hidden)?;
+        Format::Json => {
+            out.end(counts, known.hidden, tally.as_ref().map(Tally::json))?;
             terminal::eprint(line(Stream::Err));
+        }
+        _ => {
+            out.end(counts, known.hidden, None)?;
+            terminal::eprint(line(Stream::Err) + &table(Stream::Err));
         }
     }
     if args.update_baseline {
@@ -132,12 +147,12 @@ impl Output {
     }
 
     /// Prints what has to stand as one document.
-    fn end(self, counts: Counts, known: usize) -> miette::Result<()> {
+    fn end(self, counts: Counts, known: usize, stats: Option<Value>) -> miette::Result<()> {
         match self {
             Output::Text | Output::Short => Ok(()),
             Output::Json(diagnostics) => {
                 let Counts { errors, warnings, hints } = counts;
-                let document = json!({
+                let mut document = json!({
                     "version": 1,
                     "diagnostics": diagnostics,
                     "errors": errors,
@@ -145,6 +160,9 @@ impl Output {
                     "hints": hints,
                     "known": known,
                 });
+                if let Some(stats) = stats {
+                    document["stats"] = stats;
+                }
                 terminal::print(format!("{document}\n"))
             }
             Output::Sarif(results) => terminal::print(format!("{}\n", sarif_log(results))),

@@ -39,6 +39,7 @@ mod runs;
 mod shell;
 mod signals;
 mod stale;
+mod stats;
 mod summary;
 mod swarm;
 mod terminal;

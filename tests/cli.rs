@@ -429,6 +429,8 @@ fn json_has_the_fields_that_its_page_shows() {
         assert_eq!(real, shown, "{arguments:?}");
     };
     same(&["check", "wrong.kdl", "--format", "json"], 1, None);
+    place.write("counted.kdl", crate::stats::FLOW);
+    same(&["check", "counted.kdl", "--stats", "--format", "json"], 0, None);
     same(&["run", "flow.kdl", "--json"], 0, Some("output"));
     same(&["run", "flow.kdl", "--json"], 0, Some("result"));
     same(&["run", "changed.kdl", "--replay", "recorded", "--json"], 3, Some("divergence"));

@@ -19,6 +19,7 @@ mod record;
 mod runs;
 mod schema;
 mod specs;
+mod stats;
 mod swarms;
 mod testing;
 mod tidy;

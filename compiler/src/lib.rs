@@ -34,6 +34,7 @@ pub mod schema;
 mod settings;
 mod source;
 mod stale;
+pub mod stats;
 mod suggest;
 mod suppress;
 pub mod syntax;
@@ -59,6 +60,7 @@ pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};
 pub use source::{FileId, Position, SourceFile, Sources, Span};
 pub use stale::stale;
+pub use stats::Stats;
 pub use suggest::closest;
 pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
@@ -91,6 +93,21 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
     observed(path, files, settings, &mut |_, _, _| ())
+    observed(path, files, settings, &mut |_, _| ()).0
+}
+
+/// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
+pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Stats) {
+    let settings = Settings { count_tokens: true, ..settings.clone() };
+    let mut names = stats::Names::default();
+    let (compilation, mut stats) =
+        observed(path, files, &settings, &mut |model, loader| names = stats::names(model, loader));
+    stats.names = names;
+    stats.files = compilation.sources.files().count();
+    if let Some(plan) = &compilation.plan {
+        stats.planned(plan);
+    }
+    (compilation, stats)
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
@@ -99,16 +116,19 @@ pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilati
     let compilation = observed(path, files, settings, &mut |model, loader, trust| {
         index = index::build(model, loader, trust);
     });
+    let (compilation, _) = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
     (compilation, index)
 }
 
-/// Compiles, and shows the model to `observe` once it has been checked.
+/// Compiles, and shows the model to `observe` once it has been checked; says what the checks counted.
 fn observed(
     path: &str,
     files: &dyn Files,
     settings: &Settings,
     observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]),
 ) -> Compilation {
+    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
+) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
     let file = match loader.read(path) {
@@ -116,7 +136,7 @@ fn observed(
         Err(error) => {
             diagnostics.push(loader.unreadable(path, path, &error, None));
             let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
-            return Compilation { sources, diagnostics, plan: None, tests: Vec::new() };
+            return (Compilation { sources, diagnostics, plan: None, tests: Vec::new() }, Stats::default());
         }
     };
     let tree = syntax::parse(loader.sources.text(file), file);
@@ -130,6 +150,7 @@ fn observed(
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
     let trust = check::check(&model, &loader.sources, &mut diagnostics);
+    let mut stats = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
@@ -141,13 +162,14 @@ fn observed(
         bounds::check(plan, &model, &loader.sources, &mut diagnostics);
         suppressions.apply(&mut diagnostics);
     }
+    stats.suppressions = suppressions.count();
     suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
     plan = plan.filter(|_| !diagnostics.has_errors());
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
     let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
-    Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan, tests }
+    (Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan, tests }, stats)
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.

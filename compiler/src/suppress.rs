@@ -1,10 +1,13 @@
 //! Suppressions: `allow CODE reason=` in a node, `// swarmc: allow(CODE) reason` for the next line, and the same in
 //! `<!-- … -->` in prompts. One that suppresses nothing, or says no reason, is SW008.
 
+use std::collections::BTreeSet;
+
 use crate::ast::{Allow, Scope, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{FileId, Sources, Span};
+use crate::stats::Suppressed;
 use crate::suggest;
 
 const MARK: &str = "swarmc: allow(";
@@ -12,6 +15,8 @@ const MARK: &str = "swarmc: allow(";
 /// The suppressions of a compilation, and which of them were of use.
 pub(crate) struct Suppressions {
     active: Vec<(Code, Allow, bool)>,
+    /// The problems that were taken out.
+    hidden: BTreeSet<(Option<Span>, Code, String)>,
 }
 
 impl Suppressions {
@@ -31,7 +36,7 @@ impl Suppressions {
                 None => diagnostics.push(unknown(&allow)),
             }
         }
-        Suppressions { active }
+        Suppressions { active, hidden: BTreeSet::new() }
     }
 
     /// Takes out what is suppressed.
@@ -39,6 +44,7 @@ impl Suppressions {
         if self.active.is_empty() {
             return;
         }
+        let hidden = &mut self.hidden;
         diagnostics.suppress(|diagnostic| {
             let mut dropped = false;
             for (_, allow, used) in self.active.iter_mut().filter(|(code, ..)| *code == diagnostic.code) {
@@ -52,8 +58,17 @@ impl Suppressions {
                 *used |= within;
                 dropped |= within;
             }
+            if dropped {
+                hidden.insert((diagnostic.span(), diagnostic.code, diagnostic.message.clone()));
+            }
             dropped
         });
+    }
+
+    /// How many there are, how many of them were of use, and what they hide.
+    pub(crate) fn count(&self) -> Suppressed {
+        let used = self.active.iter().filter(|(.., used)| *used).count();
+        Suppressed { written: self.active.len(), used, hidden: self.hidden.len() }
     }
 
     /// Reports those that suppressed nothing or give no reason. Without a plan, nothing was found in one.

@@ -16,6 +16,8 @@ pub struct Turn {
     pub input: Bound,
     /// Whether the tokenizer is that of the agent's model.
     pub exact: bool,
+    /// The tokens that the agent's model can take, where its provider declares them.
+    pub window: Option<u64>,
 }
 
 /// What the turns of a pipeline are given, by step.
@@ -30,7 +32,9 @@ pub fn turns<'p>(plan: &'p Plan, pipeline: &'p Pipeline, tokenizer: &dyn Tokeniz
         let Some(provider) = plan.provider(&agent.provider) else { continue };
         let mut reader = Reader { scope: &scope, types: &mut types, meter: &mut meter };
         let input = reader.turn(step, body, agent).bound();
-        turns.insert(step.name.as_str(), Turn { input, exact: Family::of(agent, provider).is_exact() });
+        let (exact, window) = (Family::of(agent, provider).is_exact(), provider.context_window);
+        let turn = Turn { input, exact, window };
+        turns.insert(step.name.as_str(), turn);
     }
     turns
 }

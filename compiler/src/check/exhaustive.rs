@@ -8,21 +8,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::flow::{Lazy, Uncovered};
+use crate::flow::{Cover, Lazy, Uncovered};
 use crate::model::{Body, Model, Pipeline, Read, Step};
 use crate::source::Span;
+use crate::stats::Routes;
 use crate::suggest;
 use crate::template::Root;
 
 /// The conditions of one report that are shown.
 const SHOWN: usize = 5;
 
+/// Reports what is left out; says over how many values steps branch, and of how many they take every case.
 pub(super) fn check<'a>(
     model: &Model<'a>,
     pipeline: &Pipeline<'a>,
     flow: &mut Lazy<'_, 'a>,
     diagnostics: &mut Diagnostics,
-) {
+) -> Routes {
+    let mut routes = Routes::default();
     let mut found = Vec::new();
     for readers in tested(model, pipeline).into_values() {
         let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
@@ -31,8 +34,12 @@ pub(super) fn check<'a>(
         if testers.len() < 2 {
             continue;
         }
-        if let Some(left) = flow.get().uncovered(&testers, *first, read) {
-            found.push((readers, left));
+        let cover = flow.get().cover(&testers, *first, read);
+        routes.branches += usize::from(!matches!(cover, Cover::Unknown));
+        match cover {
+            Cover::All => routes.exhaustive += 1,
+            Cover::Partly(left) => found.push((readers, left)),
+            Cover::Unknown => {}
         }
     }
     // A whole case that is left out says more than the combinations in which it is.
@@ -59,6 +66,7 @@ pub(super) fn check<'a>(
         }
     }
     diagnostics.about(None);
+    routes
 }
 
 /// What a condition reads: a field of a step's output, or of a parameter.

@@ -11,14 +11,17 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
 use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
+use crate::stats::Outputs;
 use crate::template::{Fact, Kind, Root, Status};
 
+/// Reports the values that may be missing; says how many are read, and how many of them are certainly there.
 pub(super) fn check<'a>(
     model: &Model<'a>,
     pipeline: &Pipeline<'a>,
     flow: &mut Lazy<'_, 'a>,
     diagnostics: &mut Diagnostics,
-) {
+) -> Outputs {
+    let mut outputs = Outputs::default();
     let mut proofs = Proofs::new(pipeline);
     for (index, step) in pipeline.steps.iter().enumerate() {
         diagnostics.about(Some(step.ast.name.span));
@@ -26,55 +29,59 @@ pub(super) fn check<'a>(
             let back =
                 pipeline.order.back.binary_search_by_key(&(index, position), |back| (back.step, back.read)).is_ok();
             let read_before = read_as_previous(pipeline, index, read) && !read.directive;
+            let is_value = matches!(read.root, Root::Output | Root::Previous | Root::Input)
+                && read.step.is_some_and(|target| target != index || read.root == Root::Previous);
+            outputs.read += usize::from(is_value);
             if read.guards_step() || (back && !read_before) {
+                outputs.guarded += usize::from(is_value);
                 continue;
             }
-            match (read.root, read.step) {
+            let problem = match (read.root, read.step) {
                 (Root::Param | Root::Stdin, _) => {
                     let asked = step.when.as_ref().filter(|_| !read.in_when).is_some_and(|when| {
                         let asks = |fact: &Fact| matches!(fact, Fact::Defined { root, .. } if *root == read.root);
                         when.expression.proves.iter().any(|fact| asks(fact) && names(fact, read))
                     });
-                    if !asked {
-                        diagnostics.extend(not_given(model, Some(pipeline), read));
-                    }
+                    if asked { None } else { not_given(model, Some(pipeline), read) }
                 }
                 (Root::Output | Root::Previous | Root::Input, Some(target)) if is_loop(&pipeline.steps[target]) => {
-                    diagnostics.push(of_a_loop(pipeline, read, target));
+                    Some(of_a_loop(pipeline, read, target))
                 }
-                (Root::Previous, Some(target)) if !read.directive && !assumed(read, &pipeline.steps[target]) => {
+                // It renders nothing where there is no round before.
+                (Root::Previous, Some(_)) if read.directive => {
+                    outputs.guarded += 1;
+                    continue;
+                }
+                (Root::Previous, Some(target)) if !assumed(read, &pipeline.steps[target]) => {
                     let later = is_later(step, read, &pipeline.steps[target]);
-                    if !later || !flow.get().leaves_each_round(step.within, target) {
-                        diagnostics.extend(round_before(step, read, &pipeline.steps[target], later));
-                    }
+                    let there = later && flow.get().leaves_each_round(step.within, target);
+                    if there { None } else { round_before(step, read, &pipeline.steps[target], later) }
                 }
-                (Root::Output, Some(target)) if back => {
-                    diagnostics.extend(round_before(step, read, &pipeline.steps[target], false));
-                }
+                (Root::Output, Some(target)) if back => round_before(step, read, &pipeline.steps[target], false),
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
                     let there = producer.ast.output.default.is_some()
                         || assumed(read, producer)
                         || proofs.present(index, target, read);
-                    if !there {
-                        let found = flow.get().missing(index, target, read);
-                        diagnostics.extend(missing(pipeline, index, read, target, found));
+                    match there {
+                        true => None,
+                        false => missing(pipeline, index, read, target, flow.get().missing(index, target, read)),
                     }
                 }
                 // As a directive it renders nothing.
                 (Root::Exit | Root::Error, Some(target)) if !read.directive => {
                     let there = assumed(read, &pipeline.steps[target]) || proofs.present(index, target, read);
-                    if !there {
-                        let found = match target == index {
-                            // What it reads is the attempt before.
-                            true => Missing::Unknown,
-                            false => flow.get().missing(index, target, read),
-                        };
-                        diagnostics.extend(missing(pipeline, index, read, target, found));
+                    match there {
+                        true => None,
+                        // What it reads is the attempt before.
+                        false if target == index => missing(pipeline, index, read, target, Missing::Unknown),
+                        false => missing(pipeline, index, read, target, flow.get().missing(index, target, read)),
                     }
                 }
-                _ => {}
-            }
+                _ => None,
+            };
+            outputs.present += usize::from(is_value && problem.is_none());
+            diagnostics.extend(problem);
         }
     }
     diagnostics.about(None);
@@ -93,6 +100,7 @@ pub(super) fn check<'a>(
     for read in &pipeline.env_reads {
         diagnostics.extend(not_given(model, Some(pipeline), read));
     }
+    outputs
 }
 
 /// What stands in the `env` of a provider or of a tool server.

@@ -53,6 +53,11 @@ use crate::trust::Trust;
 
 /// Runs every check; says what may have reached whom.
 pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
+use crate::stats::{self, Flows, Stats};
+
+/// Runs every check; says what they looked at.
+pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Stats {
+    let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
@@ -62,7 +67,8 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     calls::check(model, diagnostics);
     given::check(model, diagnostics);
     let mut written = written::Written::new(model, sources);
-    for pipeline in &model.pipelines {
+    for (index, pipeline) in model.pipelines.iter().enumerate() {
+        let mut looked = stats::Pipeline::new(pipeline);
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
         loops::check(pipeline, diagnostics);
@@ -71,9 +77,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
             let mut flow = flow::Lazy::new(model, pipeline, &sure);
-            maybe_missing::check(model, pipeline, &mut flow, diagnostics);
-            never_runs::check(pipeline, &mut flow, diagnostics);
-            exhaustive::check(model, pipeline, &mut flow, diagnostics);
+            looked.outputs = maybe_missing::check(model, pipeline, &mut flow, diagnostics);
+            looked.steps = never_runs::check(pipeline, &mut flow, diagnostics);
+            looked.routes = exhaustive::check(model, pipeline, &mut flow, diagnostics);
             writers::check(pipeline, &mut written, &mut flow, diagnostics);
             made::check(model, pipeline, sources, diagnostics);
             if diagnostics.shows(Code::FailureUnhandled) {
@@ -85,6 +91,9 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
         }
         if diagnostics.shows(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);
+        }
+        if model.wanted[index] {
+            stats.pipelines.push(looked);
         }
     }
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
@@ -124,6 +133,12 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
 
 /// What may reach what: text of strangers, private data, secrets.
 fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
+    stats.flows = trust(model, sources, diagnostics);
+    stats
+}
+
+/// What may reach what: text of strangers, private data, secrets.
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Flows {
     let graph = crate::trust::build(model, sources);
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
@@ -149,4 +164,5 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) ->
         floating::check(model, diagnostics);
     }
     crate::trust::seen(&graph)
+    graph.count()
 }

@@ -17,9 +17,11 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Flow, Lazy};
 use crate::model::{Body, Need, Pipeline, Step};
 use crate::source::Span;
+use crate::stats::Runs;
 use crate::template::{Fact, Status, same_name};
 
-pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagnostics: &mut Diagnostics) {
+/// Reports the steps that never run; says how many can, and how many cannot.
+pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagnostics: &mut Diagnostics) -> Runs {
     let watched = watched(pipeline);
     let mut never = vec![false; pipeline.steps.len()];
     let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
@@ -67,6 +69,23 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
             diagnostics.push(cut_off::report(pipeline, index, stop));
         }
     }
+    runs(pipeline, &never)
+}
+
+/// Of a step that could not be read, and of those that wait for it, nothing is said.
+fn runs(pipeline: &Pipeline<'_>, never: &[bool]) -> Runs {
+    let mut unread = vec![false; never.len()];
+    let mut runs = Runs { all: never.len(), ..Runs::default() };
+    for &index in &pipeline.order.sorted {
+        let step = &pipeline.steps[index];
+        unread[index] = matches!(step.body, Body::Missing) || step.needs.iter().any(|need| unread[need.step]);
+        match (unread[index], never[index]) {
+            (true, _) => {}
+            (false, true) => runs.never += 1,
+            (false, false) => runs.can += 1,
+        }
+    }
+    runs
 }
 
 /// Whether a step surely runs where all those before it succeed: no condition has to be looked at.

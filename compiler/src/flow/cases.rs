@@ -11,6 +11,17 @@ use super::values::{Class, Key, Kind, Of};
 use crate::model::{Body, Read};
 use crate::template::Root;
 
+/// Whether steps take every case of a value.
+#[derive(Debug)]
+pub(crate) enum Cover {
+    /// They take all of them.
+    All,
+    /// They leave some out.
+    Partly(Uncovered),
+    /// They do not branch over the value, or it is too much to tell.
+    Unknown,
+}
+
 /// What steps that branch over a value leave out.
 #[derive(Debug)]
 pub(crate) enum Uncovered {
@@ -21,11 +32,12 @@ pub(crate) enum Uncovered {
 }
 
 impl Flow<'_, '_> {
-    /// What the conditions that test a value leave out. `read` is how one of `testers` reads it.
-    pub(crate) fn uncovered(&mut self, testers: &[usize], reader: usize, read: &Read) -> Option<Uncovered> {
+    /// What the conditions that test a value take of it. `read` is how one of `testers` reads it.
+    pub(crate) fn cover(&mut self, testers: &[usize], reader: usize, read: &Read) -> Cover {
         self.diagram.ask();
         let fields = read.fields.iter().map(|field| field.value.clone()).collect();
-        let key = self.key_of(Some(reader), read.root, read.name.as_deref(), fields)?;
+        let key = self.key_of(Some(reader), read.root, read.name.as_deref(), fields);
+        let Some(key) = key else { return Cover::Unknown };
         let kind = self.kind(&key);
         let branches = match kind {
             Kind::Bool => key.root == Root::Output,
@@ -33,17 +45,17 @@ impl Flow<'_, '_> {
             Kind::Int | Kind::Free => false,
         };
         if !branches || !self.vocabulary.fits(&key, &kind) {
-            return None;
+            return Cover::Unknown;
         }
-        self.left_over(testers, &key).ok().flatten()
+        self.taken(testers, &key).unwrap_or(Cover::Unknown)
     }
 
-    fn left_over(&mut self, testers: &[usize], key: &Key) -> Result<Option<Uncovered>, TooLarge> {
+    fn taken(&mut self, testers: &[usize], key: &Key) -> Result<Cover, TooLarge> {
         let value = self.value(key.clone());
         let tested = value.variable;
         // Another round is what comes of a case that an `until` tests.
         if self.repeats_by(key, tested)? || self.is_told_apart_in_text(key, tested)? {
-            return Ok(None);
+            return Ok(Cover::Unknown);
         }
         let present = self.present(None, key)?;
         let (mut sets, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
@@ -59,7 +71,7 @@ impl Flow<'_, '_> {
             all.push(holds);
         }
         if !self.tell_apart(&sets)? {
-            return Ok(None);
+            return Ok(Cover::Unknown);
         }
         let partly = self.any(own, |variable| variable == tested)?;
         let mut cases = Vec::new();
@@ -70,14 +82,18 @@ impl Flow<'_, '_> {
             }
         }
         if !cases.is_empty() {
-            return Ok(Some(Uncovered::Cases(cases)));
+            return Ok(Cover::Partly(Uncovered::Cases(cases)));
         }
         let kept = self.branching();
         let keep = |variable: Variable| variable == tested || kept.contains(&variable);
         let taken = self.any(all, keep)?;
         let possible = self.diagram.project(present, keep)?;
         let left = self.diagram.without(possible, taken)?;
-        Ok(self.combination(left).map(Uncovered::Combination))
+        Ok(match self.combination(left) {
+            _ if left == NEVER => Cover::All,
+            Some(values) => Cover::Partly(Uncovered::Combination(values)),
+            None => Cover::Unknown,
+        })
     }
 
     /// The steps whose conditions may depend on a value: by what they read, or by how those that test it end.

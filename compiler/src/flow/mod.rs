@@ -24,7 +24,7 @@ use diagram::{Diagram, Formula, Variable};
 use ends::{Ends, Task};
 use values::{Key, Vocabulary};
 
-pub(crate) use cases::Uncovered;
+pub(crate) use cases::{Cover, Uncovered};
 pub(crate) use ends::can_fail;
 pub(crate) use proof::{Proofs, assumed, ends as ends_of, leaves, names};
 pub(crate) use route::Missing;

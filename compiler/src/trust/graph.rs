@@ -6,6 +6,7 @@
 
 use crate::ast::Name;
 use crate::source::Span;
+use crate::stats::Flows;
 
 /// A place where text is, or passes.
 #[derive(Debug)]
@@ -227,6 +228,18 @@ impl Graph {
             next[edge.from] += 1;
         }
         Ways { starts, list }
+    }
+
+    /// How many ways there are, and how much of what begins, meets and ends on them.
+    pub(crate) fn count(&self) -> Flows {
+        let marked =
+            |mark: fn(&Marks) -> &Option<Mark>| self.nodes.iter().filter(|node| mark(&node.marks).is_some()).count();
+        Flows {
+            ways: self.edges.len(),
+            untrusted: marked(|marks| &marks.untrusted),
+            private: marked(|marks| &marks.private),
+            exits: marked(|marks| &marks.exit),
+        }
     }
 
     /// One way in words.
