@@ -10,29 +10,41 @@ use serde_json::{Value, json};
 use swarmc_compiler::{Code, Compilation, Files, Overlay, Settings, Severity};
 
 use crate::args::{Check, Format};
+use crate::asked::Asked;
 use crate::change::{self, Change};
 use crate::config::Configs;
 use crate::exit::Exit;
 use crate::files::Workspace;
-use crate::find;
 use crate::known::Known;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line, junit_report, sarif_log};
 use crate::stats::Tally;
 use crate::terminal::{self, Stream};
+use crate::watch;
 
 pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
-    let mut configs = Configs::new(args);
+    match args.watch {
+        true => watch::exec(args),
+        false => once(args, &Asked::default()),
+    }
+}
+
+/// Checks, and notes what for.
+pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
+    let mut configs = Configs::new(args, asked);
     let mut known = Known::default();
-    let specs = find::specs(&args.specs)?;
+    let specs = asked.specs(&args.specs)?;
     let mut seen = HashSet::new();
     let mut out = Output::new(args.format);
     let mut counts = Counts::default();
     let mut mending = Mending::default();
     let mut tally = args.stats.then(Tally::default);
     for spec in &specs {
-        let (workspace, name) = Workspace::of(spec)?;
+        let (workspace, name) = asked.workspace(spec)?;
         let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
+        let compilation = match args.fix || args.diff {
+            true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
+            false => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
         let compilation = match &mut tally {
             _ if args.fix || args.diff => mending.mend(&name, &workspace, &settings, args.r#unsafe),
             Some(tally) => {
@@ -44,7 +56,7 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);
-        if !args.fix && !args.diff && !known.hide(args, &config, &workspace, &compilation, &mut problems)? {
+        if !args.fix && !args.diff && !known.hide(args, asked, &config, &workspace, &compilation, &mut problems)? {
             return Ok(Exit::Usage);
         }
         counts += problems.counts();

@@ -7,6 +7,7 @@ use miette::miette;
 use swarmc_compiler::{CONFIG_NAME, Compilation, Config, Diagnostic, Files, Levels, Settings, Severity, Sources};
 
 use crate::args::{self, Check};
+use crate::asked::Asked;
 use crate::check::code;
 use crate::files::Workspace;
 use crate::render::Problems;
@@ -15,12 +16,13 @@ use crate::terminal::{self, Stream};
 /// The settings of every workspace that a command comes to.
 pub(crate) struct Configs<'a> {
     args: &'a Check,
+    asked: &'a Asked,
     read: BTreeMap<PathBuf, (Settings, Config)>,
 }
 
 impl<'a> Configs<'a> {
-    pub(crate) fn new(args: &'a Check) -> Configs<'a> {
-        Configs { args, read: BTreeMap::new() }
+    pub(crate) fn new(args: &'a Check, asked: &'a Asked) -> Configs<'a> {
+        Configs { args, asked, read: BTreeMap::new() }
     }
 
     /// The settings of a workspace. None when its file is wrong, which has then been told.
@@ -28,7 +30,7 @@ impl<'a> Configs<'a> {
         if let Some(known) = self.read.get(&workspace.root) {
             return Ok(Some(known.clone()));
         }
-        let Some(config) = read(workspace)? else { return Ok(None) };
+        let Some(config) = read(workspace, self.asked)? else { return Ok(None) };
         let mut levels = config.levels.clone();
         flags(self.args, &mut levels)?;
         let profile = match self.args.profile {
@@ -44,11 +46,11 @@ impl<'a> Configs<'a> {
 }
 
 /// The `swarmc.kdl` of a workspace; nothing where there is none.
-fn read(workspace: &Workspace) -> miette::Result<Option<Config>> {
+fn read(workspace: &Workspace, asked: &Asked) -> miette::Result<Option<Config>> {
+    let text = asked.files(workspace).read(CONFIG_NAME);
     if !workspace.root.join(CONFIG_NAME).exists() {
         return Ok(Some(Config::default()));
     }
-    let text = workspace.read(CONFIG_NAME);
     let text = text.map_err(|error| miette!("cannot read `{}`: {error:?}", workspace.shown(CONFIG_NAME)))?;
     let mut sources = Sources::new();
     sources.add(CONFIG_NAME, text);
@@ -64,7 +66,11 @@ pub(crate) fn is_right(sources: Sources, diagnostics: Vec<Diagnostic>, workspace
     compilation.diagnostics.is_empty()
 }
 
-fn flags(args: &Check, levels: &mut Levels) -> miette::Result<()> {
+/// Sets what the flags say on top.
+///
+/// # Errors
+/// Says which is no problem.
+pub(crate) fn flags(args: &Check, levels: &mut Levels) -> miette::Result<()> {
     let flags = [(&args.allow, None), (&args.warn, Some(Severity::Warning)), (&args.deny, Some(Severity::Error))];
     for (names, severity) in flags {
         for name in names {

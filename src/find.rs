@@ -37,6 +37,22 @@ pub(crate) fn specs(named: &[PathBuf]) -> miette::Result<Vec<PathBuf>> {
 
 /// The specs beneath a folder, in order of their paths.
 pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = walk(folder, std::fs::FileType::is_file)
+        .filter(|path| path.file_name().is_some_and(|name| name != CONFIG_NAME))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "kdl") && is_spec(path))
+        .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
+        .collect();
+    found.sort();
+    found
+}
+
+/// The folders that are searched for specs: this one, and those beneath it.
+pub(crate) fn folders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    walk(folder, std::fs::FileType::is_dir)
+}
+
+/// What lies beneath a folder, itself included.
+fn walk(folder: &Path, kind: fn(&std::fs::FileType) -> bool) -> impl Iterator<Item = PathBuf> {
     // Hidden folders are left out as well. Ignore files count also where there is no repository.
     let walk = WalkBuilder::new(folder)
         .require_git(false)
@@ -44,15 +60,8 @@ pub(crate) fn beneath(folder: &Path) -> Vec<PathBuf> {
             !(entry.depth() > 0 && (entry.file_name() == "target" || entry.file_name() == "node_modules"))
         })
         .build();
-    let files = walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
-    let paths = files.map(ignore::DirEntry::into_path);
-    let mut found: Vec<PathBuf> = paths
-        .filter(|path| path.file_name().is_some_and(|name| name != CONFIG_NAME))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "kdl") && is_spec(path))
-        .map(|path| path.strip_prefix(".").map(Path::to_owned).unwrap_or(path))
-        .collect();
-    found.sort();
-    found
+    let entries = walk.filter_map(Result::ok);
+    entries.filter(move |entry| entry.file_type().is_some_and(|it| kind(&it))).map(ignore::DirEntry::into_path)
 }
 
 /// Whether a file declares a workflow, a pipeline or a swarm: KDL is used for much else.

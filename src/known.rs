@@ -10,6 +10,7 @@ use miette::miette;
 use swarmc_compiler::{Baseline, Compilation, Config, Files, Sources};
 
 use crate::args::Check;
+use crate::asked::Asked;
 use crate::change;
 use crate::config::{from, is_right};
 use crate::exit::Exit;
@@ -38,6 +39,7 @@ impl Known {
     pub(crate) fn hide(
         &mut self,
         args: &Check,
+        asked: &Asked,
         config: &Config,
         workspace: &Workspace,
         compilation: &Compilation,
@@ -45,7 +47,7 @@ impl Known {
     ) -> miette::Result<bool> {
         let Some(path) = path(args, config, workspace)? else { return Ok(true) };
         if !self.files.contains_key(&path) {
-            let Some(file) = read(&path, args.update_baseline)? else { return Ok(false) };
+            let Some(file) = read(&path, asked, args.update_baseline)? else { return Ok(false) };
             self.files.insert(path.clone(), file);
         }
         let Some(file) = self.files.get_mut(&path) else { return Ok(true) };
@@ -127,8 +129,9 @@ fn path(args: &Check, config: &Config, workspace: &Workspace) -> miette::Result<
 }
 
 /// A baseline; none when it is wrong, which has then been told.
-fn read(path: &Path, update: bool) -> miette::Result<Option<File>> {
+fn read(path: &Path, asked: &Asked, update: bool) -> miette::Result<Option<File>> {
     let (workspace, name) = Workspace::of(path)?;
+    let text = asked.files(&workspace).read(&name);
     let shown = workspace.shown(&name);
     let empty = |text| File {
         shown: shown.clone(),
@@ -144,7 +147,7 @@ fn read(path: &Path, update: bool) -> miette::Result<Option<File>> {
             false => Err(miette!(help = help, "there is no baseline `{shown}`")),
         };
     }
-    let text = workspace.read(&name).map_err(|error| miette!("cannot read `{shown}`: {error:?}"))?;
+    let text = text.map_err(|error| miette!("cannot read `{shown}`: {error:?}"))?;
     let mut sources = Sources::new();
     sources.add(name, text.clone());
     let (left, diagnostics) = Baseline::read(&sources);

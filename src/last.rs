@@ -53,7 +53,7 @@ struct Told {
 }
 
 impl swarmc_lsp::Runs for LastRuns {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun> {
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
         let folders = home().ok()?.folders().ok()?;
         let fits = |told: &Told| told.workflow == workflow && told.pipeline == pipeline && told.workspace == self.root;
         let known = folders.iter().take(RUNS).filter_map(|folder| Some((folder, self.known.read(folder)?)));
@@ -65,7 +65,7 @@ impl swarmc_lsp::Runs for LastRuns {
             RunState::Running => RunState::Resumable,
             state => state,
         };
-        Some(LastRun { age, state, ..told.run.clone() })
+        Some(Arc::new(LastRun { age, state, ..told.run.clone() }))
     }
 }
 

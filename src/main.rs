@@ -4,6 +4,7 @@
 
 mod approve;
 mod args;
+mod asked;
 mod bounds;
 mod change;
 mod check;
@@ -44,6 +45,7 @@ mod swarm;
 mod terminal;
 mod test;
 mod units;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -207,6 +207,20 @@ pub(crate) fn out_is_pipe() -> bool {
     rustix::fs::fstat(std::io::stdout()).is_ok_and(|stat| kind(stat).is_fifo())
 }
 
+/// Waits until nobody reads standard output any more; false when that cannot be known.
+pub(crate) fn out_is_gone() -> bool {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let stdout = std::io::stdout();
+    // What ends it is told whatever is asked for.
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    loop {
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => return outcome.is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+        }
+    }
+}
+
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

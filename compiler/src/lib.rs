@@ -65,6 +65,7 @@ pub use suggest::closest;
 pub use swarmc_plan::{Bound, Bounds, When};
 pub use test::{Count, Ending, Expectation, Expected, Fake, Hold, Moment, Part, StepEnd, Test};
 pub use tokens::{Bytes, O200k, Tokenizer};
+pub use trust::Trust;
 
 use diagnostic::Diagnostics;
 use load::Loader;
@@ -91,6 +92,7 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
+    observed(path, files, settings, &mut |_, _, _| ())
     observed(path, files, settings, &mut |_, _| ()).0
 }
 
@@ -111,6 +113,9 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
 /// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
 pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
     let mut index = Index::default();
+    let compilation = observed(path, files, settings, &mut |model, loader, trust| {
+        index = index::build(model, loader, trust);
+    });
     let (compilation, _) = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
     (compilation, index)
 }
@@ -120,6 +125,8 @@ fn observed(
     path: &str,
     files: &dyn Files,
     settings: &Settings,
+    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]),
+) -> Compilation {
     observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
 ) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
@@ -142,11 +149,12 @@ fn observed(
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
+    let trust = check::check(&model, &loader.sources, &mut diagnostics);
     let mut stats = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
-    observe(&model, &loader);
+    observe(&model, &loader, &trust);
     let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };

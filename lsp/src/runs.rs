@@ -1,12 +1,13 @@
 //! What an editor shows of the last run: how it went, and what steps said then.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The runs of a workspace, as far as they lie on this machine.
 pub trait Runs: Send + Sync {
     /// The newest run of a pipeline of a workflow in this workspace.
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun>;
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>>;
 }
 
 /// A run, as it stands.
@@ -60,12 +61,36 @@ impl RunState {
     }
 }
 
+/// Runs that are asked for each pipeline once.
+pub(crate) struct Remembered<'r> {
+    runs: &'r dyn Runs,
+    known: Mutex<Known>,
+}
+
+/// The last runs, or that there are none, by workflow and pipeline.
+type Known = BTreeMap<(String, String), Option<Arc<LastRun>>>;
+
+impl Remembered<'_> {
+    /// Those of `runs`.
+    pub(crate) fn new(runs: &dyn Runs) -> Remembered<'_> {
+        Remembered { runs, known: Mutex::default() }
+    }
+}
+
+impl Runs for Remembered<'_> {
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (workflow.to_owned(), pipeline.to_owned());
+        known.entry(key).or_insert_with(|| self.runs.last(workflow, pipeline)).clone()
+    }
+}
+
 /// Where no runs are known.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRuns;
 
 impl Runs for NoRuns {
-    fn last(&self, _: &str, _: &str) -> Option<LastRun> {
+    fn last(&self, _: &str, _: &str) -> Option<Arc<LastRun>> {
         None
     }
 }

@@ -49,6 +49,10 @@ use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
+use crate::trust::Trust;
+
+/// Runs every check; says what may have reached whom.
+pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
 use crate::stats::{self, Flows, Stats};
 
 /// Runs every check; says what they looked at.
@@ -124,6 +128,11 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
+    trust(model, sources, diagnostics)
+}
+
+/// What may reach what: text of strangers, private data, secrets.
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
     stats.flows = trust(model, sources, diagnostics);
     stats
 }
@@ -154,5 +163,6 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) ->
     if diagnostics.shows(Code::FloatingVersion) {
         floating::check(model, diagnostics);
     }
+    crate::trust::seen(&graph)
     graph.count()
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::order;
 use super::shapes::Shapes;
 use super::walk;
-use super::{Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
+use super::{Import, Index, Need, Occurrence, PathUse, Role, ShapeId, Step, Symbol, SymbolId, SymbolKind, TextUse};
 use crate::ast::{self, Name};
 use crate::load::{Loader, path_from};
 use crate::model::{Body, Model, ParamRef, Prose, Read, Variable};
@@ -12,10 +13,11 @@ use crate::resolve::{receivers, tables::What};
 use crate::schema::Target;
 use crate::source::{FileId, Span};
 use crate::template::{Root, same_name};
+use crate::trust::Trust;
 use crate::types::Type;
 
 /// The index of a model, with places in the sources of `loader`.
-pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
+pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>, trust: &[(Span, Trust)]) -> Index {
     let mut builder = Builder {
         model,
         loader,
@@ -37,6 +39,7 @@ pub(crate) fn build(model: &Model<'_>, loader: &Loader<'_>) -> Index {
     }
     builder.reads();
     builder.texts();
+    builder.trust(trust);
     builder.finish()
 }
 
@@ -197,8 +200,7 @@ impl Builder<'_, '_, '_> {
             }
             let first = self.index.steps.len();
             self.steps.push((first..first + ids.len()).collect());
-            let mut positions = vec![0; ids.len()];
-            pipeline.order.sorted.iter().enumerate().for_each(|(position, &step)| positions[step] = position + 1);
+            let positions = order::positions(pipeline);
             let types = &model.typing.pipelines[number];
             let receivers = receivers(pipeline.ast);
             for (index, step) in pipeline.steps.iter().enumerate() {
@@ -248,7 +250,16 @@ impl Builder<'_, '_, '_> {
     }
 
     fn aliases(&mut self) {
-        let imports = self.model.tables.modules.list.iter().flat_map(|module| &module.imports);
+        let modules = &self.model.tables.modules;
+        for module in &modules.list {
+            let import = |import: &crate::modules::Import| Import {
+                from: module.file,
+                file: modules.list[import.module].file,
+                alias: import.alias.as_ref().map(|alias| alias.value.clone()),
+            };
+            self.index.imports.extend(module.imports.iter().map(import));
+        }
+        let imports = modules.list.iter().flat_map(|module| &module.imports);
         for alias in imports.filter_map(|import| import.alias.as_ref()) {
             self.add(SymbolKind::Alias, alias, None);
         }
@@ -382,6 +393,17 @@ impl Builder<'_, '_, '_> {
     /// The file that a path in a file leads to, when it was read.
     pub(super) fn file_of(&self, written: &str, from: FileId) -> Option<FileId> {
         self.loader.known(&path_from(self.loader.sources.name(from), written)?)
+    }
+
+    /// What may have reached whom; of a task that pipelines share, in any of them.
+    fn trust(&mut self, trust: &[(Span, Trust)]) {
+        for (span, trust) in trust {
+            if let Some(&id) = self.by_place.get(span) {
+                let known = self.index.trust.entry(id).or_default();
+                known.strangers |= trust.strangers;
+                known.private |= trust.private;
+            }
+        }
     }
 
     fn finish(self) -> Index {

@@ -5,16 +5,19 @@
 //! complete as far as the spec could be read: what is broken is missing, never wrong.
 
 mod build;
+mod order;
 mod shapes;
 #[cfg(test)]
 mod tests;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use swarmc_plan::When;
 
 use crate::source::{FileId, Span};
+use crate::trust::Trust;
 
 pub(crate) use build::build;
 
@@ -33,8 +36,12 @@ pub struct Index {
     pub texts: Vec<TextUse>,
     /// The paths that the spec and its prompts name, by place.
     pub paths: Vec<PathUse>,
+    /// What the files of the spec take in, in the order in which they are searched.
+    pub imports: Vec<Import>,
     /// What values are.
     pub shapes: Vec<Shape>,
+    /// What may have reached steps and members, as far as anything has.
+    pub trust: BTreeMap<SymbolId, Trust>,
 }
 
 /// A symbol, by its position in [`Index::symbols`].
@@ -227,6 +234,17 @@ pub struct PathUse {
     pub span: Span,
     /// The file.
     pub file: FileId,
+}
+
+/// What a file takes in from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The file that says so.
+    pub from: FileId,
+    /// The file whose names it can use.
+    pub file: FileId,
+    /// What stands before these names; none where they stand as they are.
+    pub alias: Option<String>,
 }
 
 /// What a value is.

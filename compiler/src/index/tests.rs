@@ -130,6 +130,31 @@ swarm s {
 }
 
 #[test]
+fn steps_stand_in_the_order_of_their_data_and_then_of_declaration() {
+    let spec = r#"
+workflow w
+pipeline main {
+    task late { run echo; depends-on first }
+    task first { run echo }
+    loop again max=2 {
+        task inner { value "<<output:first>>" }
+        until "output.inner == 'x'"
+    }
+    task free { run echo }
+    task round { run echo; depends-on trip }
+    task trip { run echo; depends-on round }
+}
+"#;
+    let (_, index) = analyze(&[("a.kdl", spec)]);
+    let mut steps: Vec<(usize, &str)> =
+        index.steps.iter().map(|step| (step.position, index.symbol(step.symbol).name.as_str())).collect();
+    steps.sort_unstable();
+    let names: Vec<&str> = steps.iter().map(|(_, name)| *name).collect();
+    assert_eq!(names, ["first", "late", "again", "inner", "free", "round", "trip"]);
+    assert_eq!(steps.iter().map(|(position, _)| *position).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
 fn tests_name_steps_parameters_and_options() {
     let spec = r#"param goal
 pipeline main {

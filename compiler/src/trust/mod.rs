@@ -12,7 +12,10 @@ pub(crate) mod graph;
 mod label;
 mod paths;
 pub(crate) mod powers;
+mod seen;
 pub(crate) mod shell;
 mod team;
 
 pub(crate) use build::build;
+pub use seen::Trust;
+pub(crate) use seen::seen;

@@ -268,8 +268,9 @@ mod tests {
 
     #[test]
     fn a_fix_of_the_compiler_is_an_action() {
-        let text =
-            format!("//- a.kdl\n{HEAD}pipeline m {{ task extract {{ run ls }}; task y {{ depends-on $0extrct; run ls }} }}\n");
+        let text = format!(
+            "//- a.kdl\n{HEAD}pipeline m {{ task extract {{ run ls }}; task y {{ depends-on $0extrct; run ls }} }}\n"
+        );
         let (action, text) = done(&text, "write `extract`");
         assert!(text.contains("depends-on extract;"), "{text}");
         assert_eq!((action.kind, action.preferred), (ActionKind::Fix, false));

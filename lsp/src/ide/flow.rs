@@ -24,7 +24,7 @@ pub struct Member {
 
 /// One who feeds a step, or whom it feeds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct Feed {
     /// The other one.
     pub member: Member,
     /// Where the one that waits reads the other or says that it waits.
@@ -44,14 +44,14 @@ pub fn members(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Member> {
 }
 
 /// Who feeds the step at an offset: what it waits for.
-pub fn incoming(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Link> {
+pub fn incoming(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
     links(snapshot, path, offset, |index, step| {
         index.steps[step].needs.iter().map(|need| (need.step, step, need.clone())).collect()
     })
 }
 
 /// Whom the step at an offset feeds.
-pub fn outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Link> {
+pub fn outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
     links(snapshot, path, offset, |index, step| {
         let needs = |other: usize| index.steps[other].needs.iter().filter(move |need| need.step == step);
         fed(index, step).flat_map(|other| needs(other).map(move |need| (other, other, need.clone()))).collect()
@@ -64,14 +64,14 @@ fn links(
     path: &str,
     offset: usize,
     of: impl Fn(&Index, usize) -> Vec<(usize, usize, Need)>,
-) -> Vec<Link> {
-    let mut found: BTreeMap<Place, Link> = BTreeMap::new();
+) -> Vec<Feed> {
+    let mut found: BTreeMap<Place, Feed> = BTreeMap::new();
     for (analysis, step) in steps(snapshot, path, offset) {
         let index = &analysis.index;
         for (other, reader, need) in of(index, step) {
             let member = member(&analysis, &index.steps[other]);
             let read = index.steps[need.step].symbol;
-            let link = found.entry(member.place.clone()).or_insert(Link { member, reads: Vec::new() });
+            let link = found.entry(member.place.clone()).or_insert(Feed { member, reads: Vec::new() });
             link.reads.extend(reads(&analysis, &index.steps[reader], read));
             if link.reads.is_empty() {
                 link.reads.push(names::place(&analysis, need.span));
@@ -142,5 +142,63 @@ pub(super) fn word(when: When) -> &'static str {
         When::Failure => "failure",
         When::Any => "any",
         When::Always => "always",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::fixture;
+    use super::*;
+
+    const FLOW: &str = "//- a.kdl
+workflow w
+provider p { exec cat }
+agent a provider=p
+pipeline main {
+    task one agent=a { prompt \"begin\" }
+    task two { run echo; depends-on one when=any }
+    task three agent=a { input x from=two; prompt file=\"three.md\"; when \"output.two == 'x'\" }
+    task four { value \"<<output:three>> <<output:one>>\" }
+}
+//- three.md
+<<output:one>> and {{ output.one }} and <<input:x>>
+";
+
+    fn shown(snapshot: &Snapshot, links: Vec<Feed>) -> Vec<String> {
+        let read = |place: &Place| {
+            let document = snapshot.document(&place.path).expect("the file is there");
+            let at = document.source().position(place.range.start);
+            format!("{}:{}:{}", place.path, at.line, at.column)
+        };
+        let link = |link: Feed| {
+            let reads: Vec<String> = link.reads.iter().map(read).collect();
+            format!("{} ({}) {}", link.member.name, link.member.detail, reads.join(" "))
+        };
+        links.into_iter().map(link).collect()
+    }
+
+    #[test]
+    fn a_step_is_called_by_who_feeds_it() {
+        let (snapshot, path, offset) = fixture(&FLOW.replace("task three", "task th$0ree"));
+        assert_eq!(members(&snapshot, &path, offset).len(), 1);
+        insta::assert_snapshot!(shown(&snapshot, incoming(&snapshot, &path, offset)).join("\n"), @"
+        one (text · main) three.md:1:10 three.md:1:30
+        two (text · main) a.kdl:7:39 a.kdl:7:81
+        ");
+        insta::assert_snapshot!(shown(&snapshot, outgoing(&snapshot, &path, offset)).join("\n"), @"four (text · main) a.kdl:8:33");
+    }
+
+    #[test]
+    fn the_flow_is_followed_from_prompts_too() {
+        let (snapshot, path, offset) = fixture(&FLOW.replace("{{ output.one", "{{ output.on$0e"));
+        assert_eq!(path, "three.md");
+        insta::assert_snapshot!(shown(&snapshot, outgoing(&snapshot, &path, offset)).join("\n"), @"
+        two (text · main) a.kdl:6:37
+        three (text · main) three.md:1:10 three.md:1:30
+        four (text · main) a.kdl:8:50
+        ");
+        assert!(incoming(&snapshot, &path, offset).is_empty());
+        let (snapshot, path, offset) = fixture(&FLOW.replace("<<input:x", "<<inp$0ut:x"));
+        assert!(members(&snapshot, &path, offset).is_empty());
     }
 }

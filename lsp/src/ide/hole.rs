@@ -89,7 +89,10 @@ fn directive<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<
     let rest = &rest[..rest.find('\n').unwrap_or(rest.len())];
     if length == body.len() {
         // `1<<2` and `cat <<EOF` are no beginnings.
-        let shift = word.is_empty() && last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ')' | ']'));
+        // In a string of the spec, `\n` before one is a line break.
+        let escape = ["\\n", "\\t", "\\r"].into_iter().any(|escape| text[line..start].ends_with(escape));
+        let stuck = last.is_some_and(|last| last.is_alphanumeric() || matches!(last, ')' | ']'));
+        let shift = word.is_empty() && stuck && !escape;
         let after = rest.len() - rest.trim_start_matches(is_name).len();
         let whole = &text[start + 2..offset + after];
         let possible = holes::directives().any(|term| is_like(word, term.word));
@@ -230,7 +233,8 @@ fn logic<'t>(text: &'t str, region: &Range<usize>, offset: usize) -> Option<Logi
         "{%" => "%}",
         _ => return None,
     };
-    if before.contains(closing) {
+    let commented = window.rfind("{#").is_some_and(|comment| !window[comment..].contains("#}"));
+    if before.contains(closing) || commented {
         return None;
     }
     Some(Logic { before, start: offset - before.len(), statement: opening == "{%", text: region.start })
@@ -282,6 +286,7 @@ mod tests {
         check("Say <<item.na$0>>", "Field item·· [na] ");
         check("<<output:a>> <<output:$0", "Name output·· [] >>");
         check("x<<out$0", "Word out·· [out] >>");
+        check(r"x:\n<<$0", "Word ·· [] >>");
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn of_spec(document: &Document) -> Vec<Fold> {
         }
     }
     found.extend(comments.map(|range| Fold { range, kind: FoldKind::Comment }));
-    blocks(&tree.nodes, &mut found);
+    blocks(text, &tree.nodes, &mut found);
     let mut imports = tree.nodes.split(|node| &*node.name.text != "import");
     found.extend(imports.by_ref().filter_map(|imports| {
         let (first, last) = (imports.first()?, imports.last()?);
@@ -82,15 +82,15 @@ fn of_spec(document: &Document) -> Vec<Fold> {
 }
 
 /// Recursion is bounded by how deep a document nests.
-fn blocks(nodes: &[Node], found: &mut Vec<Fold>) {
+fn blocks(text: &str, nodes: &[Node], found: &mut Vec<Fold>) {
     for node in nodes {
         if let Some(block) = &node.children {
-            let end = block.close.map_or(node.span.end, |close| close.start);
-            found.push(Fold {
-                range: block.open.range().end..(end as usize).max(block.open.range().end),
-                kind: FoldKind::Region,
-            });
-            blocks(&block.nodes, found);
+            // What closes it stays to be seen where it has a line of its own.
+            let start = block.open.range().end;
+            let end = block.close.map_or(node.span.range().end, |close| close.range().start).max(start);
+            let inside = &text[start..end];
+            found.push(Fold { range: start..start + inside.trim_end().len(), kind: FoldKind::Region });
+            blocks(text, &block.nodes, found);
         }
     }
 }
@@ -126,7 +126,8 @@ pub fn selections(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Range<u
     if document.kind() == Kind::Foreign {
         return Vec::new();
     }
-    let mut found = vec![0..document.text().len()];
+    let whole = 0..document.text().len();
+    let mut found = Vec::from([whole]);
     if let Some(tree) = document.tree() {
         around(&document, &tree.nodes, offset, &mut found);
     }
@@ -181,7 +182,8 @@ fn line_and_word(text: &str, offset: usize, prose: bool) -> Vec<Range<usize>> {
     let is_word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-');
     let start = before.trim_end_matches(is_word).len();
     let end = text.len() - after.trim_start_matches(is_word).len();
-    let mut found = vec![start..end];
+    let word = start..end;
+    let mut found = Vec::from([word]);
     if prose {
         let line = before.rfind('\n').map_or(0, |at| at + 1)..after.find('\n').map_or(text.len(), |at| offset + at);
         let paragraph =
@@ -235,10 +237,10 @@ pipeline p {
 "), @"
         1-2 Imports
         3-4 Comment
-        7-9 Region
+        7-8 Region
         10-11 Comment
         12-18 Region
-        13-17 Region
+        13-16 Region
         14-16 Region
         ");
     }

@@ -1,7 +1,7 @@
 //! The state of a workspace: open texts, files on disk, and what the compiler says of each spec, worked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use swarmc_compiler::{Bounds, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn};
 
@@ -122,9 +122,27 @@ impl Workspace {
         }
     }
 
-    /// A file on disk was made, changed or removed.
+    /// A file or folder on disk was made, changed or removed; what lies beneath it may have changed with it.
     pub fn touched(&mut self, path: &str) {
-        self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(path);
+        let beneath = |other: &str| other.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        let mut files: BTreeSet<String> = self.cache().keys().filter(|file| beneath(file)).cloned().collect();
+        files.extend(self.specs.keys().filter(|file| beneath(file)).cloned());
+        files.insert(path.to_owned());
+        files.iter().for_each(|file| self.touched_file(file));
+    }
+
+    /// Looks at everything that was read from disk again.
+    pub fn refresh(&mut self) {
+        let known = self.cache().clone();
+        for (path, text) in known {
+            if self.disk.read(&path) != text {
+                self.touched_file(&path);
+            }
+        }
+    }
+
+    fn touched_file(&mut self, path: &str) {
+        self.cache().remove(path);
         if !self.open.contains_key(path) {
             if path.ends_with(".kdl") {
                 match self.disk.read(path) {
@@ -134,6 +152,10 @@ impl Workspace {
             }
             self.changed(path);
         }
+    }
+
+    fn cache(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<str>, FileError>>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The open document at a path.
@@ -210,7 +232,7 @@ impl Snapshot {
         Some(Arc::clone(known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };
             let (compilation, index) = swarmc_compiler::analyze(spec, &files, &self.settings);
-            let asked = files.paths.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
             Arc::new(Analysis { compilation, index, asked, counted: OnceLock::new() })
         })))
     }
@@ -270,7 +292,7 @@ impl Files for Texts {
         if let Some(document) = self.open.get(path) {
             return Ok(document.source().shared());
         }
-        let mut cache = self.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.entry(path.to_owned()).or_insert_with(|| self.disk.read(path)).clone()
     }
 
@@ -304,6 +326,6 @@ impl Files for Asked<'_> {
 
 impl Asked<'_> {
     fn note(&self, path: &str) {
-        self.paths.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(path.to_owned());
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
     }
 }

@@ -425,3 +425,83 @@ fn inside(text: &str, kind: TokenKind, start: usize, end: usize) -> Range<usize>
     let closing = if kind == TokenKind::OpenString { 0 } else { hashes + quotes };
     from..end.saturating_sub(closing).max(from)
 }
+
+#[cfg(test)]
+mod tests {
+    use swarmc_compiler::FileId;
+    use swarmc_compiler::syntax::parse;
+
+    use super::*;
+
+    fn shown(marked: &str) -> String {
+        let offset = marked.find("$0").expect("a cursor");
+        let text = marked.replacen("$0", "", 1);
+        let tree = parse(&text, FileId::new(0));
+        let Spot { around, what } = spot(&text, &tree, offset);
+        let around: Vec<&str> = around.iter().map(|node| node.name).collect();
+        let what = match what {
+            What::Name { range, siblings, followed } => {
+                format!("name [{}] beside {siblings:?}{}", &text[range], if followed { " followed" } else { "" })
+            }
+            What::Entry(entry) => {
+                let Entry { node, key, position, range, quote, is_key } = entry;
+                let key = key.map_or_else(|| format!("#{position}"), |key| format!("{key}="));
+                let quoted = quote.map_or(String::new(), |quote| format!(" in {quote}"));
+                let of = node.known.map_or("nothing", |known| known.name);
+                format!("{} ({of}) {key}[{}]{quoted}{}", node.name, &text[range], if is_key { " key" } else { "" })
+            }
+            What::Comment(range) => format!("comment {}", &text[range]),
+            What::Nothing => "nothing".to_owned(),
+        };
+        format!("{}: {what}", around.join("/"))
+    }
+
+    fn check(marked: &str, wanted: &str) {
+        assert_eq!(shown(marked), wanted, "{marked}");
+    }
+
+    #[test]
+    fn names_of_nodes() {
+        check("$0", ": name [] beside []");
+        check("work$0\nagent a", ": name [work] beside [\"agent\"]");
+        check("pipeline p {\n  ta$0\n  use a\n}", "pipeline: name [ta] beside [\"use\"]");
+        check("pipeline p {$0}", "pipeline: name [] beside []");
+        check("pipeline p { task a { } ; $0 }", "pipeline: name [] beside [\"task\"]");
+        check("pipeline p { ta$0sk a { run ls } }", "pipeline: name [task] beside [] followed");
+        check("pipeline p { /-task a; $0 }", "pipeline: name [] beside []");
+        check("pipeline p { task a { run ls }$0 }", "pipeline: nothing");
+    }
+
+    #[test]
+    fn entries_and_values() {
+        check("agent a $0", ": agent (agent) #1[]");
+        check("agent a prov$0 tier=b", ": agent (agent) #1[prov]");
+        check("agent a provider=$0", ": agent (agent) provider=[]");
+        check("agent a provider=cl$0au tier=x", ": agent (agent) provider=[clau]");
+        check("agent a pro$0vider=x", ": agent (agent) #1[provider] key");
+        check("import \"std:$0\" as=x", ": import (import) #0[std:] in \"");
+        check("agent a {\n tools x $0\n}", "agent: tools (tools) #1[]");
+        check("agent a {\n system #\"a $0 b\"#\n}", "agent: system (system) #0[a  b] in #\"");
+        check("task a {\n depends-on b \\\n  $0\n}", "task: depends-on (depends-on) #1[]");
+        check("swarm s { edges { a -> $0 } }", "swarm/edges: a (SENDER) #1[]");
+        check("task a {\n run file=a/$0\n}", "task: run (run) file=[a/]");
+        check("task a \"x\"$0", ": nothing");
+    }
+
+    #[test]
+    fn broken_texts() {
+        check("task a {\n prompt \"say $0\n timeout \"1m\"\n}", "task: prompt (prompt) #0[say ] in \"");
+        check("task a {\n prompt \"\"\"\n  say $0\n", "task: prompt (prompt) #0[\n  say ] in \"\"\"");
+        check("pipeline p {\n task a {\n  ti$0\n", "pipeline/task: name [ti] beside []");
+        check("pipeline p {\n } }\n agent a tier=$0", ": agent (agent) tier=[]");
+        check("unknown {\n x $0", "unknown: x (nothing) #0[]");
+    }
+
+    #[test]
+    fn comments_are_left_alone() {
+        check("agent a // prov$0", ": comment // prov");
+        check("/* a $0 */ agent b", ": comment /* a  */");
+        check("agent a /* x */ $0", ": agent (agent) #1[]");
+        check("agent (str$0ing)a", ": nothing");
+    }
+}

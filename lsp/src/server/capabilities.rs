@@ -18,10 +18,18 @@ pub(super) struct Client {
     pub(super) pulls: bool,
     /// Whether it can be told to ask again.
     pub(super) refreshes: bool,
+    /// Whether what is completed may have places to fill in.
+    pub(super) snippets: bool,
+    /// Whether it knows the command that asks for the next completion.
+    pub(super) suggests: bool,
+    /// What it can be told to ask for again when settings or files have changed.
+    pub(super) again: Vec<&'static str>,
     /// Whether a definition may say what leads to it, and all that it is.
     pub(super) links: bool,
     /// The same of the definition of a type.
     pub(super) type_links: bool,
+    /// Whether problems may say which version of a text they are about.
+    pub(super) versions: bool,
     /// Whether an edit may make files.
     pub(super) creates: bool,
 }
@@ -29,6 +37,8 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(params: &lsp::InitializeParams) -> Client {
         let capabilities = &params.capabilities;
+        let completes = capabilities.text_document.as_ref().and_then(|text| text.completion.as_ref());
+        let completes = completes.and_then(|completion| completion.completion_item.as_ref());
         let encodings = capabilities.general.as_ref().and_then(|general| general.position_encodings.as_ref());
         let known = |kind: &lsp::PositionEncodingKind| encodings.is_some_and(|encodings| encodings.contains(kind));
         let encoding = if known(&lsp::PositionEncodingKind::UTF8) {
@@ -42,21 +52,43 @@ impl Client {
         let watched = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
         let diagnostics = workspace.and_then(|workspace| workspace.diagnostics.as_ref());
         let text = capabilities.text_document.as_ref();
+        let refresh = |supported: Option<bool>, method| supported.unwrap_or(false).then_some(method);
+        let again = [
+            refresh(workspace.and_then(|it| it.inlay_hint.as_ref()?.refresh_support), "workspace/inlayHint/refresh"),
+            refresh(workspace.and_then(|it| it.code_lens.as_ref()?.refresh_support), "workspace/codeLens/refresh"),
+            refresh(
+                workspace.and_then(|it| it.inline_value.as_ref()?.refresh_support),
+                "workspace/inlineValue/refresh",
+            ),
+        ];
         let edits = workspace.and_then(|workspace| workspace.workspace_edit.as_ref());
         let creates = |kinds: &Vec<lsp::ResourceOperationKind>| kinds.contains(&lsp::ResourceOperationKind::Create);
         Client {
+            again: again.into_iter().flatten().collect(),
             creates: edits.is_some_and(|edits| {
                 edits.document_changes == Some(true) && edits.resource_operations.as_ref().is_some_and(creates)
             }),
             links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
             type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
+            versions: text.and_then(|text| text.publish_diagnostics.as_ref()?.version_support).unwrap_or(false),
             encoding,
             folders: folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
             pulls: capabilities.text_document.as_ref().is_some_and(|text| text.diagnostic.is_some()),
+            snippets: completes.and_then(|item| item.snippet_support).unwrap_or(false),
+            suggests: suggests(params),
             refreshes: diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
         }
     }
+}
+
+/// Whether the editor has VS Code's command for it: by its name, or because its plugin says so as it does to other servers.
+fn suggests(params: &lsp::InitializeParams) -> bool {
+    const COMMAND: &str = "editor.action.triggerSuggest";
+    let name = params.client_info.as_ref().map_or("", |client| client.name.as_str());
+    let value = serde_json::to_value(&params.capabilities.experimental).unwrap_or_default();
+    let told = value["commands"]["commands"].as_array().into_iter().flatten().any(|known| known == COMMAND);
+    told || ["Visual Studio Code", "VSCodium", "Cursor", "code-server"].into_iter().any(|known| name.starts_with(known))
 }
 
 /// The folders that are open, or the one that older editors name.
@@ -86,7 +118,40 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             save: Some(true.into()),
             ..Default::default()
         })),
+        workspace: Some(lsp::WorkspaceOptions {
+            workspace_folders: Some(lsp::WorkspaceFoldersServerCapabilities {
+                supported: Some(true),
+                change_notifications: Some(true.into()),
+            }),
+            ..Default::default()
+        }),
+        completion_provider: Some(lsp::CompletionOptions {
+            trigger_characters: Some(signs("<:.|=\"/ {%")),
+            ..Default::default()
+        }),
+        signature_help_provider: Some(lsp::SignatureHelpOptions {
+            trigger_characters: Some(signs(":.|= ")),
+            ..Default::default()
+        }),
         hover_provider: Some(true.into()),
+        inlay_hint_provider: Some(true.into()),
+        code_lens_provider: Some(lsp::CodeLensOptions { resolve_provider: Some(true), ..Default::default() }),
+        inline_value_provider: Some(true.into()),
+        document_symbol_provider: Some(true.into()),
+        workspace_symbol_provider: Some(true.into()),
+        folding_range_provider: Some(true.into()),
+        selection_range_provider: Some(true.into()),
+        document_link_provider: Some(lsp::DocumentLinkOptions::default()),
+        linked_editing_range_provider: Some(true.into()),
+        call_hierarchy_provider: Some(true.into()),
+        semantic_tokens_provider: Some(lsp::SemanticTokensProvider::SemanticTokensOptions(
+            lsp::SemanticTokensOptions {
+                legend: super::handlers::tokens::legend(),
+                range: Some(true.into()),
+                full: Some(lsp::Full::SemanticTokensFullDelta(lsp::SemanticTokensFullDelta { delta: Some(true) })),
+                ..Default::default()
+            },
+        )),
         definition_provider: Some(true.into()),
         type_definition_provider: Some(true.into()),
         references_provider: Some(true.into()),
@@ -119,4 +184,8 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
         }),
         ..Default::default()
     }
+}
+
+fn signs(signs: &str) -> Vec<String> {
+    signs.chars().map(String::from).collect()
 }

@@ -18,6 +18,11 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
+    /// The units of a text.
+    pub(super) fn units(self, text: &str) -> u32 {
+        u32::try_from(text.chars().map(|sign| self.width(sign)).sum::<usize>()).unwrap_or(u32::MAX)
+    }
+
     /// The units of a character.
     fn width(self, sign: char) -> usize {
         match self {

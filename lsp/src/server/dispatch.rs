@@ -53,7 +53,8 @@ impl Dispatch {
 
 fn respond(id: RequestId, answer: Result<impl serde::Serialize, Failure>) -> Response {
     match answer {
-        Ok(result) => Response::new_ok(id, serde_json::to_value(result).unwrap_or(Value::Null)),
+        // Made here: `new_ok` would turn the value into itself once more.
+        Ok(result) => Response { id, result: Some(serde_json::to_value(result).unwrap_or(Value::Null)), error: None },
         Err(Failure(message)) => Response::new_err(id, ErrorCode::RequestFailed as i32, message),
     }
 }

@@ -1,8 +1,13 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
 mod changes;
+mod complete;
 mod names;
 mod shown;
+mod structure;
+#[cfg(test)]
+mod tests;
+pub(super) mod tokens;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +18,7 @@ use swarmc_compiler::{Code, Severity};
 use super::capabilities::Client;
 use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
+use super::options::Options;
 use super::world::{File, Moment};
 use crate::ide::{self, Document, Place};
 
@@ -24,6 +30,10 @@ pub(super) struct Context {
     pub(super) encoding: Encoding,
     /// What the client has said about itself.
     pub(super) client: Arc<Client>,
+    /// What the person has set.
+    pub(super) options: Options,
+    /// The tokens that the client was given last.
+    pub(super) painted: Arc<tokens::Painted>,
 }
 
 type Answer<T> = Result<Option<T>, Failure>;
@@ -37,6 +47,13 @@ impl Context {
         Some((file, document, offset))
     }
 
+    /// A file and its text.
+    fn document(&self, at: &lsp::TextDocumentIdentifier) -> Option<(File<'_>, Document)> {
+        let file = self.moment.file(&at.uri)?;
+        let document = file.document()?;
+        Some((file, document))
+    }
+
     fn locations(&self, file: &File<'_>, places: &[Place]) -> Vec<lsp::Location> {
         places.iter().filter_map(|place| file.location(place, self.encoding)).collect()
     }
@@ -45,7 +62,25 @@ impl Context {
 /// The handler of each request.
 pub(super) fn dispatch(request: Dispatch) -> Dispatch {
     request
+        .on::<lsp::CompletionRequest>(complete::complete)
+        .on::<lsp::SignatureHelpRequest>(complete::signature)
         .on::<lsp::HoverRequest>(shown::hover)
+        .on::<lsp::InlayHintRequest>(shown::hints)
+        .on::<lsp::CodeLensRequest>(shown::lenses)
+        .on::<lsp::CodeLensResolveRequest>(shown::resolve_lens)
+        .on::<lsp::InlineValueRequest>(shown::values)
+        .on::<lsp::DocumentSymbolRequest>(structure::symbols)
+        .on::<lsp::WorkspaceSymbolRequest>(structure::workspace_symbols)
+        .on::<lsp::FoldingRangeRequest>(structure::folding)
+        .on::<lsp::SelectionRangeRequest>(structure::selections)
+        .on::<lsp::DocumentLinkRequest>(structure::links)
+        .on::<lsp::LinkedEditingRangeRequest>(structure::linked)
+        .on::<lsp::CallHierarchyPrepareRequest>(structure::prepare_calls)
+        .on::<lsp::CallHierarchyIncomingCallsRequest>(structure::incoming)
+        .on::<lsp::CallHierarchyOutgoingCallsRequest>(structure::outgoing)
+        .on::<lsp::SemanticTokensRequest>(tokens::full)
+        .on::<lsp::SemanticTokensRangeRequest>(tokens::range)
+        .on::<lsp::SemanticTokensDeltaRequest>(tokens::delta)
         .on::<lsp::DefinitionRequest>(names::definition)
         .on::<lsp::TypeDefinitionRequest>(names::type_definition)
         .on::<lsp::ReferencesRequest>(names::references)
@@ -63,9 +98,8 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
 pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, Vec<lsp::Diagnostic>> {
     let mut found = BTreeMap::new();
     for (root, snapshot) in moment.workspaces.iter() {
-        let file = |path: &str| File { root: root.clone(), snapshot, path: path.to_owned() };
         for (path, problems) in ide::diagnostics(snapshot) {
-            let file = file(&path);
+            let Some(file) = moment.at(root, &path) else { continue };
             let Some(document) = file.document() else { continue };
             let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, encoding)).collect();
             found.insert(file.uri(&path).0, problems);

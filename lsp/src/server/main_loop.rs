@@ -3,17 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_channel::select;
 use gen_lsp_types as lsp;
 use gen_lsp_types::Notification as _;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use serde_json::Value;
 
 use super::Exit;
 use super::capabilities::{Client, capabilities};
 use super::convert;
 use super::dispatch::Dispatch;
+use super::handlers::tokens::Painted;
 use super::handlers::{self, Context};
+use super::handshake;
+use super::options::Options;
 use super::pool::Pool;
 use super::world::World;
 use crate::disk::Disk;
@@ -22,12 +27,17 @@ use crate::ide::Document;
 /// Threads that answer: two, so that a long analysis holds up no quick answer.
 const THREADS: usize = 2;
 
+/// Messages that are taken before what has been worked out is looked at.
+const AT_ONCE: usize = 1_000;
+
 /// What comes of a job.
 enum Done {
     /// An answer, and the state of the texts that it is about.
     Answer(Response, u64),
     /// What is wrong in that state, by file.
     Problems(Problems, u64),
+    /// They could not be found.
+    Unjudged(u64),
     /// The specs on disk.
     Specs(Vec<PathBuf>),
     /// A job that nobody needs to hear of.
@@ -38,45 +48,35 @@ enum Done {
 type Problems = BTreeMap<String, Vec<lsp::Diagnostic>>;
 
 /// Serves the other end of a connection until it leaves.
-pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Result<Exit, String> {
-    let (id, params) = match connection.initialize_start() {
-        Ok(first) => first,
-        // An editor that leaves before it has said anything.
-        Err(error) if error.channel_is_disconnected() => return Ok(Exit::Abrupt),
-        Err(error) => return Err(error.to_string()),
-    };
-    let params: lsp::InitializeParams = match serde_json::from_value(params) {
-        Ok(params) => params,
-        Err(error) => {
-            let refusal = Response::new_err(id, ErrorCode::InvalidParams as i32, error.to_string());
-            let _ = connection.sender.send(refusal.into());
-            return Err(format!("the editor's `initialize` cannot be read: {error}"));
-        }
-    };
+pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
+    let Some((id, params)) = handshake::start(connection) else { return Exit::Abrupt };
     let client = Arc::new(Client::new(&params));
     let answer = serde_json::json!({
         "capabilities": capabilities(&client),
         "serverInfo": { "name": "swarmc", "version": env!("CARGO_PKG_VERSION") },
     });
-    if let Err(error) = connection.initialize_finish(id, answer) {
-        return if error.channel_is_disconnected() { Ok(Exit::Abrupt) } else { Err(error.to_string()) };
-    }
     let mut server = Server {
         connection,
         world: World::new(Arc::clone(&disk)),
         disk,
         pool: Pool::new(THREADS),
         revision: 0,
+        edits: Arc::default(),
         judged: None,
         judging: false,
         pending: HashMap::new(),
+        versions: HashMap::new(),
         shown: BTreeMap::new(),
         requests: 0,
         leaving: false,
+        gone: false,
+        options: params.initialization_options.as_ref().map(Options::read).unwrap_or_default(),
+        painted: Arc::default(),
         client,
     };
-    server.start();
-    Ok(server.serve())
+    server.send(Response::new_ok(id, answer).into());
+    server.look(server.client.folders.clone());
+    server.serve()
 }
 
 struct Server<'c> {
@@ -85,24 +85,35 @@ struct Server<'c> {
     disk: Arc<dyn Disk>,
     world: World,
     pool: Pool<Done>,
-    /// How often anything has changed.
+    /// How often anything has changed, on disk too.
     revision: u64,
+    /// How often the editor has changed a text: an answer about another state is about old text.
+    edits: Arc<AtomicU64>,
     /// The revision whose problems were told last.
     judged: Option<u64>,
     /// Whether problems are being looked for.
     judging: bool,
-    /// Requests without an answer yet.
-    pending: HashMap<RequestId, &'static str>,
+    /// Requests without an answer yet, and whether one is still wanted.
+    pending: HashMap<RequestId, Arc<AtomicBool>>,
+    /// The versions of open documents.
+    versions: HashMap<String, i32>,
     /// The problems that the editor shows.
     shown: Problems,
     /// Requests of ours so far.
     requests: i32,
     /// Whether the editor said `shutdown`.
     leaving: bool,
+    /// Whether nothing reaches the editor any more.
+    gone: bool,
+    /// What the person has set.
+    options: Options,
+    /// The tokens that the editor was given last.
+    painted: Arc<Painted>,
 }
 
 impl Server<'_> {
-    fn start(&mut self) {
+    /// The editor is ready for requests of ours.
+    fn initialized(&mut self) {
         if self.client.watches {
             let watchers = serde_json::json!({ "watchers": [{ "globPattern": "**/*" }] });
             let registration = serde_json::json!({ "registrations": [{
@@ -110,8 +121,6 @@ impl Server<'_> {
             }] });
             self.ask("client/registerCapability", registration);
         }
-        let folders = self.client.folders.clone();
-        self.look(folders);
     }
 
     /// Has the specs beneath some folders found.
@@ -123,15 +132,15 @@ impl Server<'_> {
 
     fn serve(&mut self) -> Exit {
         let (messages, done) = (self.connection.receiver.clone(), self.pool.done.clone());
-        loop {
+        while !self.gone {
             select! {
                 recv(messages) -> message => {
                     let Ok(message) = message else { return Exit::Abrupt };
                     if let Some(exit) = self.message(message) {
                         return exit;
                     }
-                    // What has come meanwhile is taken before anything is judged.
-                    while let Ok(message) = messages.try_recv() {
+                    // What has come meanwhile is taken before anything is judged, but answers do not wait for ever.
+                    for message in messages.try_iter().take(AT_ONCE) {
                         if let Some(exit) = self.message(message) {
                             return exit;
                         }
@@ -143,6 +152,7 @@ impl Server<'_> {
             }
             self.judge();
         }
+        Exit::Abrupt
     }
 
     fn message(&mut self, message: Message) -> Option<Exit> {
@@ -169,17 +179,34 @@ impl Server<'_> {
             self.send(Response::new_err(request.id, ErrorCode::InvalidRequest as i32, refusal.to_owned()).into());
             return;
         }
+        if request.method == "initialize" {
+            let refusal = "the server has been initialized".to_owned();
+            self.send(Response::new_err(request.id, ErrorCode::InvalidRequest as i32, refusal).into());
+            return;
+        }
         let id = request.id.clone();
         let Some(answer) = handlers::dispatch(Dispatch::new(request)).finish() else { return };
-        let context =
-            Context { moment: self.world.moment(), encoding: self.client.encoding, client: Arc::clone(&self.client) };
-        self.pending.insert(id.clone(), "");
-        let revision = self.revision;
+        let context = Context {
+            moment: self.world.moment(),
+            encoding: self.client.encoding,
+            client: Arc::clone(&self.client),
+            options: self.options,
+            painted: Arc::clone(&self.painted),
+        };
+        let (wanted, edits) = (Arc::new(AtomicBool::new(true)), Arc::clone(&self.edits));
+        self.pending.insert(id.clone(), Arc::clone(&wanted));
+        let asked = edits.load(Ordering::Relaxed);
+        let refused = id.clone();
+        let work = move || match wanted.load(Ordering::Relaxed) && edits.load(Ordering::Relaxed) == asked {
+            true => Done::Answer(answer(&context), asked),
+            // Nobody waits for it.
+            false => Done::Answer(modified(refused), asked),
+        };
         let panicked = move || {
             let message = "swarmc has a bug: this request made it panic; the others are answered as before";
-            Done::Answer(Response::new_err(id, ErrorCode::InternalError as i32, message.to_owned()), revision)
+            Done::Answer(Response::new_err(id, ErrorCode::InternalError as i32, message.to_owned()), asked)
         };
-        self.pool.run(move || Done::Answer(answer(&context), revision), panicked);
+        self.pool.run(work, panicked);
     }
 
     fn notification(&mut self, notification: Notification) {
@@ -187,45 +214,78 @@ impl Server<'_> {
         match method.as_str() {
             "$/cancelRequest" => {
                 if let Ok(params) = serde_json::from_value::<Cancelled>(params)
-                    && self.pending.remove(&params.id).is_some()
+                    && let Some(wanted) = self.pending.remove(&params.id)
                 {
+                    wanted.store(false, Ordering::Relaxed);
                     let message = "cancelled".to_owned();
                     self.send(Response::new_err(params.id, ErrorCode::RequestCanceled as i32, message).into());
                 }
             }
-            "textDocument/didOpen" => self.take(params, Server::opened),
-            "textDocument/didChange" => self.take(params, Server::edited),
-            "textDocument/didClose" => self.take(params, Server::closed),
-            "textDocument/didSave" => self.take(params, Server::saved),
-            "workspace/didChangeWatchedFiles" => self.take(params, Server::touched),
-            "workspace/didChangeWorkspaceFolders" => self.take(params, Server::refoldered),
+            "initialized" => self.initialized(),
+            "workspace/didChangeConfiguration" => self.take(&method, params, Server::configured),
+            "textDocument/didOpen" => self.take(&method, params, Server::opened),
+            "textDocument/didChange" => self.changed(params),
+            "textDocument/didClose" => self.take(&method, params, Server::closed),
+            "textDocument/didSave" => self.take(&method, params, Server::saved),
+            "workspace/didChangeWatchedFiles" => self.take(&method, params, Server::touched),
+            "workspace/didChangeWorkspaceFolders" => self.take(&method, params, Server::refoldered),
             _ => {}
         }
     }
 
     /// Hands the contents of a notification over; one that cannot be read is told, and left out.
-    fn take<P: serde::de::DeserializeOwned>(&mut self, params: serde_json::Value, handle: fn(&mut Self, P)) {
+    fn take<P: serde::de::DeserializeOwned>(&mut self, method: &str, params: Value, handle: fn(&mut Self, P)) {
         match serde_json::from_value(params) {
             Ok(params) => {
                 handle(self, params);
                 self.revision += 1;
             }
-            Err(error) => self.log(&format!("a notification cannot be read: {error}")),
+            Err(error) => self.log(&format!("`{method}` cannot be read: {error}")),
         }
+    }
+
+    /// Notes that a text is another now.
+    fn text_changed(&mut self) {
+        self.edits.fetch_add(1, Ordering::Relaxed);
+        self.revision += 1;
     }
 
     fn opened(&mut self, params: lsp::DidOpenTextDocumentParams) {
         let item = params.text_document;
-        if let Some((workspace, path)) = self.world.workspace(&item.uri) {
-            let document = Document::new(&path, &item.text);
-            workspace.open(&path, document);
+        self.text_changed();
+        self.world.open(&item.uri, &item.text);
+        self.versions.insert(item.uri.0, item.version);
+        self.look_again();
+    }
+
+    /// Changes a text. After a change that cannot be read nobody knows the text: the one on disk counts until it is opened
+    /// again.
+    fn changed(&mut self, params: Value) {
+        let uri = params["textDocument"]["uri"].as_str().map(|uri| lsp::Uri(uri.to_owned()));
+        match serde_json::from_value(params) {
+            Ok(params) => self.edited(params),
+            Err(error) => {
+                self.log(&format!("a change cannot be read, open the file again: {error}"));
+                if let Some(uri) = uri {
+                    self.forget(&uri);
+                }
+            }
         }
     }
 
     fn edited(&mut self, params: lsp::DidChangeTextDocumentParams) {
         let encoding = self.client.encoding;
-        let uri = &params.text_document.text_document_identifier.uri;
-        let Some((workspace, path)) = self.world.workspace(uri) else { return };
+        let (uri, version) = (params.text_document.text_document_identifier.uri, params.text_document.version);
+        let Some(known) = self.versions.insert(uri.0.clone(), version) else {
+            self.versions.remove(&uri.0);
+            return self.log(&format!("`{}` was changed, but is not open", uri.0));
+        };
+        // The pipe keeps the order, so that what comes later is later, whatever its number.
+        if version <= known {
+            self.log(&format!("version {version} of `{}` came after version {known}; it is taken as newer", uri.0));
+        }
+        self.text_changed();
+        let Some((workspace, path)) = self.world.workspace(&uri) else { return };
         let changes = params.content_changes;
         workspace.edit(&path, |document| {
             changes.into_iter().fold(document, |document, change| match change {
@@ -241,14 +301,28 @@ impl Server<'_> {
     }
 
     fn closed(&mut self, params: lsp::DidCloseTextDocumentParams) {
-        if let Some((workspace, path)) = self.world.workspace(&params.text_document.uri) {
-            workspace.close(&path);
-        }
+        self.forget(&params.text_document.uri);
+    }
+
+    fn forget(&mut self, uri: &lsp::Uri) {
+        self.text_changed();
+        self.versions.remove(&uri.0);
+        self.world.close(uri);
     }
 
     fn saved(&mut self, params: lsp::DidSaveTextDocumentParams) {
         if let Some((workspace, path)) = self.world.workspace(&params.text_document.uri) {
             workspace.touched(&path);
+        }
+        self.look_again();
+        // What stands in other files may be shown here.
+        self.again();
+    }
+
+    /// Looks at the files again that were read from disk, where nobody tells when they change.
+    fn look_again(&mut self) {
+        if !self.client.watches {
+            self.world.workspaces().for_each(|workspace| workspace.refresh());
         }
     }
 
@@ -260,6 +334,21 @@ impl Server<'_> {
         }
     }
 
+    fn configured(&mut self, params: lsp::DidChangeConfigurationParams) {
+        let options = Options::read(&params.settings);
+        if self.options != options {
+            self.options = options;
+            self.again();
+        }
+    }
+
+    /// Has the editor ask again for what it shows beside the text.
+    fn again(&mut self) {
+        for method in self.client.again.clone() {
+            self.ask(method, serde_json::Value::Null);
+        }
+    }
+
     fn refoldered(&mut self, params: lsp::DidChangeWorkspaceFoldersParams) {
         // What was found beneath a folder that is gone is still there on disk.
         self.look(params.event.added.iter().filter_map(|folder| convert::path(&folder.uri)).collect());
@@ -267,17 +356,14 @@ impl Server<'_> {
 
     fn done(&mut self, done: Done) {
         match done {
-            Done::Answer(response, revision) => {
+            Done::Answer(response, edits) => {
                 // Whoever cancelled has had an answer.
                 if self.pending.remove(&response.id).is_none() {
                     return;
                 }
-                let response = match revision == self.revision {
+                let response = match edits == self.edits.load(Ordering::Relaxed) {
                     true => response,
-                    false => {
-                        let message = "the text has changed since".to_owned();
-                        Response::new_err(response.id, ErrorCode::ContentModified as i32, message)
-                    }
+                    false => modified(response.id),
                 };
                 self.send(response.into());
             }
@@ -287,6 +373,11 @@ impl Server<'_> {
                     self.judged = Some(revision);
                     self.tell(problems);
                 }
+            }
+            // A bug; what the editor shows of the state before stays until the next change.
+            Done::Unjudged(revision) => {
+                self.judging = false;
+                self.judged = Some(revision);
             }
             Done::Specs(specs) => {
                 for spec in specs {
@@ -309,7 +400,7 @@ impl Server<'_> {
         let (moment, encoding, revision) = (self.world.moment(), self.client.encoding, self.revision);
         self.pool.run(
             move || Done::Problems(handlers::problems(&moment, encoding), revision),
-            move || Done::Problems(BTreeMap::new(), revision),
+            move || Done::Unjudged(revision),
         );
     }
 
@@ -317,42 +408,48 @@ impl Server<'_> {
     fn tell(&mut self, problems: Problems) {
         if self.client.pulls {
             if self.client.refreshes && self.shown != problems {
-                self.ask("workspace/diagnostic/refresh", serde_json::Value::Null);
+                self.ask("workspace/diagnostic/refresh", Value::Null);
             }
             self.shown = problems;
             return;
         }
-        let files: BTreeSet<&String> = self.shown.keys().chain(problems.keys()).collect();
+        let shown = std::mem::take(&mut self.shown);
+        let files: BTreeSet<&String> = shown.keys().chain(problems.keys()).collect();
         for file in files {
-            if self.shown.get(file) != problems.get(file) {
+            if shown.get(file) != problems.get(file) {
                 let diagnostics = problems.get(file).cloned().unwrap_or_default();
-                let params = lsp::PublishDiagnosticsParams { uri: lsp::Uri(file.clone()), version: None, diagnostics };
+                let version = self.versions.get(file).copied().filter(|_| self.client.versions);
+                let params = lsp::PublishDiagnosticsParams { uri: lsp::Uri(file.clone()), version, diagnostics };
                 self.notify::<lsp::PublishDiagnosticsNotification>(params);
             }
         }
         self.shown = problems;
     }
 
-    fn log(&self, message: &str) {
+    fn log(&mut self, message: &str) {
         self.notify::<lsp::LogMessageNotification>(lsp::LogMessageParams {
             kind: lsp::MessageType::Warning,
             message: message.to_owned(),
         });
     }
 
-    fn notify<N: lsp::Notification>(&self, params: N::Params) {
+    fn notify<N: lsp::Notification>(&mut self, params: N::Params) {
         self.send(Notification::new(N::METHOD.as_str().to_owned(), params).into());
     }
 
-    fn ask(&mut self, method: &str, params: serde_json::Value) {
+    fn ask(&mut self, method: &str, params: Value) {
         self.requests += 1;
         self.send(Request { id: self.requests.into(), method: method.to_owned(), params }.into());
     }
 
-    fn send(&self, message: Message) {
-        // An editor that is gone is seen when nothing comes from it.
-        let _ = self.connection.sender.send(message);
+    fn send(&mut self, message: Message) {
+        self.gone |= self.connection.sender.send(message).is_err();
     }
+}
+
+/// The refusal of what is about old text.
+fn modified(id: RequestId) -> Response {
+    Response::new_err(id, ErrorCode::ContentModified as i32, "the text has changed since".to_owned())
 }
 
 /// What `$/cancelRequest` says.

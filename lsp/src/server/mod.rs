@@ -7,13 +7,14 @@ mod capabilities;
 mod convert;
 mod dispatch;
 mod handlers;
+mod handshake;
 mod main_loop;
+mod options;
 mod pool;
+mod stdio;
 mod world;
 
 use std::sync::Arc;
-
-use lsp_server::Connection;
 
 use crate::disk::Disk;
 
@@ -31,13 +32,15 @@ pub enum Exit {
 /// # Errors
 /// What came was not the protocol, or could not be read.
 pub fn serve(disk: Arc<dyn Disk>) -> Result<Exit, String> {
-    let (connection, threads) = Connection::stdio();
-    let ended = main_loop::run(&connection, disk);
-    // The thread that writes ends with its channel.
+    let stdio = stdio::Stdio::start().map_err(|error| error.to_string())?;
+    let exit = main_loop::run(&stdio.connection, disk);
+    let failure = stdio.failure();
+    // The thread that writes ends with its channel; of one that reads nothing more is wanted.
+    let (connection, writer) = stdio.close();
     drop(connection);
-    match (ended, threads.join()) {
-        (Ok(exit), Ok(())) => Ok(exit),
-        (Err(error), _) => Err(error),
-        (_, Err(error)) => Err(error.to_string()),
+    let _ = writer.join();
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(exit),
     }
 }

@@ -1,6 +1,8 @@
 //! A few threads that do what may take a moment, and hand back what the loop should know.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -14,6 +16,8 @@ type Job<T> = Box<dyn FnOnce() -> T + Send>;
 pub(super) struct Pool<T> {
     jobs: Option<Sender<(Job<T>, Job<T>)>>,
     threads: Vec<JoinHandle<()>>,
+    /// Whether what waits is still wanted.
+    ending: Arc<AtomicBool>,
     /// What has come of the jobs.
     pub(super) done: Receiver<T>,
 }
@@ -23,11 +27,15 @@ impl<T: Send + 'static> Pool<T> {
     pub(super) fn new(threads: usize) -> Pool<T> {
         let (jobs, taken) = unbounded::<(Job<T>, Job<T>)>();
         let (results, done) = unbounded();
+        let ending: Arc<AtomicBool> = Arc::default();
         let work = |number: usize| {
-            let (taken, results) = (taken.clone(), results.clone());
+            let (taken, results, ending) = (taken.clone(), results.clone(), Arc::clone(&ending));
             let builder = std::thread::Builder::new().name(format!("worker {number}")).stack_size(STACK);
             builder.spawn(move || {
                 for (job, otherwise) in taken {
+                    if ending.load(Ordering::Relaxed) {
+                        return;
+                    }
                     let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| otherwise());
                     // Nobody listens any more at the end.
                     let _ = results.send(result);
@@ -36,7 +44,7 @@ impl<T: Send + 'static> Pool<T> {
         };
         // With fewer threads than wanted, things take longer.
         let threads = (0..threads).filter_map(|number| work(number).ok()).collect();
-        Pool { jobs: Some(jobs), threads, done }
+        Pool { jobs: Some(jobs), threads, ending, done }
     }
 
     /// Has a job done; what `otherwise` says comes of one that panics.
@@ -49,9 +57,42 @@ impl<T: Send + 'static> Pool<T> {
 
 impl<T> Drop for Pool<T> {
     fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
         self.jobs = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_one_answer_and_the_pool_goes_on() {
+        let pool = Pool::new(1);
+        for number in 0..3 {
+            pool.run(move || if number == 1 { panic!("as wanted") } else { number }, || 10);
+        }
+        let done: Vec<i32> = pool.done.iter().take(3).collect();
+        assert_eq!(done, [0, 10, 2]);
+    }
+
+    #[test]
+    fn what_waits_is_left_at_the_end() {
+        let (go, wait) = unbounded::<()>();
+        let pool = Pool::new(1);
+        let done = pool.done.clone();
+        pool.run(move || wait.recv().map_or(0, |()| 1), || 10);
+        pool.run(|| 2, || 10);
+        let ending = Arc::clone(&pool.ending);
+        let closing = std::thread::spawn(move || drop(pool));
+        while !ending.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        go.send(()).expect("the first job waits");
+        closing.join().expect("it ends");
+        assert_eq!(done.iter().collect::<Vec<_>>(), [1]);
     }
 }

@@ -16,6 +16,7 @@ use crate::runs::Runs;
 pub(super) struct World {
     disk: Arc<dyn Disk>,
     workspaces: BTreeMap<PathBuf, Workspace>,
+    names: Arc<Names>,
 }
 
 /// The workspaces at one moment.
@@ -23,6 +24,15 @@ pub(super) struct World {
 pub(super) struct Moment {
     disk: Arc<dyn Disk>,
     pub(super) workspaces: Arc<BTreeMap<PathBuf, Snapshot>>,
+    names: Arc<Names>,
+}
+
+/// Where open documents belong, fixed when they are opened, and how the editor calls them: it may know a file by a link,
+/// and would not take another name for it.
+#[derive(Clone, Default)]
+struct Names {
+    places: BTreeMap<String, (PathBuf, String)>,
+    uris: BTreeMap<(PathBuf, String), Uri>,
 }
 
 /// A file in its workspace.
@@ -33,16 +43,20 @@ pub(super) struct File<'m> {
     pub(super) snapshot: &'m Snapshot,
     /// The file's path in it.
     pub(super) path: String,
+    names: &'m Names,
 }
 
 impl World {
     pub(super) fn new(disk: Arc<dyn Disk>) -> World {
-        World { disk, workspaces: BTreeMap::new() }
+        World { disk, workspaces: BTreeMap::new(), names: Arc::default() }
     }
 
     /// The workspace of a file, and the path there.
     pub(super) fn workspace(&mut self, uri: &Uri) -> Option<(&mut Workspace, String)> {
-        self.at(&convert::path(uri)?)
+        match self.names.places.get(&uri.0) {
+            Some((root, path)) => Some((self.workspaces.get_mut(root)?, path.clone())),
+            None => self.at(&convert::path(uri)?),
+        }
     }
 
     /// The same by path.
@@ -53,22 +67,57 @@ impl World {
         Some((self.workspaces.entry(root.clone()).or_insert_with(new), path))
     }
 
+    /// Every workspace.
+    pub(super) fn workspaces(&mut self) -> impl Iterator<Item = &mut Workspace> {
+        self.workspaces.values_mut()
+    }
+
+    /// The editor has a text open.
+    pub(super) fn open(&mut self, uri: &Uri, text: &str) {
+        let Some((root, path)) = convert::path(uri).and_then(|file| self.disk.workspace(&file)) else { return };
+        let disk = &self.disk;
+        let new = || Workspace::new(disk.files(&root), Settings::default());
+        self.workspaces.entry(root.clone()).or_insert_with(new).open(&path, Document::new(&path, text));
+        let names = Arc::make_mut(&mut self.names);
+        names.places.insert(uri.0.clone(), (root.clone(), path.clone()));
+        names.uris.insert((root, path), uri.clone());
+    }
+
+    /// The editor has it open no more.
+    pub(super) fn close(&mut self, uri: &Uri) {
+        let Some(place) = Arc::make_mut(&mut self.names).places.remove(&uri.0) else { return };
+        Arc::make_mut(&mut self.names).uris.remove(&place);
+        if let Some(workspace) = self.workspaces.get_mut(&place.0) {
+            workspace.close(&place.1);
+        }
+    }
+
     pub(super) fn moment(&self) -> Moment {
         let snapshots = self.workspaces.iter().map(|(root, workspace)| (root.clone(), workspace.snapshot()));
-        Moment { disk: Arc::clone(&self.disk), workspaces: Arc::new(snapshots.collect()) }
+        let workspaces = Arc::new(snapshots.collect());
+        Moment { disk: Arc::clone(&self.disk), workspaces, names: Arc::clone(&self.names) }
     }
 }
 
 impl Moment {
     /// The file that a client names; none where it is no file of ours.
     pub(super) fn file(&self, uri: &Uri) -> Option<File<'_>> {
-        let (root, path) = self.disk.workspace(&convert::path(uri)?)?;
-        let snapshot = self.workspaces.get(&root)?;
-        Some(File { root, snapshot, path })
+        let open = self.names.places.get(&uri.0).cloned();
+        let (root, path) = open.or_else(|| self.disk.workspace(&convert::path(uri)?))?;
+        self.at(&root, &path)
     }
-}
 
-impl Moment {
+    /// A file of a workspace.
+    pub(super) fn at(&self, root: &Path, path: &str) -> Option<File<'_>> {
+        let snapshot = self.workspaces.get(root)?;
+        Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
+    }
+
+    /// Every workspace, as the file that is its folder.
+    pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
+        self.workspaces.keys().filter_map(|root| self.at(root, ""))
+    }
+
     /// The runs of the workspace of a file.
     pub(super) fn runs(&self, file: &File<'_>) -> Arc<dyn Runs> {
         self.disk.runs(&file.root)
@@ -83,7 +132,8 @@ impl File<'_> {
 
     /// A file of the same workspace as a client names it.
     pub(super) fn uri(&self, path: &str) -> Uri {
-        convert::uri(&self.root.join(path))
+        let open = self.names.uris.get(&(self.root.clone(), path.to_owned()));
+        open.cloned().unwrap_or_else(|| convert::uri(&self.root.join(path)))
     }
 
     /// A place of the same workspace in the client's terms.

@@ -11,18 +11,18 @@ use super::{Ask, Completion, Item, ItemKind, file, name};
 
 pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>, quote: Option<&str>) -> Completion {
     let items = match hole.part {
-        Part::Word => words(ask, scopes, hole),
+        Part::Word => words(scopes, hole),
         Part::Name => names(ask, scopes, hole),
         Part::Field => fields(scopes, hole),
         Part::Filter => filters(hole, quote),
         Part::Argument => arguments(hole),
     };
-    Completion { range: hole.range.clone(), items }
+    Completion { range: hole.range.clone(), items, incomplete: false }
 }
 
 /// The words that mean something to whoever says the text.
-fn words(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
-    let usable = |word: &str| scopes.iter().any(|scope| is_usable(ask, scope, word));
+fn words(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
+    let usable = |word: &str| scopes.iter().any(|scope| is_usable(scope, word));
     let item = |term: holes::Term| {
         let item = Item::new(term.word, ItemKind::Word).detail(term.usage.clone()).doc(term.doc);
         if hole.followed {
@@ -37,18 +37,18 @@ fn words(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
     holes::directives().filter(|term| usable(term.word)).map(item).collect()
 }
 
-pub(super) fn is_usable(ask: &Ask<'_>, scope: &Scope, word: &str) -> bool {
+pub(super) fn is_usable(scope: &Scope, word: &str) -> bool {
     let index = &scope.analysis.index;
     scope.readers.iter().any(|reader| {
         let step = reader.step.map(|step| &index.steps[step]);
         let owner = reader.owner.map(|owner| index.symbol(owner).kind);
-        let turns = matches!(owner, Some(SymbolKind::Member | SymbolKind::Swarm | SymbolKind::Agent));
+        let turns = matches!(owner, Some(SymbolKind::Member | SymbolKind::Agent));
         match word {
             "output" | "status" | "exit" | "error" | "iteration" => reader.pipeline.is_some(),
             "previous" => step.is_some_and(|step| step.rounds || step.within.is_some()),
             "input" => step.is_some_and(|step| !step.ports.is_empty()),
             "item" | "index" => reader.body && step.is_some_and(|step| step.item.is_some()),
-            "param" => !params(ask, scope).is_empty(),
+            "param" => !params(scope).is_empty(),
             "context" => index.symbols.iter().any(|symbol| symbol.kind == SymbolKind::Pack),
             "inbox" => turns || step.is_some_and(|step| step.receives),
             "shared" | "team" | "plan" => turns,
@@ -59,7 +59,7 @@ pub(super) fn is_usable(ask: &Ask<'_>, scope: &Scope, word: &str) -> bool {
 }
 
 /// The parameters that a text can read: those of its pipeline, then the workflow's.
-pub(super) fn params(ask: &Ask<'_>, scope: &Scope) -> Vec<Item> {
+pub(super) fn params(scope: &Scope) -> Vec<Item> {
     let index = &scope.analysis.index;
     let mut items: Vec<Item> = Vec::new();
     for pipeline in scope.readers.iter().filter_map(|reader| reader.pipeline) {
@@ -67,7 +67,7 @@ pub(super) fn params(ask: &Ask<'_>, scope: &Scope) -> Vec<Item> {
             index.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Param && symbol.within == Some(pipeline));
         items.extend(own.map(|symbol| name::item(index, symbol, symbol.name.clone())));
     }
-    items.extend(name::visible(ask, scope, SymbolKind::Param));
+    items.extend(name::visible(scope, SymbolKind::Param));
     each_once(items)
 }
 
@@ -84,11 +84,9 @@ fn names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
             candidates(scopes, hole.word).iter().map(|candidate| step(candidate, hole)).collect()
         }
         "input" => each_once(scopes.iter().flat_map(ports).collect()).into_iter().map(closed).collect(),
-        "param" => {
-            each_once(scopes.iter().flat_map(|scope| params(ask, scope)).collect()).into_iter().map(closed).collect()
-        }
+        "param" => each_once(scopes.iter().flat_map(params).collect()).into_iter().map(closed).collect(),
         "context" => {
-            let packs = scopes.iter().flat_map(|scope| name::visible(ask, scope, SymbolKind::Pack));
+            let packs = scopes.iter().flat_map(|scope| name::visible(scope, SymbolKind::Pack));
             each_once(packs.collect()).into_iter().map(closed).collect()
         }
         "run" => {
@@ -98,7 +96,9 @@ fn names(ask: &Ask<'_>, scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
         "task" => vec![closed(Item::new("name", ItemKind::Word).detail("string").doc("The name of this task."))],
         "include" | "file" => {
             let path = |item: Item| if item.kind == ItemKind::Folder { item } else { closed(item) };
-            file::in_directive(ask, hole.name).into_iter().map(path).map(|item| behind(item, hole)).collect()
+            let wanted = |item: &Item| hole.word == "file" || !item.label.ends_with(".kdl");
+            let found = file::in_directive(ask, hole.name).into_iter().filter(wanted);
+            found.map(path).map(|item| behind(item, hole)).collect()
         }
         _ => Vec::new(),
     }
@@ -150,8 +150,25 @@ fn fields(scopes: &[Scope], hole: &Directive<'_>) -> Vec<Item> {
         let Some(shape) = inner(index, shape, &hole.fields) else { continue };
         items.extend(of_shape(index, shape));
     }
+    if hole.fields.is_empty() {
+        items.extend(scopes.iter().flat_map(|scope| qualified(scope, hole)));
+    }
     let closed = |item: Item| Item { text: format!("{}{}", item.text, hole.missing), ..item };
     each_once(items).into_iter().map(closed).collect()
+}
+
+/// What is imported under the qualifier that stands where a name could.
+fn qualified(scope: &Scope, hole: &Directive<'_>) -> Vec<Item> {
+    let kind = match hole.word {
+        "context" => SymbolKind::Pack,
+        "param" => SymbolKind::Param,
+        _ => return Vec::new(),
+    };
+    let behind = |item: Item| {
+        let name = item.label.strip_prefix(hole.name)?.strip_prefix('.')?.to_owned();
+        Some(Item { text: name.clone(), label: name, ..item })
+    };
+    name::visible(scope, kind).into_iter().filter_map(behind).collect()
 }
 
 /// The fields of a value as they are completed.

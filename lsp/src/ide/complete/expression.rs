@@ -12,6 +12,13 @@ use super::{Ask, Completion, Item, ItemKind, directive};
 /// How many tokens of one expression are looked at.
 const MOST: usize = 4000;
 
+/// How far back the statements of a text are looked at, in bytes, and how long one of them may be.
+const LOOK_BACK: usize = 64 << 10;
+const LONGEST: usize = 1000;
+
+/// How many names that a text declares itself are known.
+const MOST_LOCALS: usize = 64;
+
 /// A token of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'t> {
@@ -29,7 +36,7 @@ type Placed<'t> = (usize, Token<'t>);
 #[derive(Debug, Default)]
 struct Path<'t> {
     names: Vec<&'t str>,
-    /// How many of the names an item of a list was taken of: `None` for a name, else an index.
+    /// Behind which of the names, by position, an index takes an item; one entry for each.
     items: Vec<usize>,
 }
 
@@ -51,14 +58,20 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
                 None => item,
             };
             let items = values.into_iter().filter(|item| item.kind == ItemKind::Value).map(close).collect();
-            return Some(Completion { range: place(end - text.len()), items });
+            return Some(Completion { range: place(end - text.len()), items, incomplete: false });
         }
         Some((&(start, Token::Word(word)), before)) if start + word.len() == end => (Some((start, word)), before),
         _ => (None, tokens.as_slice()),
     };
     let range = place(last.map_or(end, |(start, _)| start));
     // The signs that open something else in prose and texts.
-    if last.is_none() && matches!(ask.trigger, Some('<' | ':' | '/' | '{' | '"' | '=')) {
+    let opens = match ask.trigger {
+        Some('<' | ':' | '/' | '"') => false,
+        Some('{' | '%') => tokens.is_empty(),
+        Some('=') => tokens.last().is_some_and(|(_, token)| matches!(token, Token::Sign("==" | "!="))),
+        _ => true,
+    };
+    if last.is_none() && !opens {
         return None;
     }
     let items = match before.split_last().map(|(last, _)| last.1) {
@@ -78,10 +91,9 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
             let values = names.compared(before).into_iter().map(quoted);
             values.chain(names.roots()).collect()
         }
-        Some(Token::Word(word)) if logic.statement && before.len() == 1 => match word {
-            "for" | "set" | "with" | "else" | "block" => Vec::new(),
-            _ => names.roots(),
-        },
+        // What these declare or close is a new name, or nothing.
+        Some(Token::Word("for" | "set" | "with" | "else")) if logic.statement && before.len() == 1 => Vec::new(),
+        Some(Token::Word(_)) if logic.statement && before.len() == 1 => names.roots(),
         Some(Token::Word("in" | "and" | "or" | "not" | "if" | "else" | "elif")) => names.roots(),
         Some(Token::Word(_))
             if logic.statement
@@ -98,7 +110,7 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         Some(Token::Sign(_)) => names.roots(),
         Some(_) => Vec::new(),
     };
-    Some(Completion { range, items })
+    Some(Completion { range, items, incomplete: false })
 }
 
 fn tokens(text: &str) -> Vec<Placed<'_>> {
@@ -177,6 +189,13 @@ fn path_before<'t>(tokens: &[Placed<'t>]) -> Option<(Path<'t>, usize)> {
     Some((Path { names, items }, at))
 }
 
+/// A name that a text declares itself.
+struct Local<'t> {
+    name: &'t str,
+    /// What it is of, and whether an item of that.
+    source: Option<(Path<'t>, bool)>,
+}
+
 /// What names mean where an expression stands.
 struct Names<'a, 's> {
     ask: &'a Ask<'a>,
@@ -188,11 +207,11 @@ impl Names<'_, '_> {
     /// The words that an expression can begin with.
     fn roots(&self) -> Vec<Item> {
         let mut items: Vec<Item> =
-            self.locals().into_iter().map(|(name, _)| Item::new(name, ItemKind::Variable)).collect();
+            self.locals().into_iter().map(|local| Item::new(local.name, ItemKind::Variable)).collect();
         items.reverse();
         let terms: Vec<holes::Term> = holes::directives().collect();
         for root in holes::roots() {
-            let usable = self.scopes.iter().any(|scope| directive::is_usable(self.ask, scope, root));
+            let usable = self.scopes.iter().any(|scope| directive::is_usable(scope, root));
             if !usable || items.iter().any(|item| item.label == root) {
                 continue;
             }
@@ -211,7 +230,7 @@ impl Names<'_, '_> {
         let underscored =
             |item: Item| Item { label: item.label.replace('-', "_"), text: item.text.replace('-', "_"), ..item };
         if let ([root], []) = (path.names.as_slice(), path.items.as_slice())
-            && !self.locals().iter().any(|(name, _)| name == root)
+            && !self.locals().iter().any(|local| local.name == *root)
         {
             let items: Vec<Item> = match *root {
                 "output" | "previous" | "status" | "exit" | "error" => candidates(self.scopes, root)
@@ -221,7 +240,7 @@ impl Names<'_, '_> {
                         if candidate.earlier && *root == "output" { self.as_previous(item, tokens) } else { item }
                     })
                     .collect(),
-                "param" => self.scopes.iter().flat_map(|scope| directive::params(self.ask, scope)).collect(),
+                "param" => self.scopes.iter().flat_map(directive::params).collect(),
                 "input" => self.scopes.iter().flat_map(directive::ports).collect(),
                 "run" => keywords(&["id", "dir"]),
                 "task" => keywords(&["name"]),
@@ -248,18 +267,19 @@ impl Names<'_, '_> {
 
     /// What the value of a path is to each who reads.
     fn shapes(&self, path: &Path<'_>) -> Vec<(&Index, ShapeId)> {
+        self.shapes_among(path, &self.locals())
+    }
+
+    /// The same where only some of the names of the text are declared yet; each leads to fewer, which bounds the recursion.
+    fn shapes_among(&self, path: &Path<'_>, locals: &[Local<'_>]) -> Vec<(&Index, ShapeId)> {
         let Some((root, rest)) = path.names.split_first() else { return Vec::new() };
-        if let Some((_, source)) = self.locals().into_iter().rev().find(|(name, _)| name == root) {
-            let shapes = source.map_or(Vec::new(), |(path, each)| {
-                let of = self.shapes(&path).into_iter();
-                of.filter_map(
-                    |(index, shape)| if each { Some((index, item_of(index, shape)?)) } else { Some((index, shape)) },
-                )
-                .collect()
-            });
-            return walk(shapes, rest, &path.items, 1);
+        if let Some(local) = locals.iter().rposition(|local| local.name == *root) {
+            let Some((source, each)) = &locals[local].source else { return Vec::new() };
+            let of = self.shapes_among(source, &locals[..local]).into_iter();
+            let of = of.filter_map(|(index, shape)| Some((index, if *each { item_of(index, shape)? } else { shape })));
+            return walk(of.collect(), rest, &path.items, 1);
         }
-        let named = !matches!(*root, "item");
+        let named = *root != "item";
         let (name, fields) = match (named, rest.split_first()) {
             (true, Some((name, fields))) => (*name, fields),
             (true, None) => return Vec::new(),
@@ -298,41 +318,40 @@ impl Names<'_, '_> {
         once(items)
     }
 
-    /// The names that loops and assignments before the cursor declare, and what they are: a path, and whether each item of
-    /// it. The text of a spec's own expression has none.
-    fn locals(&self) -> Vec<(&str, Option<(Path<'_>, bool)>)> {
-        let text = &self.ask.text()[self.logic.text..self.logic.start];
-        let mut found = Vec::new();
-        let mut depth: Vec<usize> = Vec::new();
-        for (at, _) in text.match_indices("{%") {
-            let inside = text[at + 2..].split("%}").next().unwrap_or_default().trim_matches(['-', ' ', '\n']);
+    /// The names that loops and assignments before the cursor declare. The text of a spec's own expression has none.
+    fn locals(&self) -> Vec<Local<'_>> {
+        let mut found: Vec<Local<'_>> = Vec::new();
+        let mut depths: Vec<usize> = Vec::new();
+        for inside in statements_before(self.ask, self.logic) {
             let mut words = inside.split_whitespace();
             match words.next() {
                 Some("for") => {
-                    depth.push(found.len());
+                    depths.push(found.len());
                     if let (Some(name), Some("in")) = (words.next(), words.next()) {
-                        let start = inside.find(" in ").map_or(inside.len(), |at| at + 4);
-                        let tokens = tokens(&inside[start..]);
-                        let whole =
-                            tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
-                        let path = path_before(&tokens[..whole.unwrap_or(tokens.len())]);
-                        found.push((name, path.filter(|(_, from)| *from == 0).map(|(path, _)| (path, true))));
-                        found.push(("loop", None));
+                        let list = inside.split_once(" in ").map_or("", |(_, list)| list);
+                        found.push(Local { name, source: source(list).map(|path| (path, true)) });
+                        found.push(Local { name: "loop", source: None });
                     }
                 }
-                Some("endfor") => found.truncate(depth.pop().unwrap_or(0)),
+                Some("endfor") => found.truncate(depths.pop().unwrap_or(0)),
                 Some("set") => {
                     if let Some((name, value)) = inside.trim_start_matches("set").split_once('=') {
-                        let tokens = tokens(value);
-                        let path = path_before(&tokens).filter(|(_, from)| *from == 0);
-                        found.push((name.trim(), path.map(|(path, _)| (path, false))));
+                        found.push(Local { name: name.trim(), source: source(value).map(|path| (path, false)) });
                     }
                 }
                 _ => {}
             }
         }
-        found
+        found.split_off(found.len().saturating_sub(MOST_LOCALS))
     }
+}
+
+/// The path that a value is; none where it is more than that, but for what a filter or a condition makes of a list.
+fn source(value: &str) -> Option<Path<'_>> {
+    let tokens = tokens(value);
+    let end = tokens.iter().position(|(_, token)| matches!(token, Token::Sign("|") | Token::Word("if")));
+    let (path, from) = path_before(&tokens[..end.unwrap_or(tokens.len())])?;
+    (from == 0).then_some(path)
 }
 
 /// The fields of values, through the items of lists that an index takes; `first` is the position of the first field.
@@ -388,11 +407,21 @@ fn step_ends() -> Vec<Item> {
     }
 }
 
+/// What stands in the `{% … %}` of the text before a piece of logic, as far as that is near.
+fn statements_before<'a>(ask: &'a Ask<'_>, logic: &Logic<'_>) -> impl Iterator<Item = &'a str> {
+    let whole = ask.text();
+    let from = whole.floor_char_boundary(logic.start.saturating_sub(LOOK_BACK).max(logic.text));
+    let text = &whole[from..logic.start];
+    text.match_indices("{%").filter_map(move |(at, _)| {
+        let rest = &text[at + 2..text.floor_char_boundary((at + 2 + LONGEST).min(text.len()))];
+        Some(rest.split_once("%}")?.0.trim_matches(|sign: char| sign == '-' || sign.is_whitespace()))
+    })
+}
+
 fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
-    let text = &ask.text()[logic.text..logic.start];
     let mut open: Vec<&str> = Vec::new();
-    for (at, _) in text.match_indices("{%") {
-        let word = text[at + 2..].trim_start_matches(['-', ' ']).split([' ', '%', '-']).next().unwrap_or_default();
+    for inside in statements_before(ask, logic) {
+        let word = inside.split_whitespace().next().unwrap_or_default();
         match word.strip_prefix("end") {
             Some(_) => {
                 open.pop();
@@ -408,7 +437,20 @@ fn statements(ask: &Ask<'_>, logic: &Logic<'_>) -> Vec<Item> {
         }
         items.insert(0, Item::new(format!("end{innermost}"), ItemKind::Word).detail(format!("ends `{innermost}`")));
     }
-    items.extend(holes::statements().map(|word| Item::new(word, ItemKind::Word).detail("statement")));
+    let rest = &ask.text()[ask.offset..];
+    let line = rest.split('\n').next().unwrap_or_default();
+    let closed = line.find("%}").is_some_and(|end| !line[..end].contains("{%"));
+    let statement = |word: &'static str| {
+        let item = Item::new(word, ItemKind::Word).detail("statement");
+        match word {
+            _ if closed => item,
+            "if" => item.snippet("if $1 %}$0{% endif %}"),
+            "for" => item.snippet("for ${1:item} in $2 %}$0{% endfor %}"),
+            "set" => item.snippet("set ${1:name} = $2 %}$0"),
+            _ => item,
+        }
+    };
+    items.extend(holes::statements().map(statement));
     items
 }
 
@@ -416,8 +458,31 @@ fn keywords(words: &[&str]) -> Vec<Item> {
     words.iter().map(|word| Item::new(*word, ItemKind::Word)).collect()
 }
 
-fn words(list: &[&str], what: &str) -> Vec<Item> {
-    list.iter().map(|word| Item::new(*word, ItemKind::Filter).detail(what)).collect()
+/// Filters or tests, those that most texts need first.
+fn words(list: &[&'static str], what: &str) -> Vec<Item> {
+    const COMMON: &[&str] = &[
+        "default",
+        "length",
+        "join",
+        "json",
+        "first",
+        "last",
+        "lower",
+        "upper",
+        "trim",
+        "selectattr",
+        "rejectattr",
+        "map",
+        "defined",
+        "undefined",
+        "none",
+        "in",
+        "startingwith",
+        "endingwith",
+    ];
+    let mut list = list.to_vec();
+    list.sort_by_key(|word| COMMON.iter().position(|common| common == word).unwrap_or(COMMON.len()));
+    list.into_iter().map(|word| Item::new(word, ItemKind::Filter).detail(what)).collect()
 }
 
 fn once(mut items: Vec<Item>) -> Vec<Item> {

@@ -51,8 +51,10 @@ fn listed(ask: &Ask<'_>, home: &str, typed: &str) -> Vec<Item> {
     let Some(folder) = joined(home, folder) else { return Vec::new() };
     let own = |name: &str| folder.is_empty() && ask.path == name || format!("{folder}/{name}") == ask.path;
     let names = ask.snapshot.files().list(&folder);
+    // What would have to be escaped cannot be a path of the language either.
+    let names = names.into_iter().filter(|name| !name.contains(['"', '\\', '\n']));
     // What is hidden is for those who ask.
-    let names = names.into_iter().filter(|name| (!name.starts_with('.') || begun.starts_with('.')) && !own(name));
+    let names = names.filter(|name| (!name.starts_with('.') || begun.starts_with('.')) && !own(name));
     let (folders, files): (Vec<String>, Vec<String>) = names.partition(|name| name.ends_with('/'));
     let texts = |name: &String| !(name.ends_with(".md") || name.ends_with(".txt"));
     let mut files = files;
@@ -65,7 +67,7 @@ fn listed(ask: &Ask<'_>, home: &str, typed: &str) -> Vec<Item> {
 fn written(ask: &Ask<'_>, entry: &Entry<'_>, mut item: Item) -> Item {
     if item.kind == ItemKind::Folder {
         if entry.quote.is_none() {
-            item.snippet = Some(format!("\"{}$0\"", item.text));
+            item.snippet = Some(format!("\"{}$0\"", item.text.replace('$', "\\$").replace('}', "\\}")));
             item.text = format!("\"{}\"", item.text);
         }
         return item;

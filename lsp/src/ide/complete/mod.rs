@@ -10,19 +10,24 @@ mod name;
 mod node;
 pub(super) mod scope;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::ops::Range;
 
 use swarmc_compiler::Code;
 use swarmc_compiler::index::SymbolKind;
-use swarmc_compiler::schema::Kind as Values;
+use swarmc_compiler::schema::{Kind as Values, Node, SPEC};
 
 use super::document::Kind;
 use super::hole::{self, Hole, Logic};
 use super::spot::{self, Entry, Spot, What};
 use super::{Document, Edit, Snapshot};
 use scope::Scope;
+
+/// How many things are offered at once: nobody reads more, and they would take their time to get to the editor.
+const MOST: usize = 200;
 
 /// What could be typed at a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +36,8 @@ pub struct Completion {
     pub range: Range<usize>,
     /// The most likely first.
     pub items: Vec<Item>,
+    /// Whether there is more than this, so that it must be asked for again when more is typed.
+    pub incomplete: bool,
 }
 
 /// One thing that could be typed.
@@ -141,11 +148,34 @@ pub fn complete(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<
     let offset = document.text().floor_char_boundary(offset);
     let ask = Ask { snapshot, path, document: &document, offset, trigger };
     let found = match document.kind() {
+        Kind::Foreign if begins(&ask) => spec(&ask),
         Kind::Foreign => None,
         Kind::Text => prompt(&ask),
         Kind::Spec | Kind::Part => spec(&ask),
     };
-    found.unwrap_or_default()
+    found.map_or_else(Completion::default, |found| short(&ask, found))
+}
+
+/// A list that can be read: of a long one what fits to what has been typed, first what begins with it.
+fn short(ask: &Ask<'_>, mut found: Completion) -> Completion {
+    if found.items.len() <= MOST {
+        return found;
+    }
+    let typed = ask.text().get(found.range.start..ask.offset).unwrap_or_default().trim_start_matches('"');
+    found.items.retain(|item| hole::is_like(typed, &item.label));
+    found.items.sort_by_key(|item| !item.label.starts_with(typed));
+    found.items.truncate(MOST);
+    Completion { incomplete: true, ..found }
+}
+
+/// Whether a file is none of ours only because its last word is not typed to its end.
+fn begins(ask: &Ask<'_>) -> bool {
+    let nodes = ask.document.tree().map_or(&[] as &[_], |tree| tree.nodes.as_slice());
+    nodes.iter().all(|node| {
+        let typed = node.name.span.touches(u32::try_from(ask.offset).unwrap_or(u32::MAX)) && node.entries.is_empty();
+        let known = |known: &Node| hole::is_like(&node.name.text, known.name);
+        SPEC.child(&node.name.text).is_some() || typed && SPEC.children.iter().any(|child| known(child))
+    })
 }
 
 fn prompt(ask: &Ask<'_>) -> Option<Completion> {
@@ -209,7 +239,7 @@ fn in_entry(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Option<Complet
     if let Some(kind) = kind {
         range.start = value::start(kind, ask.text(), &range, ask.offset, entry.quote);
     }
-    Some(Completion { range, items })
+    Some(Completion { range, items, incomplete: false })
 }
 
 /// The codes of rules after `swarmc: allow(` in a comment.
@@ -225,7 +255,7 @@ fn suppression(ask: &Ask<'_>, comment: Range<usize>) -> Option<Completion> {
     let end = ask.offset + rest.len() - rest.trim_start_matches(is_code).len();
     let closing = if ask.text()[end..].starts_with(')') { "" } else { ") " };
     let items = codes().map(|item| Item { text: format!("{}{closing}", item.text), ..item }).collect();
-    Some(Completion { range: start..end, items })
+    Some(Completion { range: start..end, items, incomplete: false })
 }
 
 /// The rules that can be suppressed: their codes, then their names.

@@ -3,7 +3,6 @@
 use swarmc_compiler::FileId;
 use swarmc_compiler::index::{Index, Symbol, SymbolId, SymbolKind};
 use swarmc_compiler::schema::Target;
-use swarmc_compiler::syntax::ValueKind;
 
 use super::super::spot::{Entry, Spot};
 use super::scope::{Other, Relation, Scope};
@@ -14,10 +13,10 @@ pub(super) fn names(ask: &Ask<'_>, spot: &Spot<'_>, entry: Option<&Entry<'_>>, t
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
     let Some(scope) = scopes.first() else { return Vec::new() };
     let index = &scope.analysis.index;
-    let top = |kind: SymbolKind| visible(ask, scope, kind);
+    let top = |kind: SymbolKind| visible(scope, kind);
     let swarm = || {
         let swarm = spot.around.iter().find(|node| node.is("swarm")).and_then(|node| node.called());
-        swarm.and_then(|name| scope::top(index, SymbolKind::Swarm, name, scope.file))
+        swarm.and_then(|name| scope::top(index, SymbolKind::Swarm, name, scope.home))
     };
     let mut items = match target {
         Target::Agent => {
@@ -75,21 +74,20 @@ pub(super) fn names(ask: &Ask<'_>, spot: &Spot<'_>, entry: Option<&Entry<'_>>, t
 /// Everything of one kind that a spec can name.
 pub(super) fn of_kind(ask: &Ask<'_>, spot: &Spot<'_>, kind: SymbolKind) -> Vec<Item> {
     let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
-    scopes.first().map_or_else(Vec::new, |scope| visible(ask, scope, kind))
+    scopes.first().map_or_else(Vec::new, |scope| visible(scope, kind))
 }
 
 /// What the top level of a spec, and of what it imports, declares.
-pub(super) fn visible(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind) -> Vec<Item> {
+pub(super) fn visible(scope: &Scope, kind: SymbolKind) -> Vec<Item> {
     let index = &scope.analysis.index;
-    let files = files(ask, scope);
     let mut items = Vec::new();
-    for (qualifier, file) in files {
+    for (qualifier, file) in files(scope) {
         let declared = index
             .symbols
             .iter()
             .filter(|symbol| symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file);
         for symbol in declared {
-            let name = match &qualifier {
+            let name = match qualifier {
                 Some(qualifier) => format!("{qualifier}.{}", symbol.name),
                 None => symbol.name.clone(),
             };
@@ -100,11 +98,11 @@ pub(super) fn visible(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind) -> Vec<Ite
 }
 
 /// The symbol that a name means in a spec.
-pub(super) fn find(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind, name: &str) -> Option<SymbolId> {
+pub(super) fn find(scope: &Scope, kind: SymbolKind, name: &str) -> Option<SymbolId> {
     let index = &scope.analysis.index;
-    files(ask, scope).into_iter().find_map(|(qualifier, file)| {
+    files(scope).find_map(|(qualifier, file)| {
         let name = match qualifier {
-            Some(qualifier) => name.strip_prefix(&qualifier)?.strip_prefix('.')?,
+            Some(qualifier) => name.strip_prefix(qualifier)?.strip_prefix('.')?,
             None => name,
         };
         scope::top(index, kind, name, file)
@@ -112,27 +110,9 @@ pub(super) fn find(ask: &Ask<'_>, scope: &Scope, kind: SymbolKind, name: &str) -
 }
 
 /// The file itself and what it imports, each with what stands before its names.
-fn files(ask: &Ask<'_>, scope: &Scope) -> Vec<(Option<String>, FileId)> {
-    let mut files = vec![(None, scope.file)];
-    let sources = &scope.analysis.compilation.sources;
-    let home = ask.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let nodes = ask.document.tree().map_or(&[] as &[_], |tree| tree.nodes.as_slice());
-    for import in nodes.iter().filter(|node| &*node.name.text == "import") {
-        let Some(ValueKind::String(path)) = import.arguments().next().map(|entry| &entry.value.kind) else { continue };
-        let alias = import.properties().find(|(key, _)| &*key.text == "as").map(|(_, entry)| &entry.value.kind);
-        let alias = match alias {
-            Some(ValueKind::String(alias)) => Some(alias.as_str().to_owned()),
-            _ => None,
-        };
-        let path = match path.as_str() {
-            path if path.starts_with("std:") => Some(path.to_owned()),
-            path => super::file::joined(home, path),
-        };
-        if let Some(file) = path.and_then(|path| sources.find(&path)) {
-            files.push((alias, file));
-        }
-    }
-    files
+fn files(scope: &Scope) -> impl Iterator<Item = (Option<&str>, FileId)> {
+    let imports = scope.analysis.index.imports.iter().filter(|import| import.from == scope.home);
+    std::iter::once((None, scope.home)).chain(imports.map(|import| (import.alias.as_deref(), import.file)))
 }
 
 /// A symbol as it is completed.
@@ -191,6 +171,17 @@ fn options(scope: &Scope, entry: Option<&Entry<'_>>) -> Vec<Item> {
     let mut items = within(index, |kind, home| kind == SymbolKind::Option && of_gate(home));
     items.push(Item::new("fail", ItemKind::Word).doc("The step fails."));
     items
+}
+
+/// The fields that a gate asks for besides the choice.
+pub(super) fn asked(ask: &Ask<'_>, spot: &Spot<'_>, gate: &str) -> Vec<Item> {
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let named = |symbol: &&Symbol| symbol.kind == SymbolKind::Gate && symbol.name == gate;
+    let shape = index.symbols.iter().find(named).and_then(|gate| gate.shape);
+    let fields = shape.map_or_else(Vec::new, |shape| super::directive::of_shape(index, shape));
+    fields.into_iter().filter(|field| field.label != "choice").collect()
 }
 
 /// The providers of the library.

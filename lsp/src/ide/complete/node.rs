@@ -41,7 +41,7 @@ pub(super) fn complete(
         "description" => 2,
         _ => 1,
     });
-    let allow = (!home.children.is_empty()).then_some(&ALLOW);
+    let allow = (!home.children.is_empty() || home.name == "fake").then_some(&ALLOW);
     for child in children.into_iter().chain(allow) {
         items.push(item(child, followed));
         let text = child.arguments.iter().any(|argument| matches!(argument.kind, Kind::Template) && !argument.required);
@@ -49,7 +49,7 @@ pub(super) fn complete(
             items.push(with_file(child, file));
         }
     }
-    Completion { range: range.clone(), items }
+    Completion { range: range.clone(), items, incomplete: false }
 }
 
 /// Whether a block holds what may stand in it once only, or what excludes it.
@@ -86,6 +86,14 @@ fn open_names(
             if followed { item } else { item.text(format!("{tier} ")).again() }
         };
         return ["small", "medium", "large"].into_iter().filter(tier).map(item).collect();
+    }
+    if home.name == "fake" {
+        let gate = spot.around.last().and_then(|node| node.called());
+        let fields = gate.map_or_else(Vec::new, |gate| name::asked(ask, spot, gate));
+        let fields = fields.into_iter().filter(|field| !siblings.contains(&field.label.as_str()));
+        return fields
+            .map(|item| if followed { item } else { Item { text: format!("{} ", item.label), ..item } })
+            .collect();
     }
     Vec::new()
 }

@@ -1,10 +1,10 @@
 //! Who reads where something is completed, and how other steps stand to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use swarmc_compiler::FileId;
-use swarmc_compiler::index::{Index, SymbolId, SymbolKind};
+use swarmc_compiler::index::{Index, Step, Symbol, SymbolId, SymbolKind};
+use swarmc_compiler::{FileId, Span};
 
 use super::super::spot::{Entry, Spot, What};
 use super::super::{Analysis, Snapshot};
@@ -16,8 +16,8 @@ const MOST: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) analysis: Arc<Analysis>,
-    /// The file of the text.
-    pub(crate) file: FileId,
+    /// The file whose names it can use: of a prompt, the spec.
+    pub(crate) home: FileId,
     pub(crate) readers: Vec<Reader>,
 }
 
@@ -32,11 +32,15 @@ pub(crate) struct Reader {
     pub(crate) step: Option<usize>,
     /// Whether the item of a `for-each` is there: not where its list is said.
     pub(crate) body: bool,
+    /// The loop whose rounds an `until` ends; its steps are meant first.
+    pub(crate) rounds: Option<SymbolId>,
 }
 
 /// How a step stands to one that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Relation {
+    /// It runs in the rounds that are asked about.
+    Inside,
     /// It has ended before; so many steps lie between, from 1.
     Before(usize),
     /// The reader is no step: nothing waits.
@@ -60,7 +64,8 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
         let index = &analysis.index;
         let users = index.users(file).take(MOST).map(|text| reader(index, text.owner, text.pipeline, true));
         let readers: Vec<Reader> = users.collect();
-        (!readers.is_empty()).then_some(Scope { file, readers, analysis })
+        let home = analysis.compilation.sources.files().next()?;
+        (!readers.is_empty()).then_some(Scope { home, readers, analysis })
     };
     recent(snapshot, path).into_iter().filter_map(scope).collect()
 }
@@ -69,7 +74,7 @@ pub(crate) fn of_prompt(snapshot: &Snapshot, path: &str) -> Vec<Scope> {
 pub(crate) fn of_spot(snapshot: &Snapshot, path: &str, spot: &Spot<'_>) -> Vec<Scope> {
     let scope = |(analysis, file): (Arc<Analysis>, FileId)| {
         let readers = readers(&analysis.index, file, spot);
-        Scope { file, readers, analysis }
+        Scope { home: file, readers, analysis }
     };
     recent(snapshot, path).into_iter().map(scope).collect()
 }
@@ -78,7 +83,7 @@ fn reader(index: &Index, owner: SymbolId, pipeline: Option<SymbolId>, body: bool
     let step = pipeline.and_then(|pipeline| {
         index.steps_of(pipeline).find(|(_, step)| step.symbol == owner).map(|(position, _)| position)
     });
-    Reader { owner: Some(owner), pipeline, step, body }
+    Reader { owner: Some(owner), pipeline, step, body, rounds: None }
 }
 
 fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
@@ -94,7 +99,10 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
     let owner = nodes.into_iter().find_map(|node| Some((node.known?.name, node.called()?, node.is_step())));
     match (owner, pipeline) {
         (_, Some(pipeline)) if asks => {
-            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), step: None, body }]
+            let name = spot.around.iter().rev().find(|node| node.is("loop")).and_then(|node| node.called());
+            let mut steps = index.steps_of(pipeline).map(|(_, step)| step.symbol);
+            let rounds = steps.find(|step| Some(index.symbol(*step).name.as_str()) == name);
+            vec![Reader { owner: Some(pipeline), pipeline: Some(pipeline), body, rounds, ..NOBODY }]
         }
         (_, Some(pipeline)) => {
             let name = spot.around.iter().rev().find(|node| node.is_step()).and_then(|node| node.called());
@@ -107,6 +115,7 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
                 pipeline: Some(pipeline),
                 step: step.map(|(position, _)| position),
                 body,
+                rounds: None,
             }]
         }
         (Some(_), None) => {
@@ -115,25 +124,58 @@ fn readers(index: &Index, file: FileId, spot: &Spot<'_>) -> Vec<Reader> {
                 top(index, kind, node.called()?, file)
             });
             let Some(owner) = outer else { return vec![NOBODY] };
-            if index.symbol(owner).kind != SymbolKind::Task {
-                return vec![Reader { owner: Some(owner), ..NOBODY }];
-            }
-            // A shared task is a step of every pipeline that uses it.
-            let uses = index.steps.iter().enumerate().filter(|(_, step)| step.symbol == owner);
-            let uses = uses.take(MOST).map(|(position, step)| Reader {
-                owner: Some(owner),
-                pipeline: Some(step.pipeline),
-                step: Some(position),
-                body,
-            });
-            let uses: Vec<Reader> = uses.collect();
-            if uses.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { uses }
+            let member = entry.filter(|entry| entry.node.is("member")).and_then(|entry| entry.node.called());
+            let found = outside(index, owner, member, body);
+            if found.is_empty() { vec![Reader { owner: Some(owner), ..NOBODY }] } else { found }
         }
         (None, None) => vec![NOBODY],
     }
 }
 
-const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true };
+/// Who says a text that stands outside of the pipelines.
+fn outside(index: &Index, owner: SymbolId, member: Option<&str>, body: bool) -> Vec<Reader> {
+    let step = |(position, step): (usize, &Step)| Reader {
+        owner: Some(step.symbol),
+        pipeline: Some(step.pipeline),
+        step: Some(position),
+        body,
+        rounds: None,
+    };
+    let steps = || index.steps.iter().enumerate();
+    match index.symbol(owner).kind {
+        // A shared task is a step of every pipeline that uses it.
+        SymbolKind::Task => steps().filter(|(_, step)| step.symbol == owner).take(MOST).map(step).collect(),
+        // A shared prompt is said by every step that names it.
+        SymbolKind::Prompt => {
+            let places: Vec<Span> = index.places(owner).map(|place| place.span).collect();
+            let names = |whole: Span| {
+                let inside =
+                    |place: &Span| place.file == whole.file && whole.start <= place.start && place.end <= whole.end;
+                places.iter().any(inside)
+            };
+            steps().filter(|(_, step)| names(index.symbol(step.symbol).whole)).take(MOST).map(step).collect()
+        }
+        // The system text of an agent is the same in every step that it takes.
+        SymbolKind::Agent => {
+            let taken = steps().filter(|(_, step)| step.agent == Some(owner)).map(|(_, step)| step.pipeline);
+            let pipelines: BTreeSet<SymbolId> = taken.collect();
+            let reader = |pipeline| Reader { owner: Some(owner), pipeline: Some(pipeline), body, ..NOBODY };
+            pipelines.into_iter().take(MOST).map(reader).collect()
+        }
+        SymbolKind::Swarm => {
+            let named = |symbol: &Symbol| {
+                symbol.kind == SymbolKind::Member
+                    && symbol.within == Some(owner)
+                    && Some(symbol.name.as_str()) == member
+            };
+            let found = index.ids().find(|(_, symbol)| named(symbol));
+            found.map(|(member, _)| Reader { owner: Some(member), ..NOBODY }).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+const NOBODY: Reader = Reader { owner: None, pipeline: None, step: None, body: true, rounds: None };
 
 fn kind_of(node: &str) -> Option<SymbolKind> {
     Some(match node {
@@ -150,7 +192,7 @@ fn kind_of(node: &str) -> Option<SymbolKind> {
 
 /// What is declared at the top level of a file.
 pub(crate) fn top(index: &Index, kind: SymbolKind, name: &str, file: FileId) -> Option<SymbolId> {
-    let found = |(id, symbol): (SymbolId, &swarmc_compiler::index::Symbol)| {
+    let found = |(id, symbol): (SymbolId, &Symbol)| {
         (symbol.kind == kind && symbol.within.is_none() && symbol.span.file == file && symbol.name == name)
             .then_some(id)
     };
@@ -173,8 +215,9 @@ pub(crate) fn others(index: &Index, reader: &Reader) -> Vec<Other> {
     let Some(pipeline) = reader.pipeline else { return Vec::new() };
     let steps: Vec<usize> = index.steps_of(pipeline).map(|(position, _)| position).collect();
     let Some(me) = reader.step else {
-        let beside = |step| Other { step, relation: Relation::Beside, repeats: false };
-        return steps.into_iter().map(beside).collect();
+        let inside = |step: usize| reader.rounds.is_some() && index.steps[step].within == reader.rounds;
+        let relation = |step| if inside(step) { Relation::Inside } else { Relation::Beside };
+        return steps.into_iter().map(|step| Other { step, relation: relation(step), repeats: false }).collect();
     };
     let graph = Graph::new(index, &steps);
     let mut found: BTreeMap<usize, Relation> = steps.iter().map(|&step| (step, Relation::Free)).collect();

@@ -15,6 +15,8 @@ pub(super) struct Candidate<'s> {
     pub(super) relation: Relation,
     /// Who reads.
     reader: Reader,
+    /// Whether others say the text, too.
+    shared: bool,
     /// Whether it is the value of the round before that could be read.
     pub(super) earlier: bool,
 }
@@ -23,6 +25,7 @@ pub(super) struct Candidate<'s> {
 pub(super) fn candidates<'s>(scopes: &'s [Scope], word: &str) -> Vec<Candidate<'s>> {
     let mut found: BTreeMap<&str, Candidate<'s>> = BTreeMap::new();
     let mut seen = std::collections::BTreeSet::new();
+    let shared = scopes.iter().map(|scope| scope.readers.len()).sum::<usize>() > 1;
     for (number, scope) in scopes.iter().enumerate() {
         let index = &scope.analysis.index;
         for reader in &scope.readers {
@@ -42,7 +45,7 @@ pub(super) fn candidates<'s>(scopes: &'s [Scope], word: &str) -> Vec<Candidate<'
                 if !readable || rounds && !earlier || relation == Relation::After && !earlier {
                     continue;
                 }
-                let candidate = Candidate { index, step, relation, reader: *reader, earlier };
+                let candidate = Candidate { index, step, relation, reader: *reader, shared, earlier };
                 match found.get(symbol.name.as_str()) {
                     Some(known) if known.relation <= candidate.relation => {}
                     _ => {
@@ -77,6 +80,9 @@ impl Candidate<'_> {
             _ if self.earlier => format!("{value} · `previous:`, of the round before"),
             (Relation::Before(1), _) => format!("{value} · 1 step before"),
             (Relation::Before(distance), _) => format!("{value} · {distance} steps before"),
+            (Relation::Free, Some(reader)) if self.shared => {
+                format!("{value} · `{reader}`, and whoever says this too, will wait for it")
+            }
             (Relation::Free, Some(reader)) => format!("{value} · `{reader}` will wait for it"),
             _ => value.to_owned(),
         };

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::index::SymbolKind;
+use swarmc_compiler::index::{ShapeKind, SymbolKind};
 use swarmc_compiler::schema::{Argument, Kind, TYPES, Word};
-use swarmc_compiler::syntax::ValueKind;
+use swarmc_compiler::syntax::{self, ValueKind};
 
-use super::super::spot::{Entry, Spot};
+use super::super::spot::{Entry, Spot, Written};
 use super::{Ask, Item, ItemKind, codes, file, name, node, scope};
 
 const DURATIONS: &[&str] = &["10s", "30s", "1m", "5m", "10m", "30m", "1h", "24h"];
@@ -73,9 +73,16 @@ pub(super) fn values(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<I
         Kind::Variable => variables(ask, spot, entry).into_iter().map(written).collect(),
         Kind::Text if entry.node.is("allow") && entry.key.is_none() => codes().map(written).collect(),
         Kind::Text if entry.key.is_none() && (entry.node.is("tools") || entry.node.is("tool")) => {
-            name::of_kind(ask, spot, SymbolKind::ToolServer).into_iter().map(written).collect()
+            tools(ask, spot).into_iter().map(written).collect()
         }
+        Kind::Literal if entry.key == Some("default") && entry.node.is("param") => of_type(ask, spot, entry)
+            .into_iter()
+            .map(|item| if item.label.starts_with('#') { item } else { written(item) })
+            .collect(),
         Kind::Scalar if entry.key == Some("model") => models(ask).into_iter().map(written).collect(),
+        Kind::Name if matches!(entry.node.name, "session" | "worktree") && spot.around.iter().any(Written::is_step) => {
+            shared_names(ask, entry.node.name).into_iter().map(written).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -139,25 +146,81 @@ fn variables(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
     name::of_kind(ask, spot, SymbolKind::Secret).into_iter().filter(given).collect()
 }
 
-/// The models that the spec names already.
-fn models(ask: &Ask<'_>) -> Vec<Item> {
-    let mut found: Vec<String> = Vec::new();
-    let tree = ask.document.tree();
-    let mut open: Vec<&swarmc_compiler::syntax::Node> = tree.map_or(Vec::new(), |tree| tree.nodes.iter().collect());
-    open.retain(|node| matches!(&*node.name.text, "agent" | "provider" | "tiers"));
+/// The values of the type that a parameter has, where these can be counted.
+fn of_type(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
+    let written = entry.node.property("type").unwrap_or_default().trim_end_matches('?');
+    let bools = || ["#true", "#false"].map(|word| Item::new(word, ItemKind::Word)).to_vec();
+    if written == "bool" {
+        return if entry.quote.is_none() { bools() } else { Vec::new() };
+    }
+    if let Some(words) = written.strip_prefix("enum ") {
+        return words.split_whitespace().map(|word| Item::new(word, ItemKind::Word).detail(written)).collect();
+    }
+    let scopes = scope::of_spot(ask.snapshot, ask.path, spot);
+    let Some(scope) = scopes.first() else { return Vec::new() };
+    let index = &scope.analysis.index;
+    let shape = name::find(scope, SymbolKind::Type, written).and_then(|found| index.symbol(found).shape);
+    match shape.map(|shape| &index.shape(shape).kind) {
+        Some(ShapeKind::Words(words)) => {
+            words.iter().map(|word| Item::new(word, ItemKind::Word).detail(written)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What the spec says in other places of a kind: models, tools, sessions; each once.
+fn said<'t>(ask: &'t Ask<'_>, wanted: impl Fn(&'t syntax::Node, &'t syntax::Entry) -> bool) -> Vec<&'t str> {
+    let offset = u32::try_from(ask.offset).unwrap_or(u32::MAX);
+    let mut found: Vec<&str> = Vec::new();
+    let mut open: Vec<&syntax::Node> = ask.document.tree().map_or(Vec::new(), |tree| tree.nodes.iter().collect());
     while let Some(node) = open.pop() {
         open.extend(node.children());
-        let models = node.properties().filter(|(key, _)| &*key.text == "model");
-        for (_, entry) in models.filter(|(_, entry)| !entry.span.touches(u32::try_from(ask.offset).unwrap_or(0))) {
-            if let ValueKind::String(text) = &entry.value.kind
-                && !found.iter().any(|known| known == text.as_str())
-            {
-                found.push(text.as_str().to_owned());
+        for entry in node.entries.iter().filter(|entry| wanted(node, entry) && !entry.span.touches(offset)) {
+            if let ValueKind::String(text) = &entry.value.kind {
+                found.push(text.as_str());
             }
         }
     }
-    found.sort();
-    found.into_iter().map(|model| Item::new(model, ItemKind::Value).detail("model")).collect()
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The models that the spec names.
+fn models(ask: &Ask<'_>) -> Vec<Item> {
+    let is_model =
+        |_: &syntax::Node, entry: &syntax::Entry| entry.name.as_ref().is_some_and(|key| &*key.text == "model");
+    said(ask, is_model).into_iter().map(|model| Item::new(model, ItemKind::Value).detail("model")).collect()
+}
+
+/// The servers of tools, then the tools that the spec names.
+fn tools(ask: &Ask<'_>, spot: &Spot<'_>) -> Vec<Item> {
+    let mut items = name::of_kind(ask, spot, SymbolKind::ToolServer);
+    let is_tool = |node: &syntax::Node, entry: &syntax::Entry| {
+        entry.name.is_none() && matches!(&*node.name.text, "tools" | "tool") && !APPROVALS.contains(&said_by(entry))
+    };
+    for tool in said(ask, is_tool) {
+        if !items.iter().any(|item| item.label == tool) {
+            items.push(Item::new(tool, ItemKind::Value).detail("tool"));
+        }
+    }
+    items
+}
+
+/// What stands after the name of a tool in a policy.
+const APPROVALS: &[&str] = &["auto", "human", "coordinator"];
+
+fn said_by(entry: &syntax::Entry) -> &str {
+    match &entry.value.kind {
+        ValueKind::String(text) => text.as_str(),
+        _ => "",
+    }
+}
+
+/// The names of the same kind that other tasks say: one conversation or one worktree belongs to all that name it.
+fn shared_names(ask: &Ask<'_>, node: &str) -> Vec<Item> {
+    let same = |other: &syntax::Node, entry: &syntax::Entry| &*other.name.text == node && entry.name.is_none();
+    said(ask, same).into_iter().map(|name| Item::new(name, ItemKind::Value).detail(node)).collect()
 }
 
 /// The properties that a node may have besides those that it has.
@@ -203,7 +266,7 @@ fn callee(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let of_test = entry.node.is("param");
     let pipeline = match of_test {
         true => None,
-        false => entry.node.called().and_then(|name| name::find(ask, scope, SymbolKind::Pipeline, name)),
+        false => entry.node.called().and_then(|name| name::find(scope, SymbolKind::Pipeline, name)),
     };
     let own = |symbol: &swarmc_compiler::index::Symbol| match pipeline {
         Some(pipeline) => symbol.within == Some(pipeline),

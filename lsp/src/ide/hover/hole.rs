@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use swarmc_compiler::holes::{self, Hole, HoleKind};
-use swarmc_compiler::index::{Index, Occurrence, Role, SymbolKind, TextUse};
+use swarmc_compiler::index::{Index, Occurrence, Role, ShapeId, SymbolKind, TextUse};
 
 use super::{Hover, RULE, block, code, slice, symbol};
 use crate::ide::{Analysis, Document, flow, names};
@@ -84,21 +84,27 @@ fn kind(analysis: &Analysis, path: &str, word: &str, hole: &Hole) -> Option<Stri
         }
         _ => {}
     }
-    let last = read(analysis, path, hole).last()?;
-    let known = index.symbol(last.symbol);
-    let shape = match known.kind {
-        // A port is what the step behind it says.
-        SymbolKind::Port => behind(index, last)?,
-        _ => known.shape?,
-    };
     match word {
         "error" => None,
-        _ => Some(symbol::value(analysis, shape)),
+        _ => Some(symbol::value(analysis, shape(analysis, path, word, hole)?)),
+    }
+}
+
+/// The shape of what a directive reads.
+pub(in crate::ide) fn shape(analysis: &Analysis, path: &str, word: &str, hole: &Hole) -> Option<ShapeId> {
+    let index = &analysis.index;
+    let last = read(analysis, path, hole).last()?;
+    let known = index.symbol(last.symbol);
+    match known.kind {
+        // A port is what the step behind it says.
+        SymbolKind::Port => behind(index, last),
+        kind if kind.is_step() && !matches!(word, "output" | "previous") => None,
+        _ => known.shape,
     }
 }
 
 /// What a port reads.
-fn behind(index: &Index, port: &Occurrence) -> Option<swarmc_compiler::index::ShapeId> {
+fn behind(index: &Index, port: &Occurrence) -> Option<ShapeId> {
     let port = index.symbol(port.symbol);
     let step = index.steps.iter().find(|step| Some(step.symbol) == port.within)?;
     let (_, behind) = step.ports.iter().find(|(name, _)| *name == port.name)?;
@@ -112,7 +118,7 @@ pub(in crate::ide) fn last(
     document: &Document,
     hole: &Hole,
     runs: &dyn Runs,
-) -> Option<(LastRun, String)> {
+) -> Option<(Arc<LastRun>, String)> {
     let HoleKind::Directive { word, name, fields, .. } = &hole.kind else { return None };
     let (word, index) = (slice(document, word), &analysis.index);
     let owners: Vec<TextUse> = index.speakers(analysis.file(path)?, names::byte(hole.range.start));

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 use swarmc_compiler::holes::HoleKind;
 
+pub(super) use hole::{last, shape};
+pub(super) use symbol::{age, grouped};
+
 use super::document::Kind;
 use super::names;
 use super::texts;

@@ -32,6 +32,7 @@ pub(super) fn describe(analysis: &Analysis, id: SymbolId, runs: Option<&dyn Runs
         kind if kind.is_step() => parts.extend(turn(analysis, id, symbol)),
         _ => {}
     }
+    parts.extend(trust(analysis, id));
     if let Some(runs) = runs {
         parts.extend(last(analysis, id, symbol, runs));
     }
@@ -172,6 +173,18 @@ fn turn(analysis: &Analysis, id: SymbolId, symbol: &Symbol) -> Option<String> {
     })
 }
 
+/// What may have reached a step or a member.
+fn trust(analysis: &Analysis, id: SymbolId) -> Option<String> {
+    let trust = analysis.index.trust.get(&id)?;
+    let what = match (trust.strangers, trust.private) {
+        (true, true) => "text of strangers, and private data",
+        (true, false) => "text of strangers, which can steer an agent",
+        (false, true) => "private data",
+        (false, false) => return None,
+    };
+    Some(format!("Trust: reached by {what}"))
+}
+
 /// Who takes turns as an agent.
 fn uses(analysis: &Analysis, agent: SymbolId) -> Option<String> {
     let index = &analysis.index;
@@ -211,9 +224,9 @@ fn amount(bound: &Bound) -> String {
     }
 }
 
-/// How long ago something was: `3m ago`.
+/// How long ago something was: `3m ago`, `just now`.
 pub(in crate::ide) fn age(age: Duration) -> String {
-    format!("{} ago", span(age))
+    if age < Duration::from_secs(1) { "just now".to_owned() } else { format!("{} ago", span(age)) }
 }
 
 /// A time in its largest unit: `3m`.
@@ -228,7 +241,7 @@ fn span(time: Duration) -> String {
 }
 
 /// A number with commas.
-fn grouped(number: u64) -> String {
+pub(in crate::ide) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {

@@ -35,20 +35,20 @@ Judge <<output:find-it | tail:5>> and <<output:find-it.issues>>, `{{ output.find
 struct Ran;
 
 impl Runs for Ran {
-    fn last(&self, workflow: &str, pipeline: &str) -> Option<LastRun> {
+    fn last(&self, workflow: &str, pipeline: &str) -> Option<Arc<LastRun>> {
         assert_eq!((workflow, pipeline), ("w", "main"));
         let found = LastStep {
             status: "succeeded",
             output: Some("{\"ok\": true, \"issues\": [\"```\", \"b\"]}".to_owned()),
             took: Some(Duration::from_secs(12)),
         };
-        Some(LastRun {
+        Some(Arc::new(LastRun {
             id: "1".to_owned(),
             state: RunState::Succeeded,
             age: Duration::from_secs(200),
             params: BTreeMap::from([("goal".to_owned(), "one\ntwo\nthree\nfour\nfive\nsix\nseven".to_owned())]),
             steps: BTreeMap::from([("find-it".to_owned(), found)]),
-        })
+        }))
     }
 }
 
@@ -332,6 +332,27 @@ fn the_language_explains_itself() {
     "#);
     assert!(shown("SW202", 0, &NoRuns).starts_with("[SW202]\n# SW202"));
     assert_eq!(shown("Judge", 0, &NoRuns), "nothing");
+}
+
+#[test]
+fn a_step_says_what_may_have_reached_it() {
+    let text = "//- a.kdl
+workflow w
+provider p { exec cat }
+agent reader provider=p { can untrusted-input }
+agent writer provider=p
+pipeline main {
+    task fetch agent=reader { prompt \"read\" }
+    task tell agent=writer { prompt \"<<output:fetch>>\" }
+    task apart agent=writer { prompt \"x\" }
+}
+";
+    let reached = |step: &str| {
+        let (snapshot, path, offset) = fixture(&text.replace(&format!("task {step}"), &format!("task $0{step}")));
+        let hover = hover(&snapshot, &path, offset, &NoRuns).expect("it is a name");
+        hover.markdown.contains("Trust: reached by text of strangers")
+    };
+    assert_eq!([reached("fetch"), reached("tell"), reached("apart")], [true, true, false]);
 }
 
 #[test]

@@ -1,0 +1,31 @@
+//! What may have reached each step and member, for people who look at one of them.
+//!
+//! In: the graph. Out: the places of those that text of strangers or private data can reach, as the checks see it.
+
+use super::graph::{Edge, Gate, Graph, Marks};
+use crate::source::Span;
+
+/// What may have reached somebody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Text that strangers wrote, which can steer an agent.
+    pub strangers: bool,
+    /// Private data.
+    pub private: bool,
+}
+
+/// What may have reached the nodes of the graph, by the place that declares each; nothing of those that nothing reached.
+pub(crate) fn seen(graph: &Graph) -> Vec<(Span, Trust)> {
+    let marked = |mark: fn(&Marks) -> bool| (0..graph.nodes.len()).filter(move |&node| mark(&graph.nodes[node].marks));
+    let strangers: Vec<usize> = marked(|marks| marks.untrusted.is_some()).collect();
+    let private: Vec<usize> = marked(|marks| marks.private.is_some()).collect();
+    if strangers.is_empty() && private.is_empty() {
+        return Vec::new();
+    }
+    let ways = graph.ways();
+    let open = |edge: &Edge| edge.gate != Gate::Shown;
+    let (strangers, private) = (graph.walk(&ways, strangers, open), graph.walk(&ways, private, open));
+    let trust = |node: usize| Trust { strangers: strangers.has(node), private: private.has(node) };
+    let all = graph.nodes.iter().enumerate().map(|(index, node)| (node.span, trust(index)));
+    all.filter(|(_, trust)| *trust != Trust::default()).collect()
+}

@@ -1,0 +1,227 @@
+//! `swarmc check --watch`: checks, and checks again whenever it would come out otherwise.
+//!
+//! The system says when to look; whether anything changed is decided by asking again what the check asked. Folders are
+//! watched before that, so nothing that happens in between is missed. Ctrl-C ends it as it ends any program.
+
+mod spots;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use miette::{IntoDiagnostic, WrapErr, miette};
+use notify::{ErrorKind, Event, RecursiveMode, Watcher};
+
+use crate::args::{Check, Format};
+use crate::asked::{Asked, Became};
+use crate::check;
+use crate::config;
+use crate::exit::Exit;
+use crate::files::relative;
+use crate::terminal::{self, Stream};
+use crate::units;
+use spots::Spots;
+
+/// How long nothing must happen before what happened is looked at: editors save in several steps.
+const QUIET: Duration = Duration::from_millis(40);
+
+/// How long it is put off at most while it goes on happening.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How many paths are named that changed.
+const NAMED: usize = 3;
+
+pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
+    refuse(args)?;
+    std::thread::spawn(|| {
+        if terminal::out_is_gone() {
+            std::process::exit(Exit::Done as i32);
+        }
+    });
+    let screen = Screen::new(args.format);
+    let mut changes = BTreeMap::new();
+    loop {
+        screen.begin(&changes)?;
+        let asked = Asked::default();
+        if let Err(error) = check::once(args, &asked) {
+            // The files may be why; they can be mended.
+            crate::fail(&error);
+        }
+        changes = wait(&asked, &screen)?;
+    }
+}
+
+/// Says at once what no change of a file would mend.
+fn refuse(args: &Check) -> miette::Result<()> {
+    let name = match args.format {
+        Format::Sarif => "sarif",
+        Format::Github => "github",
+        Format::Junit => "junit",
+        Format::Text | Format::Short | Format::Json => return config::flags(args, &mut Default::default()),
+    };
+    Err(miette!(
+        help = "watch with `--format json`: one document, on one line, for each check",
+        "`--format {name}` is one report of one check: it cannot be used with `--watch`"
+    ))
+}
+
+/// Waits until the check would come out otherwise.
+fn wait(asked: &Asked, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Became>> {
+    let mut is_told = false;
+    loop {
+        // Made anew each time: what watched a folder that was moved or deleted says nothing any more.
+        let (sender, events) = channel();
+        let mut watcher = notify::recommended_watcher(sender).map_err(|error| refused(None, &error))?;
+        let spots = watch(&mut watcher, asked)?;
+        let changes = asked.changes();
+        if !changes.is_empty() {
+            return Ok(changes);
+        }
+        if !is_told {
+            screen.end(asked.count())?;
+            is_told = true;
+        }
+        quiet(&events, &spots)?;
+    }
+}
+
+/// Watches the folders of all that was asked for; those too that come while it begins.
+fn watch(watcher: &mut impl Watcher, asked: &Asked) -> miette::Result<Spots> {
+    let mut watched = std::collections::BTreeSet::new();
+    loop {
+        let spots = Spots::of(asked);
+        let mut is_complete = true;
+        for folder in &spots.folders {
+            if watched.insert(folder.clone()) {
+                is_complete = false;
+                match watcher.watch(folder, RecursiveMode::NonRecursive) {
+                    Err(error) if !is_away(&error) => return Err(refused(Some(folder), &error)),
+                    _ => {}
+                }
+            }
+        }
+        if is_complete {
+            return Ok(spots);
+        }
+    }
+}
+
+/// Waits for something that matters, and until it is over.
+fn quiet(events: &Receiver<notify::Result<Event>>, spots: &Spots) -> miette::Result<()> {
+    let matters = |event: notify::Result<Event>| event.map_or(true, |event| spots.concern(&event));
+    while !matters(events.recv().into_diagnostic().wrap_err("cannot watch for changes")?) {}
+    let latest = Instant::now() + LONGEST;
+    let mut until = Instant::now() + QUIET;
+    while let Ok(event) = events.recv_timeout(until.min(latest).saturating_duration_since(Instant::now())) {
+        if matters(event) {
+            until = Instant::now() + QUIET;
+        }
+        if Instant::now() >= latest {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder went away meanwhile, or is not for us to read: those above and below it are watched all the same.
+fn is_away(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::PathNotFound => true,
+        ErrorKind::Io(error) => matches!(
+            error.kind(),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory | std::io::ErrorKind::PermissionDenied
+        ),
+        _ => false,
+    }
+}
+
+fn refused(folder: Option<&Path>, error: &notify::Error) -> miette::Report {
+    let what = folder.map_or("for changes".to_owned(), |folder| format!("`{}`", folder.display()));
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => {
+            let help = "name fewer folders, or raise `fs.inotify.max_user_watches`";
+            miette!(help = help, "cannot watch {what}: the system watches no more folders for you")
+        }
+        ErrorKind::Io(error) => miette!("cannot watch {what}: {error}"),
+        _ => miette!("cannot watch {what}: {error}"),
+    }
+}
+
+/// What stands around the problems: on a terminal they take the place of those before.
+struct Screen {
+    is_cleared: bool,
+    /// Where what is no problem is told.
+    stream: Stream,
+}
+
+impl Screen {
+    fn new(format: Format) -> Screen {
+        let is_cleared = matches!(format, Format::Text | Format::Short) && Stream::Out.is_live();
+        let stream = if format == Format::Text { Stream::Out } else { Stream::Err };
+        Screen { is_cleared, stream }
+    }
+
+    /// Says what has changed since the last check; nothing before the first.
+    fn begin(&self, changes: &BTreeMap<PathBuf, Became>) -> miette::Result<()> {
+        if self.is_cleared {
+            terminal::print("\x1b[H\x1b[2J")?;
+        }
+        match changes.is_empty() {
+            true => Ok(()),
+            false => self.tell(&told(changes)),
+        }
+    }
+
+    /// Says that it waits now.
+    fn end(&self, files: usize) -> miette::Result<()> {
+        let what = match files {
+            0 => "waiting for a spec".to_owned(),
+            1 => "watching 1 file".to_owned(),
+            files => format!("watching {files} files"),
+        };
+        match self.is_cleared {
+            true => {
+                let moment = units::moment(units::now());
+                let time = moment.rsplit(' ').next().unwrap_or_default();
+                self.tell(&format!("{time}: {what} (Ctrl-C ends)"))
+            }
+            false => self.tell(&what),
+        }
+    }
+
+    fn tell(&self, text: &str) -> miette::Result<()> {
+        let paint = self.stream.paint();
+        let line = if self.is_cleared { text.to_owned() } else { format!("--- {text}") };
+        let line = format!("{}\n", paint.dim(&terminal::printable(&line)));
+        match self.stream {
+            Stream::Out => terminal::print(line),
+            Stream::Err => {
+                terminal::eprint(line);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What has changed, in a line.
+fn told(changes: &BTreeMap<PathBuf, Became>) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    let mut parts: Vec<String> = changes
+        .iter()
+        .take(if changes.len() == NAMED + 1 { NAMED + 1 } else { NAMED })
+        .map(|(path, became)| {
+            let path = relative(path, &current);
+            let word = match became {
+                Became::Changed => "changed",
+                Became::Gone => "is gone",
+                Became::New => "is new",
+            };
+            format!("{} {word}", path.display())
+        })
+        .collect();
+    if changes.len() > parts.len() {
+        parts.push(format!("and {} more", changes.len() - parts.len()));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,90 @@
+//! Where changes show: the folders to watch, and which of their events are about what a check asked.
+//!
+//! In: what was asked. Out: folders that exist, by their real paths. Of what is not there the nearest folder above it is
+//! watched; so are the folders above what is, up to the one that holds the workspace, as they may be moved or deleted.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use notify::event::{CreateKind, Event, EventKind, ModifyKind, RemoveKind};
+
+use crate::asked::{Asked, Subject};
+use crate::find;
+
+/// What decides which specs a folder holds, and which folder is a workspace.
+const DECIDING: [&str; 3] = [".git", ".gitignore", ".ignore"];
+
+#[derive(Debug, Default)]
+pub(super) struct Spots {
+    /// To be watched, each by itself.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// In lower case: names that differ in case only are told.
+    paths: HashSet<String>,
+    listed: HashSet<PathBuf>,
+    searched: HashSet<PathBuf>,
+}
+
+impl Spots {
+    pub(super) fn of(asked: &Asked) -> Spots {
+        let mut spots = Spots::default();
+        let mut known = HashSet::new();
+        for subject in asked.subjects() {
+            match subject {
+                Subject::Path { root, path } => {
+                    let top = root.parent().unwrap_or(&root);
+                    spots.add(&path, top, &mut known);
+                    spots.add(&resolved(&path), top, &mut known);
+                }
+                Subject::Names(folder) => spots.listed.extend(folder.canonicalize()),
+                Subject::Specs(folder) => spots.searched.extend(find::folders(&resolved(&folder))),
+            }
+        }
+        let inside = spots.listed.iter().chain(&spots.searched);
+        spots.folders.extend(inside.filter(|folder| folder.is_dir()).cloned());
+        spots
+    }
+
+    /// Adds a path and what lies above it.
+    fn add(&mut self, path: &Path, top: &Path, known: &mut HashSet<PathBuf>) {
+        for here in path.ancestors().take_while(|here| *here != top && here.starts_with(top)) {
+            self.paths.insert(lower(here));
+            let Some(folder) = here.parent() else { continue };
+            if known.insert(folder.to_owned()) {
+                self.folders.extend(folder.canonicalize().ok().filter(|folder| folder.is_dir()));
+            }
+        }
+    }
+
+    /// Whether an answer may be another one after this.
+    pub(super) fn concern(&self, event: &Event) -> bool {
+        let data = matches!(event.kind, EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)));
+        let of_file =
+            data || matches!(event.kind, EventKind::Create(CreateKind::File) | EventKind::Remove(RemoveKind::File));
+        event.need_rescan()
+            || !event.kind.is_access()
+                && event.paths.iter().any(|path| {
+                    let within =
+                        |folders: &HashSet<PathBuf>| path.parent().is_some_and(|above| folders.contains(above));
+                    let is_kdl = path.extension().is_some_and(|extension| extension == "kdl");
+                    self.paths.contains(&lower(path))
+                        || DECIDING.iter().any(|name| path.ends_with(name))
+                        || !data && within(&self.listed)
+                        || (is_kdl || !of_file) && within(&self.searched)
+                })
+    }
+}
+
+fn lower(path: &Path) -> String {
+    path.to_string_lossy().to_lowercase()
+}
+
+/// A path with the links resolved in as much of it as is there.
+fn resolved(path: &Path) -> PathBuf {
+    let mut parts = path.ancestors();
+    let found = parts.find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match found.and_then(|(above, real)| Some(real.join(path.strip_prefix(above).ok()?))) {
+        // Joining nothing would leave a slash behind.
+        Some(real) => real.components().collect(),
+        None => path.to_owned(),
+    }
+}

@@ -1,0 +1,598 @@
+//! The language server as an editor meets it: the real binary over its standard input and output.
+
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use lsp_server::{Message, Notification, Request, RequestId, Response};
+use serde_json::{Value, json};
+
+/// As long as anything may take on a machine with much else to do.
+const LONG: Duration = Duration::from_secs(60);
+
+const SPEC: &str = "\
+workflow flow
+provider local { exec cat }
+agent coder provider=local
+pipeline build default=#true {
+    task plan { prompt \"Plan\" }
+    task make { prompt file=\"make.md\" }
+}
+";
+
+/// The emoji is one character, two units of UTF-16 and four bytes.
+const PROMPT: &str = "😀 <<output:plan>> and <<output:plam>>\n";
+
+struct Client {
+    process: Child,
+    input: Option<ChildStdin>,
+    messages: Receiver<Message>,
+    /// What has come while something else was waited for.
+    kept: Vec<Message>,
+    requests: i32,
+    folder: tempfile::TempDir,
+    /// What the server said about itself.
+    capabilities: Value,
+}
+
+impl Client {
+    /// A server in a new folder with these files, before `initialize`.
+    fn bare(files: &[(&str, &str)]) -> Client {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let mut process = Command::new(env!("CARGO_BIN_EXE_swarmc"))
+            .arg("lsp")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, messages) = channel();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            while let Ok(Some(message)) = Message::read(&mut output) {
+                let _ = sender.send(message);
+            }
+        });
+        let input = process.stdin.take();
+        Client { process, input, messages, kept: Vec::new(), requests: 0, folder, capabilities: Value::Null }
+    }
+
+    /// A server that knows its client.
+    fn new(files: &[(&str, &str)], capabilities: Value) -> Client {
+        let mut client = Client::bare(files);
+        let folder = client.uri("");
+        let folders = json!([{ "uri": folder, "name": "here" }]);
+        client.initialize(json!({ "processId": null, "rootUri": folder, "capabilities": capabilities,
+            "workspaceFolders": folders }));
+        client
+    }
+
+    fn initialize(&mut self, params: Value) {
+        self.capabilities = self.ask("initialize", params).unwrap()["capabilities"].clone();
+        self.tell("initialized", json!({}));
+    }
+
+    fn uri(&self, path: &str) -> String {
+        format!("file://{}", self.folder.path().join(path).display()).trim_end_matches('/').to_owned()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        std::fs::write(self.folder.path().join(path), text).unwrap();
+    }
+
+    fn raw(&mut self, bytes: &[u8]) {
+        // A server that has left takes nothing more.
+        let _ = self.input.as_mut().unwrap().write_all(bytes);
+    }
+
+    fn send(&mut self, message: impl Into<Message>) {
+        message.into().write(self.input.as_mut().unwrap()).unwrap();
+    }
+
+    fn tell(&mut self, method: &str, params: Value) {
+        self.send(Notification::new(method.to_owned(), params));
+    }
+
+    /// Sends a request without waiting for its answer.
+    fn begin(&mut self, method: &str, params: Value) -> i32 {
+        self.requests += 1;
+        self.send(Request { id: self.requests.into(), method: method.to_owned(), params });
+        self.requests
+    }
+
+    /// The answer to a request: its result, or the code of its error.
+    fn answer(&mut self, id: i32) -> Result<Value, i32> {
+        let id = RequestId::from(id);
+        let response = self.wait(|message| match message {
+            Message::Response(response) if response.id == id => Some(response.clone()),
+            _ => None,
+        });
+        match response {
+            Response { error: Some(error), .. } => Err(error.code),
+            Response { result, .. } => Ok(result.unwrap_or_default()),
+        }
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Result<Value, i32> {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    /// Waits for a message; those before it are kept.
+    fn wait<T>(&mut self, mut wanted: impl FnMut(&Message) -> Option<T>) -> T {
+        if let Some((at, found)) = self.kept.iter().enumerate().find_map(|(at, one)| Some((at, wanted(one)?))) {
+            self.kept.remove(at);
+            return found;
+        }
+        let end = Instant::now() + LONG;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let message = self.messages.recv_timeout(left).unwrap_or_else(|error| panic!("{error}; {:?}", self.kept));
+            match wanted(&message) {
+                Some(found) => return found,
+                None => self.kept.push(message),
+            }
+        }
+    }
+
+    fn open(&mut self, path: &str, text: &str) {
+        let document = json!({ "uri": self.uri(path), "languageId": "kdl", "version": 1, "text": text });
+        self.tell("textDocument/didOpen", json!({ "textDocument": document }));
+    }
+
+    fn change(&mut self, path: &str, version: i32, changes: Value) {
+        let document = json!({ "uri": self.uri(path), "version": version });
+        self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
+    }
+
+    /// Waits until the problems of a file are these codes.
+    fn problems(&mut self, path: &str, codes: &[&str]) -> Vec<Value> {
+        let uri = self.uri(path);
+        self.wait(|message| {
+            let Message::Notification(Notification { method, params }) = message else { return None };
+            if method != "textDocument/publishDiagnostics" || params["uri"] != uri.as_str() {
+                return None;
+            }
+            let found = params["diagnostics"].as_array().unwrap().clone();
+            (found.iter().map(|problem| problem["code"].as_str().unwrap()).eq(codes.iter().copied())).then_some(found)
+        })
+    }
+
+    /// The words of a message that the server logs.
+    fn log(&mut self) -> String {
+        self.wait(|message| match message {
+            Message::Notification(log) if log.method == "window/logMessage" => {
+                Some(log.params["message"].as_str().unwrap().to_owned())
+            }
+            _ => None,
+        })
+    }
+
+    fn at(&self, path: &str, line: u32, character: u32) -> Value {
+        json!({ "textDocument": { "uri": self.uri(path) }, "position": { "line": line, "character": character } })
+    }
+
+    /// Waits for the end: the exit code, and what stands on standard error.
+    fn end(mut self) -> (i32, String) {
+        drop(self.input.take());
+        let mut said = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.process.wait().unwrap().code().expect("it ends by itself"), said)
+    }
+
+    fn leave(mut self) {
+        assert_eq!(self.ask("shutdown", Value::Null), Ok(Value::Null));
+        self.tell("exit", Value::Null);
+        assert_eq!(self.end(), (0, String::new()));
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn flow(capabilities: Value) -> Client {
+    Client::new(&[("flow.kdl", SPEC), ("make.md", PROMPT)], capabilities)
+}
+
+fn range(line: u32, from: u32, to: u32) -> Value {
+    json!({ "start": { "line": line, "character": from }, "end": { "line": line, "character": to } })
+}
+
+#[test]
+fn positions_count_what_both_sides_know() {
+    let check = |offered: &[&str], chosen: &str, from: u32| {
+        let mut client = flow(json!({ "general": { "positionEncodings": offered } }));
+        assert_eq!(client.capabilities["positionEncoding"], chosen);
+        client.open("flow.kdl", SPEC);
+        client.open("make.md", PROMPT);
+        let problems = client.problems("make.md", &["SW101"]);
+        assert_eq!(problems[0]["range"], range(0, from, from + 4), "{chosen}");
+        // The same place the other way round: the definition of what stands there.
+        let at = client.at("make.md", 0, from - 20);
+        let found = client.ask("textDocument/definition", at).unwrap();
+        assert_eq!(found[0]["range"], range(4, 9, 13), "{chosen}: {found}");
+        // An edit behind the emoji.
+        client.change("make.md", 2, json!([{ "range": range(0, from, from + 4), "text": "plan" }]));
+        client.problems("make.md", &[]);
+        client.leave();
+    };
+    check(&["utf-16", "utf-8"], "utf-8", 33);
+    check(&[], "utf-16", 31);
+    check(&["utf-16", "utf-32"], "utf-16", 31);
+    check(&["utf-32"], "utf-32", 30);
+}
+
+#[test]
+fn problems_come_as_one_types() {
+    let mut client = flow(json!({ "textDocument": { "publishDiagnostics": { "versionSupport": true } } }));
+    client.open("flow.kdl", SPEC);
+    client.problems("make.md", &["SW101"]);
+    client.change("flow.kdl", 2, json!([{ "range": range(4, 9, 13), "text": "plam" }]));
+    let problem = client.problems("make.md", &["SW101"]).remove(0);
+    assert!(problem["message"].as_str().unwrap().contains("`plan`"), "{problem}");
+    // Several changes in one message, each after the one before it.
+    let changes = json!([{ "range": range(4, 9, 13), "text": "x" }, { "range": range(4, 10, 10), "text": "y {" }]);
+    client.change("flow.kdl", 3, changes);
+    client.wait(|message| match message {
+        Message::Notification(one) if one.params["version"] == 3 => {
+            Some(assert!(!one.params["diagnostics"].as_array().unwrap().is_empty(), "a brace is open"))
+        }
+        _ => None,
+    });
+    // The whole text at once.
+    client.change("flow.kdl", 4, json!([{ "text": SPEC }]));
+    client.problems("flow.kdl", &[]);
+    client.leave();
+}
+
+#[test]
+fn problems_are_pulled_by_clients_that_do() {
+    let capabilities = json!({
+        "textDocument": { "diagnostic": {} }, "workspace": { "diagnostics": { "refreshSupport": true } },
+    });
+    let mut client = flow(capabilities);
+    client.open("flow.kdl", SPEC);
+    let params = json!({ "textDocument": { "uri": client.uri("make.md") } });
+    let report = client.ask("textDocument/diagnostic", params).unwrap();
+    assert_eq!(report["kind"], "full");
+    assert_eq!(report["items"][0]["code"], "SW101");
+    // What is wrong elsewhere has changed: the client is asked to ask.
+    let method = client.wait(|message| match message {
+        Message::Request(request) => Some(request.method.clone()),
+        _ => None,
+    });
+    assert_eq!(method, "workspace/diagnostic/refresh");
+    client.leave();
+}
+
+#[test]
+fn names_are_completed_found_and_renamed_across_files() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.open("make.md", "Do <<output:pl");
+    let at = client.at("make.md", 0, 14);
+    let found = client.ask("textDocument/completion", at).unwrap();
+    let items = if found.is_array() { &found } else { &found["items"] };
+    assert!(items.as_array().unwrap().iter().any(|item| item["label"] == "plan"), "{found}");
+    client.change("make.md", 2, json!([{ "text": "Do <<output:plan>>" }]));
+    let mut at = client.at("make.md", 0, 13);
+    at["newName"] = "scheme".into();
+    let edit = client.ask("textDocument/rename", at.clone()).unwrap();
+    let edits = |path: &str| &edit["changes"][client.uri(path)];
+    assert_eq!(edits("make.md"), &json!([{ "range": range(0, 12, 16), "newText": "scheme" }]));
+    assert_eq!(edits("flow.kdl"), &json!([{ "range": range(4, 9, 13), "newText": "scheme" }]));
+    // A name that is none is refused in words.
+    at["newName"] = "a b".into();
+    assert_eq!(client.ask("textDocument/rename", at), Err(-32803));
+    client.leave();
+}
+
+#[test]
+fn wrong_requests_get_an_error_and_the_server_goes_on() {
+    let mut client = Client::bare(&[("flow.kdl", SPEC)]);
+    let at = client.at("flow.kdl", 0, 0);
+    assert_eq!(client.ask("textDocument/hover", at), Err(-32002), "before initialize");
+    assert_eq!(client.ask("shutdown", Value::Null), Err(-32002));
+    assert_eq!(client.ask("initialize", json!("hello")), Err(-32602));
+    let folder = client.uri("");
+    client.initialize(json!({ "processId": null, "rootUri": folder, "capabilities": {} }));
+    assert_eq!(
+        client.ask("initialize", json!({ "processId": null, "rootUri": null, "capabilities": {} })),
+        Err(-32600)
+    );
+    assert_eq!(client.ask("textDocument/nothing", json!({})), Err(-32601));
+    assert_eq!(client.ask("textDocument/hover", json!({ "position": 7 })), Err(-32602));
+    client.open("flow.kdl", SPEC);
+    let mut at = client.at("flow.kdl", 0, 0);
+    at["position"]["line"] = (-1).into();
+    assert_eq!(client.ask("textDocument/hover", at), Err(-32602));
+    let outside = client.at("flow.kdl", 4_000_000_000, 4_000_000_000);
+    assert!(client.ask("textDocument/definition", outside).is_ok());
+    let elsewhere = json!({ "textDocument": { "uri": "untitled:1" }, "position": { "line": 0, "character": 0 } });
+    assert_eq!(client.ask("textDocument/hover", elsewhere), Ok(Value::Null));
+    // JSON that is no message, and a notification that nobody knows.
+    client.raw(b"Content-Length: 2\r\n\r\n[]");
+    assert!(client.log().contains("no message"));
+    client.tell("$/unknown", json!({}));
+    client.tell("textDocument/didOpen", json!({ "textDocument": 1 }));
+    assert!(client.log().contains("`textDocument/didOpen` cannot be read"));
+    client.leave();
+}
+
+#[test]
+fn edits_outside_and_versions_out_of_order_change_what_they_say() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.open("make.md", "");
+    client.change("make.md", 5, json!([{ "range": range(900, 7, 7), "text": "<<output:plan>> <<output:" }]));
+    // From behind to before is nothing, at its start.
+    let backwards = json!({ "start": { "line": 0, "character": 99 }, "end": { "line": 0, "character": 0 } });
+    client.change("make.md", 3, json!([{ "range": backwards, "text": "nobody>>" }]));
+    assert!(client.log().contains("version 3"), "an older number is told");
+    let problem = client.problems("make.md", &["SW101"]).remove(0);
+    assert_eq!(problem["range"], range(0, 25, 31));
+    // A file that is not open; and a change that cannot be read, after which the file on disk counts.
+    client.change("other.md", 1, json!([{ "text": "x" }]));
+    assert!(client.log().contains("not open"));
+    client.change("make.md", 6, json!([{ "range": { "start": { "line": -1 } }, "text": "x" }]));
+    assert!(client.log().contains("open the file again"));
+    let problem = client.problems("make.md", &["SW101"]).remove(0);
+    assert!(problem["message"].as_str().unwrap().contains("`plam`"), "{problem}");
+    client.leave();
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_refused() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.problems("make.md", &["SW101"]);
+    // Both threads are kept busy by a spec that takes its time, so that nothing is answered before it is cancelled.
+    client.open("big.kdl", &big(3_000));
+    let symbols = json!({ "query": "" });
+    let busy: Vec<i32> = (0..3).map(|_| client.begin("workspace/symbol", symbols.clone())).collect();
+    let at = client.at("flow.kdl", 5, 10);
+    let hover = client.begin("textDocument/hover", at.clone());
+    client.tell("$/cancelRequest", json!({ "id": hover }));
+    assert_eq!(client.answer(hover), Err(-32800));
+    let stale = client.begin("textDocument/hover", at.clone());
+    client.change("flow.kdl", 2, json!([{ "range": range(0, 0, 0), "text": "// new\n" }]));
+    assert_eq!(client.answer(stale), Err(-32801));
+    for id in busy {
+        let _ = client.answer(id);
+    }
+    // Cancelling what is done, or never was, is nothing.
+    client.tell("$/cancelRequest", json!({ "id": 999 }));
+    assert!(client.ask("textDocument/hover", at).is_ok());
+    client.leave();
+}
+
+/// A spec that takes a while.
+fn big(tasks: usize) -> String {
+    let mut spec = String::from("workflow big\nprovider local { exec cat }\nagent a provider=local\npipeline p {\n");
+    for number in 0..tasks {
+        spec.push_str(&format!("    task t{number} {{ prompt \"Do <<output:t{}>>\" }}\n", number.saturating_sub(1)));
+    }
+    spec.replace("<<output:t0>>\" }\n    task t1 ", "it\" }\n    task t1 ") + "}\n"
+}
+
+#[test]
+fn ten_thousand_edits_in_a_burst_are_one() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.open("make.md", PROMPT);
+    client.problems("make.md", &["SW101"]);
+    let begun = Instant::now();
+    for version in 0..10_000 {
+        let text = if version % 2 == 0 { "{ x <<output:" } else { "" };
+        let end = if version % 2 == 0 { 0 } else { 13 };
+        client.change("flow.kdl", 2 + version, json!([{ "range": range(3, 0, end), "text": text }]));
+    }
+    let at = client.at("flow.kdl", 4, 10);
+    let found = client.ask("textDocument/definition", at).unwrap();
+    assert_eq!(found[0]["range"], range(4, 9, 13));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.process.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kib < 300 << 10, "{kib} KiB");
+    client.leave();
+}
+
+#[test]
+fn large_texts_of_all_kinds_get_an_answer() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    let mebibyte = 1 << 20;
+    for (path, piece) in [("make.md", "<<output:no>> {{ x "), ("a.kdl", "pipeline { "), ("b.kdl", "task a { \"")] {
+        let text = piece.repeat(mebibyte / piece.len());
+        client.open(path, &text);
+        let at = client.at(path, 0, 500_000);
+        assert!(client.ask("textDocument/hover", at.clone()).is_ok(), "{path}");
+        assert!(client.ask("textDocument/completion", at).is_ok(), "{path}");
+        let params = json!({ "textDocument": { "uri": client.uri(path) } });
+        client.tell("textDocument/didClose", params);
+    }
+    client.leave();
+}
+
+#[test]
+fn files_of_other_programs_get_nothing() {
+    let zellij = "layout {\n    pane split_direction=\"vertical\" {\n        pane\n    }\n}\nkeybinds { normal { } }\n";
+    let mut client = Client::new(&[("zellij.kdl", zellij), ("notes.md", "<<output:nothing>>")], json!({}));
+    client.open("zellij.kdl", zellij);
+    client.open("notes.md", "<<output:nothing>>");
+    let document = json!({ "textDocument": { "uri": client.uri("zellij.kdl") } });
+    for method in ["textDocument/hover", "textDocument/definition", "textDocument/completion"] {
+        let at = client.at("zellij.kdl", 1, 6);
+        let answer = client.ask(method, at).unwrap();
+        let items = if answer.is_object() { &answer["items"] } else { &answer };
+        assert!(items.is_null() || items == &json!([]), "{method}: {answer}");
+    }
+    let format = json!({ "textDocument": document["textDocument"], "options": { "tabSize": 4, "insertSpaces": true } });
+    assert_eq!(client.ask("textDocument/formatting", format), Ok(json!([])));
+    let told = |message: &Message| matches!(message, Message::Notification(_));
+    assert!(!client.kept.iter().any(told), "{:?}", client.kept);
+    client.leave();
+}
+
+#[test]
+fn files_on_disk_are_followed() {
+    let capabilities = json!({ "workspace": { "didChangeWatchedFiles": { "dynamicRegistration": true } } });
+    let mut client = flow(capabilities);
+    let registered = client.wait(|message| match message {
+        Message::Request(request) if request.method == "client/registerCapability" => Some(request.params.clone()),
+        _ => None,
+    });
+    assert_eq!(registered["registrations"][0]["method"], "workspace/didChangeWatchedFiles");
+    // The specs of the folder are judged before any is open.
+    client.problems("make.md", &["SW101"]);
+    let touched = |client: &mut Client, path: &str| {
+        let change = json!({ "uri": client.uri(path), "type": 2 });
+        client.tell("workspace/didChangeWatchedFiles", json!({ "changes": [change] }));
+    };
+    client.write("make.md", "<<output:plan>>");
+    touched(&mut client, "make.md");
+    client.problems("make.md", &[]);
+    // A file that becomes a folder, and is a file again.
+    std::fs::remove_file(client.folder.path().join("make.md")).unwrap();
+    std::fs::create_dir(client.folder.path().join("make.md")).unwrap();
+    touched(&mut client, "make.md");
+    let problem = client.wait(|message| match message {
+        Message::Notification(one) if one.params["diagnostics"][0].is_object() => {
+            Some(one.params["diagnostics"][0]["message"].as_str().unwrap().to_owned())
+        }
+        _ => None,
+    });
+    assert!(problem.contains("folder"), "{problem}");
+    std::fs::remove_dir(client.folder.path().join("make.md")).unwrap();
+    client.write("make.md", "ok");
+    touched(&mut client, "make.md");
+    client.problems("flow.kdl", &[]);
+    client.leave();
+}
+
+#[test]
+fn an_open_spec_whose_file_becomes_a_folder_is_still_the_text_that_is_open() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.problems("make.md", &["SW101"]);
+    let file = client.folder.path().join("flow.kdl");
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let change = json!({ "uri": client.uri("flow.kdl"), "type": 3 });
+    client.tell("workspace/didChangeWatchedFiles", json!({ "changes": [change] }));
+    let at = client.at("flow.kdl", 4, 10);
+    assert_eq!(client.ask("textDocument/definition", at.clone()).unwrap()[0]["range"], range(4, 9, 13));
+    let params = json!({ "textDocument": { "uri": client.uri("flow.kdl") } });
+    client.tell("textDocument/didClose", params);
+    client.problems("make.md", &[]);
+    assert_eq!(client.ask("textDocument/definition", at), Ok(Value::Null));
+    client.leave();
+}
+
+#[test]
+fn without_watching_files_are_looked_at_when_one_is_saved_or_opened() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.problems("make.md", &["SW101"]);
+    client.write("make.md", "<<output:plan>>");
+    let saved = json!({ "textDocument": { "uri": client.uri("flow.kdl") } });
+    client.tell("textDocument/didSave", saved);
+    client.problems("make.md", &[]);
+    client.write("make.md", "<<output:plum>>");
+    client.open("notes.md", "");
+    client.problems("make.md", &["SW101"]);
+    client.leave();
+}
+
+#[test]
+fn folders_come_and_go() {
+    let mut client = Client::bare(&[("one/flow.kdl", SPEC), ("one/make.md", PROMPT), ("two/flow.kdl", SPEC)]);
+    let folder = |client: &Client, name: &str| json!({ "uri": client.uri(name), "name": name });
+    let folders = json!([folder(&client, "one")]);
+    client.initialize(json!({ "processId": null, "rootUri": null, "capabilities": {}, "workspaceFolders": folders }));
+    client.problems("one/make.md", &["SW101"]);
+    let event = json!({ "added": [folder(&client, "two")], "removed": [] });
+    client.tell("workspace/didChangeWorkspaceFolders", json!({ "event": event }));
+    client.wait(|message| match message {
+        Message::Notification(one) if one.params["uri"] == client_uri(&one.params, "two/flow.kdl") => Some(()),
+        _ => None,
+    });
+    client.leave();
+}
+
+/// The address itself where it ends in this path.
+fn client_uri(params: &Value, path: &str) -> String {
+    params["uri"].as_str().filter(|uri| uri.ends_with(path)).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_file_keeps_the_name_that_the_editor_has_for_it() {
+    let mut client = Client::bare(&[("real/flow.kdl", SPEC), ("real/make.md", PROMPT)]);
+    std::os::unix::fs::symlink("real", client.folder.path().join("link")).unwrap();
+    client.initialize(json!({ "processId": null, "rootUri": null, "capabilities": {} }));
+    client.open("link/make.md", PROMPT);
+    client.open("link/flow.kdl", SPEC);
+    client.problems("link/make.md", &["SW101"]);
+    let at = client.at("link/make.md", 0, 14);
+    let found = client.ask("textDocument/definition", at).unwrap();
+    assert_eq!(found[0]["uri"], client.uri("link/flow.kdl"));
+    client.leave();
+}
+
+#[test]
+fn the_exit_code_says_how_it_ended() {
+    // An editor that dies.
+    let client = flow(json!({}));
+    assert_eq!(client.end(), (1, String::new()));
+    let client = Client::bare(&[]);
+    assert_eq!(client.end(), (1, String::new()));
+    // In the middle of a message.
+    let mut client = flow(json!({}));
+    client.raw(b"Content-Length: 100\r\n\r\n{");
+    assert_eq!(client.end(), (1, String::new()));
+    // `exit` without `shutdown`, and requests after it.
+    let mut client = flow(json!({}));
+    client.tell("exit", Value::Null);
+    assert_eq!(client.end().0, 1);
+    let mut client = Client::bare(&[]);
+    client.tell("exit", Value::Null);
+    assert_eq!(client.end().0, 1);
+    let mut client = flow(json!({}));
+    assert_eq!(client.ask("shutdown", Value::Null), Ok(Value::Null));
+    assert_eq!(client.ask("shutdown", Value::Null), Ok(Value::Null));
+    let at = client.at("flow.kdl", 0, 0);
+    assert_eq!(client.ask("textDocument/hover", at), Err(-32600));
+    client.tell("exit", Value::Null);
+    assert_eq!(client.end().0, 0);
+}
+
+#[test]
+fn what_is_not_the_protocol_ends_it_with_a_word() {
+    let check = |bytes: &[u8], word: &str| {
+        for begun in [true, false] {
+            let mut client = if begun { flow(json!({})) } else { Client::bare(&[]) };
+            client.raw(bytes);
+            let (code, said) = client.end();
+            assert_eq!(code, 2, "{word}");
+            assert!(said.contains(word), "{said}");
+        }
+    };
+    check(b"Content-Length: 5\r\n\r\n{\"a\":", "not JSON");
+    check(b"Content-Length: 99999999999999\r\n\r\n{}", "no length of a message");
+    check(b"Content-Length: 18446744073709551615\r\n\r\n{}", "no length of a message");
+    check(b"hello\r\n\r\n", "no header");
+    check(b"Content-Type: x\r\n\r\n{}", "without `Content-Length`");
+    check(&[b'x'; 100_000], "a header without an end");
+}
