@@ -42,17 +42,14 @@ pub(crate) fn once(args: &Check, asked: &Asked) -> miette::Result<Exit> {
     for spec in &specs {
         let (workspace, name) = asked.workspace(spec)?;
         let Some((settings, config)) = configs.of(&workspace)? else { return Ok(Exit::Usage) };
-        let compilation = match args.fix || args.diff {
-            true => mending.mend(&name, &workspace, &settings, args.r#unsafe),
-            false => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
         let compilation = match &mut tally {
             _ if args.fix || args.diff => mending.mend(&name, &workspace, &settings, args.r#unsafe),
             Some(tally) => {
-                let (compilation, stats) = swarmc_compiler::survey(&name, &workspace, &settings);
+                let (compilation, stats) = swarmc_compiler::survey(&name, &asked.files(&workspace), &settings);
                 tally.add(workspace.shown(&name), stats);
                 compilation
             }
-            None => swarmc_compiler::compile_with(&name, &workspace, &settings),
+            None => swarmc_compiler::compile_with(&name, &asked.files(&workspace), &settings),
         };
         let mut problems = Problems::new(&compilation, &workspace, &settings.levels);
         problems.dedup(&mut seen);

@@ -109,8 +109,11 @@ fn extension() -> TempDir {
 fn the_extension_is_packaged() {
     let extension = extension();
     run(&mut node(extension.path(), "tsc").arg("--noEmit"));
-    run(Command::new("npm").args(["run", "--silent", "package", "--", "--out", "swarmc.vsix"]).current_dir(extension.path()));
-    let listed = run(Command::new("python3").args(["-m", "zipfile", "-l", "swarmc.vsix"]).current_dir(extension.path()));
+    run(Command::new("npm")
+        .args(["run", "--silent", "package", "--", "--out", "swarmc.vsix"])
+        .current_dir(extension.path()));
+    let listed =
+        run(Command::new("python3").args(["-m", "zipfile", "-l", "swarmc.vsix"]).current_dir(extension.path()));
     let files: BTreeSet<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     let expected = [
         "[Content_Types].xml",

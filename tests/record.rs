@@ -210,7 +210,11 @@ fn whatever_asks_is_answered_from_the_recording_and_nothing_is_started() {
     assert!(last(&replayed.out, &runs[1]).starts_with("call "), "{replayed:#?}");
     // A parameter that differs is seen where it is first used.
     let other = place.swarmc(&["run", "flow.kdl", "--replay", "one", "--param", "who=you", "-q"]);
-    let other = other.expect(3, &["-item ", " of me\n", "+item ", " of you\n"], &["`each.1[", ": the prompt differs from the recording"]);
+    let other = other.expect(
+        3,
+        &["-item ", " of me\n", "+item ", " of you\n"],
+        &["`each.1[", ": the prompt differs from the recording"],
+    );
     assert_eq!(other.out.lines().count(), 7, "that and nothing else {other:#?}");
 }
 

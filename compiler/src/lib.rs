@@ -92,8 +92,7 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
-    observed(path, files, settings, &mut |_, _, _| ())
-    observed(path, files, settings, &mut |_, _| ()).0
+    observed(path, files, settings, &mut |_, _, _| ()).0
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
@@ -101,7 +100,7 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let mut names = stats::Names::default();
     let (compilation, mut stats) =
-        observed(path, files, &settings, &mut |model, loader| names = stats::names(model, loader));
+        observed(path, files, &settings, &mut |model, loader, _| names = stats::names(model, loader));
     stats.names = names;
     stats.files = compilation.sources.files().count();
     if let Some(plan) = &compilation.plan {
@@ -113,10 +112,9 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
 /// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
 pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
     let mut index = Index::default();
-    let compilation = observed(path, files, settings, &mut |model, loader, trust| {
+    let (compilation, _) = observed(path, files, settings, &mut |model, loader, trust| {
         index = index::build(model, loader, trust);
     });
-    let (compilation, _) = observed(path, files, settings, &mut |model, loader| index = index::build(model, loader));
     (compilation, index)
 }
 
@@ -126,8 +124,6 @@ fn observed(
     files: &dyn Files,
     settings: &Settings,
     observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]),
-) -> Compilation {
-    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>),
 ) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
@@ -149,8 +145,7 @@ fn observed(
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
     let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
-    let trust = check::check(&model, &loader.sources, &mut diagnostics);
-    let mut stats = check::check(&model, &loader.sources, &mut diagnostics);
+    let (mut stats, trust) = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);

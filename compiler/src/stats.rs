@@ -206,7 +206,7 @@ fn prompts(plan: &Plan, pipeline: &swarmc_plan::Pipeline) -> Prompts {
 
 /// Counts the names and values that a spec and its texts read.
 pub(crate) fn names(model: &Model<'_>, loader: &Loader<'_>) -> Names {
-    let index = index::build(model, loader);
+    let index = index::build(model, loader, &[]);
     let references: BTreeSet<Span> =
         index.occurrences.iter().filter(|found| found.role == Role::Reference).map(|found| found.span).collect();
     let known: BTreeSet<Span> = index

@@ -49,14 +49,15 @@ use crate::flow;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
+use crate::stats::{self, Flows, Stats};
 use crate::trust::Trust;
 
-/// Runs every check; says what may have reached whom.
-pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
-use crate::stats::{self, Flows, Stats};
-
-/// Runs every check; says what they looked at.
-pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Stats {
+/// Runs every check; says what they looked at, and what may have reached whom.
+pub(crate) fn check(
+    model: &Model<'_>,
+    sources: &Sources,
+    diagnostics: &mut Diagnostics,
+) -> (Stats, Vec<(Span, Trust)>) {
     let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
@@ -128,17 +129,13 @@ pub(crate) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(sources, diagnostics);
-    trust(model, sources, diagnostics)
+    let (flows, reached) = trust(model, sources, diagnostics);
+    stats.flows = flows;
+    (stats, reached)
 }
 
 /// What may reach what: text of strangers, private data, secrets.
-fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Vec<(Span, Trust)> {
-    stats.flows = trust(model, sources, diagnostics);
-    stats
-}
-
-/// What may reach what: text of strangers, private data, secrets.
-fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> Flows {
+fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) -> (Flows, Vec<(Span, Trust)>) {
     let graph = crate::trust::build(model, sources);
     injection::check(&graph, diagnostics);
     if diagnostics.shows(Code::UntrustedToPrivileged) {
@@ -163,6 +160,5 @@ fn trust(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) ->
     if diagnostics.shows(Code::FloatingVersion) {
         floating::check(model, diagnostics);
     }
-    crate::trust::seen(&graph)
-    graph.count()
+    (graph.count(), crate::trust::seen(&graph))
 }
