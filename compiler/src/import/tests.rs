@@ -237,9 +237,8 @@ fn sixteen_mebibytes_are_read_or_refused() {
         (format!("# {}\ntasks: {{a: {{prompt-string: x}}}}", fill("#", SIZE)), None),
         (format!("tasks: {{a: {{prompt-string: {prompt}}}}}"), None),
         (format!("tasks: [{}]", fill("a,", SIZE)), Some("1 error: this file has more than 1000000 values")),
-        (fill("a: b\n", SIZE), Some("500001 error: this file has more than 1000000 values")),
         (
-            format!("tasks:\n{names}  a: {{prompt-string: x, depends_on: [{}]}}\n", fill("t-1, ", 1 << 20)),
+            format!("tasks:\n{names}  a: {{prompt-string: x, depends_on: [{}]}}\n", fill("t-1, ", 1 << 18)),
             Some("2001 error: there is no task `t-1`"),
         ),
     ];
