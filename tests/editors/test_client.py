@@ -12,6 +12,7 @@ import pathlib
 import pytest
 import pytest_lsp
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
 WORKSPACE = pathlib.Path(os.environ["WORKSPACE"])
@@ -19,8 +20,15 @@ SPEC = WORKSPACE / "feature.kdl"
 PROMPT = WORKSPACE / "prompts" / "coder.md"
 
 
-@pytest_lsp.fixture(config=ClientServerConfig(server_command=[os.environ["SWARMC"], "lsp"]))
+@pytest_lsp.fixture(scope="module", config=ClientServerConfig(server_command=[os.environ["SWARMC"], "lsp"]))
 async def client(lsp_client: LanguageClient):
+    registered = asyncio.get_running_loop().create_future()
+
+    # Visual Studio Code says that files can be watched, so the server asks for that.
+    @lsp_client.feature(lsp.CLIENT_REGISTER_CAPABILITY)
+    def register(params: lsp.RegistrationParams):
+        registered.set_result([registration.method for registration in params.registrations])
+
     result = await lsp_client.initialize_session(
         lsp.InitializeParams(
             capabilities=client_capabilities("visual-studio-code"),
@@ -32,8 +40,20 @@ async def client(lsp_client: LanguageClient):
     for path, language in [(SPEC, "kdl"), (PROMPT, "markdown")]:
         item = lsp.TextDocumentItem(uri=path.as_uri(), language_id=language, version=1, text=path.read_text())
         lsp_client.text_document_did_open(lsp.DidOpenTextDocumentParams(text_document=item))
+    assert await asyncio.wait_for(registered, 30) == [lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES]
+    await settled(lsp_client)
     yield
     await lsp_client.shutdown_session()
+
+
+async def settled(client):
+    """Asks until the server has found its specs: what it is asked meanwhile may be about an older state."""
+    for _ in range(100):
+        try:
+            return await client.text_document_hover_async(lsp.HoverParams(**point(*TASK)))
+        except JsonRpcException as error:
+            assert error.code == lsp.LSPErrorCodes.ContentModified
+    raise AssertionError("the server never settles")
 
 
 def document(path):
@@ -211,7 +231,7 @@ async def semantic_tokens(client):
         assert full.data and len(full.data) % 5 == 0
         params = lsp.SemanticTokensDeltaParams(document(path), full.result_id)
         delta = await client.text_document_semantic_tokens_full_delta_async(params)
-        assert isinstance(delta, lsp.SemanticTokensDelta) and delta.edits == []
+        assert isinstance(delta, lsp.SemanticTokensDelta) and not delta.edits
         await client.text_document_semantic_tokens_range_async(lsp.SemanticTokensRangeParams(document(path), whole(path)))
 
 
@@ -262,12 +282,12 @@ def announced(capabilities):
     return {name for name in names if getattr(capabilities, name) not in (None, False)} - OTHER
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_all_that_is_announced_is_asked_for(client: LanguageClient):
     assert announced(client.announced) - REQUESTS.keys() == set()
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_request(client: LanguageClient, name: str):
     if name in announced(client.announced):
@@ -277,7 +297,7 @@ async def test_request(client: LanguageClient, name: str):
             await completion_resolve(client)
 
 
-@pytest.mark.asyncio
+@pytest.mark.asyncio(loop_scope="module")
 async def test_diagnostics_follow_the_text(client: LanguageClient):
     text = PROMPT.read_text() + "\n<<output:plannr>> 🙂 <<output:codr>>\n"
     params = lsp.DidChangeTextDocumentParams(
@@ -286,9 +306,8 @@ async def test_diagnostics_follow_the_text(client: LanguageClient):
     )
     client.text_document_did_change(params)
     while len(client.diagnostics.get(PROMPT.as_uri(), [])) < 2:
-        await asyncio.wait_for(
-            client.wait_for_notification_async(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS), 30
-        )
+        told = client.protocol.wait_for_notification_async(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        await asyncio.wait_for(told, 30)
     first, second = client.diagnostics[PROMPT.as_uri()]
     # In UTF-16, as this client counts: the face is two.
     assert (first.range.start.character, first.range.end.character) == (9, 15)
