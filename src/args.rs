@@ -103,7 +103,7 @@ pub(crate) struct Check {
     #[arg(long, conflicts_with_all = ["fix", "diff"])]
     pub(crate) update_baseline: bool,
     /// Checks again whenever a file changes that was read or looked for, or a spec comes or goes beneath a folder, until
-    /// Ctrl-C (exit code 130). A terminal is cleared before each check; a pipe gets lines that begin with `---`: on standard
+    /// Ctrl-C (exit code 130). What goes away is waited for. A terminal is cleared before each check; a pipe gets lines that begin with `---`: on standard
     /// output with `--format text`, else on standard error. `--format json` writes a document, on one line, for each check.
     #[arg(long, short, conflicts_with_all = ["fix", "diff", "update_baseline"])]
     pub(crate) watch: bool,

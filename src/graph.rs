@@ -103,10 +103,10 @@ struct Arrow {
     both: bool,
 }
 
-/// A plan as SVG.
-#[cfg(test)]
-pub(crate) fn picture(plan: &Plan) -> String {
-    svg::svg(&draw(plan, None).expect("it is drawn")).expect("it is not too large")
+/// All pipelines and swarms of a plan as SVG, or the one of this name.
+pub(crate) fn picture(plan: &Plan, name: Option<&str>) -> miette::Result<String> {
+    let graph = draw(plan, name)?;
+    svg::svg(&graph).map_err(|layers::TooLarge| too_large(&graph))
 }
 
 pub(crate) fn exec(args: &Args) -> miette::Result<Exit> {

@@ -11,6 +11,7 @@ use crate::files::Workspace;
 use crate::load::did_you_mean;
 use crate::render::{Counts, Problems, count_line};
 use crate::terminal::{self, Stream};
+use crate::units::count;
 
 pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let presets = swarmc_compiler::presets();
@@ -20,6 +21,33 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     }
     let (workspace, from) = Workspace::of(&args.compose)?;
     let text = workspace.read(&from).map_err(|error| unreadable(&args.compose, error))?;
+    let (output, to) = destination(args, &workspace)?;
+    let route = Route { from: &from, to: &to, preset: &args.preset };
+    let import = swarmc_compiler::import(&text, route, &workspace);
+    let read = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
+    let levels = Levels::default();
+    let lost = Problems::new(&read, &workspace, &levels);
+    terminal::eprint(lost.text(Stream::Err));
+    let Some(spec) = import.spec else {
+        terminal::eprint("nothing to write\n");
+        return Ok(Exit::Spec);
+    };
+    let mut overlay = Overlay::new(&workspace);
+    overlay.texts.insert(to.clone(), spec.as_str().into());
+    let compilation = swarmc_compiler::compile_with(&to, &overlay, &Settings::default());
+    let left = Problems::new(&compilation, &workspace, &levels);
+    terminal::eprint(left.text(Stream::Err));
+    match &output {
+        None => terminal::print(&spec)?,
+        Some(output) => write(output, &spec)?,
+    }
+    let older = compilation.diagnostics.iter().any(|found| found.code == Code::LegacyDirective);
+    tell(output.as_deref(), import.counts, lost.counts(), left.counts(), older);
+    Ok(if lost.counts().errors + left.counts().errors > 0 { Exit::Spec } else { Exit::Done })
+}
+
+/// The file that the spec goes to, none for standard output; and the name in the workspace that it has or would have.
+fn destination(args: &Import, workspace: &Workspace) -> miette::Result<(Option<PathBuf>, String)> {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     let output = match &args.output {
         Some(file) if !to_stdout => file.clone(),
@@ -32,51 +60,23 @@ pub(crate) fn exec(args: &Import) -> miette::Result<Exit> {
     let (home, to) = Workspace::of(&output)?;
     if home.root != workspace.root {
         let help = "a spec names its prompts within one workspace: the nearest folder with `.git`, else its own";
-        return Err(miette!(
-            help = help,
-            "`{}` and `{}` are in different workspaces",
-            args.compose.display(),
-            output.display()
-        ));
+        let (compose, output) = (args.compose.display(), output.display());
+        return Err(miette!(help = help, "`{compose}` and `{output}` are in different workspaces"));
     }
-    let route = Route { from: &from, to: &to, preset: &args.preset };
-    let import = swarmc_compiler::import(&text, route, &workspace);
-    let way = Compilation { sources: import.sources, diagnostics: import.diagnostics, plan: None, tests: Vec::new() };
-    let levels = Levels::default();
-    let lost = Problems::new(&way, &workspace, &levels);
-    terminal::eprint(lost.text(Stream::Err));
-    let Some(spec) = import.spec else {
-        terminal::eprint("nothing to write\n");
-        return Ok(Exit::Spec);
-    };
-    let mut overlay = Overlay::new(&workspace);
-    overlay.texts.insert(to.clone(), spec.as_str().into());
-    let compilation = swarmc_compiler::compile_with(&to, &overlay, &Settings::default());
-    let left = Problems::new(&compilation, &workspace, &levels);
-    terminal::eprint(left.text(Stream::Err));
-    match to_stdout {
-        true => terminal::print(&spec)?,
-        false => write(&output, &spec)?,
-    }
-    let older = compilation.diagnostics.iter().any(|found| found.code == Code::LegacyDirective);
-    let shown = if to_stdout { PathBuf::from("the spec") } else { output };
-    told(&shown, import.counts, lost.counts(), left.counts(), older && !to_stdout);
-    Ok(if lost.counts().errors + left.counts().errors > 0 { Exit::Spec } else { Exit::Done })
+    Ok(((!to_stdout).then_some(output), to))
 }
 
 /// Says what was written, what was lost, and what is left to do.
-fn told(output: &Path, (tasks, pipelines): (usize, usize), lost: Counts, left: Counts, older: bool) {
-    let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let paint = Stream::Err.paint();
-    let wrote = if output.as_os_str() == "the spec" { "printed" } else { "wrote" };
-    let mut out =
-        format!("{wrote} {}: {}, {}\n", output.display(), plural(tasks, "task"), plural(pipelines, "pipeline"));
+fn tell(output: Option<&Path>, (tasks, pipelines): (usize, usize), lost: Counts, left: Counts, older: bool) {
+    let (tasks, pipelines) = (count(tasks as u64, "task"), count(pipelines as u64, "pipeline"));
+    let wrote = output.map_or("printed the spec".to_owned(), |output| format!("wrote {}", output.display()));
+    let mut out = format!("{wrote}: {tasks}, {pipelines}\n");
     out += &match lost.errors {
         0 => "everything was carried over\n".to_owned(),
-        count => format!("{} not carried over: see the comments in it\n", plural(count, "thing")),
+        errors => format!("{} not carried over: see the comments in it\n", count(errors as u64, "thing")),
     };
-    out += &format!("`swarmc check` finds {} in it\n", count_line(left, paint));
-    if older {
+    out += &format!("`swarmc check` finds {} in it\n", count_line(left, Stream::Err.paint()));
+    if let Some(output) = output.filter(|_| older) {
         out += &format!("`swarmc check --fix {}` rewrites older directives in prompt files too\n", output.display());
     }
     terminal::eprint(out);

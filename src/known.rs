@@ -45,7 +45,7 @@ impl Known {
         compilation: &Compilation,
         problems: &mut Problems,
     ) -> miette::Result<bool> {
-        let Some(path) = path(args, config, workspace)? else { return Ok(true) };
+        let Some(path) = path(args, asked, config, workspace)? else { return Ok(true) };
         if !self.files.contains_key(&path) {
             let Some(file) = read(&path, asked, args.update_baseline)? else { return Ok(false) };
             self.files.insert(path.clone(), file);
@@ -115,7 +115,7 @@ fn is_there(baseline: &Path, name: &str) -> bool {
 }
 
 /// Where the baseline of a workspace lies; the flag wins.
-fn path(args: &Check, config: &Config, workspace: &Workspace) -> miette::Result<Option<PathBuf>> {
+fn path(args: &Check, asked: &Asked, config: &Config, workspace: &Workspace) -> miette::Result<Option<PathBuf>> {
     let path = match (&args.baseline, &config.baseline) {
         (Some(path), _) => path.clone(),
         (None, Some(path)) => workspace.root.join(path),
@@ -124,6 +124,7 @@ fn path(args: &Check, config: &Config, workspace: &Workspace) -> miette::Result<
     // As the root of a workspace is: absolute, with all links of its folder resolved.
     let absolute = std::path::absolute(&path).map_err(|error| miette!("cannot find `{}`: {error}", path.display()))?;
     let folder = absolute.parent().unwrap_or(Path::new("/"));
+    asked.needs(folder);
     let folder = folder.canonicalize().map_err(|error| miette!("cannot find `{}`: {error}", folder.display()))?;
     Ok(Some(folder.join(absolute.file_name().unwrap_or_default())))
 }

@@ -4,13 +4,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use miette::miette;
-use swarmc_compiler::Files;
+use swarmc_compiler::{Compilation, Files};
+use swarmc_lsp::LastRun;
+use swarmc_plan::Plan;
 
 use crate::args::Lsp;
+use crate::effective;
 use crate::exit::Exit;
 use crate::files::Workspace;
 use crate::find;
+use crate::graph;
 use crate::last::{Known, LastRuns};
+use crate::plan;
+use crate::terminal::Paint;
 
 pub(crate) fn exec(_: &Lsp) -> miette::Result<Exit> {
     match swarmc_lsp::serve(Arc::new(Disk { runs: Arc::default() })) {
@@ -43,4 +49,32 @@ impl swarmc_lsp::Disk for Disk {
     fn runs(&self, root: &Path) -> Arc<dyn swarmc_lsp::Runs> {
         Arc::new(LastRuns { root: root.to_owned(), known: Arc::clone(&self.runs) })
     }
+
+    fn views(&self) -> &dyn swarmc_lsp::Views {
+        self
+    }
+}
+
+impl swarmc_lsp::Views for Disk {
+    fn plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
+        Ok(plan::overview(plan(compilation)?, name, Paint::NONE))
+    }
+
+    fn graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String> {
+        graph::picture(plan(compilation)?, name).map_err(|error| error.to_string())
+    }
+
+    fn prompt(
+        &self,
+        compilation: &Compilation,
+        pipeline: Option<&str>,
+        task: &str,
+        last: &dyn Fn(&str) -> Option<Arc<LastRun>>,
+    ) -> Result<String, String> {
+        effective::prompt(plan(compilation)?, pipeline, task, last)
+    }
+}
+
+fn plan(compilation: &Compilation) -> Result<&Plan, String> {
+    compilation.plan.as_ref().ok_or_else(|| "the spec has errors; there is no plan before they are mended".to_owned())
 }

@@ -14,6 +14,7 @@ mod display;
 #[cfg(test)]
 mod docs;
 mod doctor;
+mod effective;
 mod exit;
 mod explain;
 mod files;

@@ -37,27 +37,26 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
             terminal::eprint(format!("wrote `{}`\n", file.display()));
         }
         None => {
-            let mut out = String::new();
-            let paint = Stream::Out.paint();
-            head(&mut out, &loaded.plan, paint);
-            match (chosen, swarm) {
-                (Some(pipeline), _) => summary(&mut out, &loaded.plan, pipeline, paint),
-                (None, Some(swarm)) => swarm::summary(&mut out, &loaded.plan, swarm, paint),
-                (None, None) => {
-                    for pipeline in &loaded.plan.pipelines {
-                        summary(&mut out, &loaded.plan, pipeline, paint);
-                    }
-                    for swarm in &loaded.plan.swarms {
-                        swarm::summary(&mut out, &loaded.plan, swarm, paint);
-                    }
-                }
-            }
             let name = chosen.map(|pipeline| pipeline.name.as_str()).or(swarm.map(|swarm| swarm.name.as_str()));
-            out.push_str(&bounds::table(&loaded.plan, name, paint));
+            let out = overview(&loaded.plan, name, Stream::Out.paint());
             terminal::print(out)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// What a run would do, in words: all pipelines and swarms, or the one of this name.
+pub(crate) fn overview(plan: &Plan, name: Option<&str>, paint: Paint) -> String {
+    let mut out = String::new();
+    head(&mut out, plan, paint);
+    for pipeline in plan.pipelines.iter().filter(|pipeline| name.is_none_or(|name| name == pipeline.name)) {
+        summary(&mut out, plan, pipeline, paint);
+    }
+    for swarm in plan.swarms.iter().filter(|swarm| name.is_none_or(|name| name == swarm.name)) {
+        swarm::summary(&mut out, plan, swarm, paint);
+    }
+    out.push_str(&bounds::table(plan, name, paint));
+    out
 }
 
 /// Writes a file as a whole, or leaves the old one: a reader never sees half a plan.

@@ -39,12 +39,19 @@ pub(crate) fn exec(args: &Check) -> miette::Result<Exit> {
             std::process::exit(Exit::Done as i32);
         }
     });
-    let screen = Screen::new(args.format);
+    let here = std::env::current_dir().into_diagnostic().wrap_err("cannot find the current folder")?;
+    let screen = Screen::new(args.format, here.clone());
     let mut changes = BTreeMap::new();
     loop {
         screen.begin(&changes)?;
         let asked = Asked::default();
-        if let Err(error) = check::once(args, &asked) {
+        asked.needs(&here);
+        // Another folder may have taken its place.
+        let outcome = match std::env::set_current_dir(&here) {
+            Ok(()) => check::once(args, &asked),
+            Err(_) => Err(miette!("the current folder is gone: `{}`", here.display())),
+        };
+        if let Err(error) = outcome {
             // The files may be why; they can be mended.
             crate::fail(&error);
         }
@@ -74,15 +81,18 @@ fn wait(asked: &Asked, screen: &Screen) -> miette::Result<BTreeMap<PathBuf, Beca
         let (sender, events) = channel();
         let mut watcher = notify::recommended_watcher(sender).map_err(|error| refused(None, &error))?;
         let spots = watch(&mut watcher, asked)?;
+        if asked.changes().is_empty() {
+            if !is_told {
+                screen.end(asked.count())?;
+                is_told = true;
+            }
+            begin(&events, &spots)?;
+        }
+        settle(&events, &spots);
         let changes = asked.changes();
         if !changes.is_empty() {
             return Ok(changes);
         }
-        if !is_told {
-            screen.end(asked.count())?;
-            is_told = true;
-        }
-        quiet(&events, &spots)?;
     }
 }
 
@@ -107,21 +117,34 @@ fn watch(watcher: &mut impl Watcher, asked: &Asked) -> miette::Result<Spots> {
     }
 }
 
-/// Waits for something that matters, and until it is over.
-fn quiet(events: &Receiver<notify::Result<Event>>, spots: &Spots) -> miette::Result<()> {
-    let matters = |event: notify::Result<Event>| event.map_or(true, |event| spots.concern(&event));
-    while !matters(events.recv().into_diagnostic().wrap_err("cannot watch for changes")?) {}
+/// Waits for something that matters.
+fn begin(events: &Receiver<notify::Result<Event>>, spots: &Spots) -> miette::Result<()> {
+    loop {
+        let event = events.recv().into_diagnostic().wrap_err("cannot watch for changes")?;
+        if matters(&event, spots) {
+            return Ok(());
+        }
+    }
+}
+
+/// Waits until nothing happens that matters.
+fn settle(events: &Receiver<notify::Result<Event>>, spots: &Spots) {
     let latest = Instant::now() + LONGEST;
     let mut until = Instant::now() + QUIET;
     while let Ok(event) = events.recv_timeout(until.min(latest).saturating_duration_since(Instant::now())) {
-        if matters(event) {
-            until = Instant::now() + QUIET;
-        }
-        if Instant::now() >= latest {
+        let now = Instant::now();
+        if now >= latest {
             break;
         }
+        if matters(&event, spots) {
+            until = now + QUIET;
+        }
     }
-    Ok(())
+}
+
+/// What could not be told may be anything.
+fn matters(event: &notify::Result<Event>, spots: &Spots) -> bool {
+    event.as_ref().map_or(true, |event| spots.concern(event))
 }
 
 /// Whether a folder went away meanwhile, or is not for us to read: those above and below it are watched all the same.
@@ -143,23 +166,23 @@ fn refused(folder: Option<&Path>, error: &notify::Error) -> miette::Report {
             let help = "name fewer folders, or raise `fs.inotify.max_user_watches`";
             miette!(help = help, "cannot watch {what}: the system watches no more folders for you")
         }
-        ErrorKind::Io(error) => miette!("cannot watch {what}: {error}"),
         _ => miette!("cannot watch {what}: {error}"),
     }
 }
 
 /// What stands around the problems: on a terminal they take the place of those before.
 struct Screen {
+    here: PathBuf,
     is_cleared: bool,
     /// Where what is no problem is told.
     stream: Stream,
 }
 
 impl Screen {
-    fn new(format: Format) -> Screen {
+    fn new(format: Format, here: PathBuf) -> Screen {
         let is_cleared = matches!(format, Format::Text | Format::Short) && Stream::Out.is_live();
-        let stream = if format == Format::Text { Stream::Out } else { Stream::Err };
-        Screen { is_cleared, stream }
+        let stream = if format == Format::Text || is_cleared { Stream::Out } else { Stream::Err };
+        Screen { here, is_cleared, stream }
     }
 
     /// Says what has changed since the last check; nothing before the first.
@@ -169,7 +192,7 @@ impl Screen {
         }
         match changes.is_empty() {
             true => Ok(()),
-            false => self.tell(&told(changes)),
+            false => self.tell(&told(changes, &self.here)),
         }
     }
 
@@ -205,19 +228,21 @@ impl Screen {
 }
 
 /// What has changed, in a line.
-fn told(changes: &BTreeMap<PathBuf, Became>) -> String {
-    let current = std::env::current_dir().unwrap_or_default();
+fn told(changes: &BTreeMap<PathBuf, Became>, here: &Path) -> String {
     let mut parts: Vec<String> = changes
         .iter()
         .take(if changes.len() == NAMED + 1 { NAMED + 1 } else { NAMED })
         .map(|(path, became)| {
-            let path = relative(path, &current);
+            let path = match path == here {
+                true => "the current folder".to_owned(),
+                false => relative(path, here).display().to_string(),
+            };
             let word = match became {
                 Became::Changed => "changed",
                 Became::Gone => "is gone",
                 Became::New => "is new",
             };
-            format!("{} {word}", path.display())
+            format!("{path} {word}")
         })
         .collect();
     if changes.len() > parts.len() {

@@ -61,6 +61,33 @@ fn three_pipelines_over_one_set_of_tasks_check_and_run() {
 }
 
 #[test]
+fn any_text_in_a_prompt_comes_out_as_it_went_in() {
+    let place = Place::new("");
+    for text in [
+        "a\r\nb\n",
+        "\u{202e}x\ny\n",
+        "\"\"\"#\n\"\"\"\"##\n",
+        "  \n x\n",
+        "{{{{%<<a \\<<b\n}}{#",
+        "\\n\"",
+        "é\n\t\n",
+        "one\n\n  two\n",
+    ] {
+        let yaml = format!("tasks: {{a: {{prompt-string: {}}}}}", serde_json::json!(text));
+        place.write("compose.yaml", &yaml);
+        let spec = place.swarmc(&["import", "compose.yaml", "-o", "-"]).expect(0, &[], &[]).out;
+        // Offline: an agent that answers with its prompt.
+        place.write(
+            "flow.kdl",
+            &spec.replace("provider claude-code preset=claude-code", "provider claude-code { exec cat }"),
+        );
+        let ran = place.swarmc(&["run", "flow.kdl", "--quiet"]).expect(0, &[], &[]);
+        // Of a text over lines, the last line break is not part of the string.
+        assert_eq!(ran.out.trim_end_matches('\n'), text.trim_end_matches('\n'), "{spec}");
+    }
+}
+
+#[test]
 fn what_is_there_is_not_overwritten_and_a_spec_can_go_elsewhere() {
     let place = place(COMPOSE);
     place.write("compose.kdl", "mine");

@@ -1,7 +1,6 @@
 //! The language server as an editor meets it: the real binary over its standard input and output.
 
 use std::io::{BufReader, Read, Write};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ const SPEC: &str = "\
 workflow flow
 provider local { exec cat }
 agent coder provider=local
-pipeline build default=#true {
+pipeline build {
     task plan { prompt \"Plan\" }
     task make { prompt file=\"make.md\" }
 }
@@ -227,10 +226,10 @@ fn positions_count_what_both_sides_know() {
         client.problems("make.md", &[]);
         client.leave();
     };
-    check(&["utf-16", "utf-8"], "utf-8", 33);
-    check(&[], "utf-16", 31);
-    check(&["utf-16", "utf-32"], "utf-16", 31);
-    check(&["utf-32"], "utf-32", 30);
+    check(&["utf-16", "utf-8"], "utf-8", 34);
+    check(&[], "utf-16", 32);
+    check(&["utf-16", "utf-32"], "utf-16", 32);
+    check(&["utf-32"], "utf-32", 31);
 }
 
 #[test]
@@ -295,6 +294,42 @@ fn names_are_completed_found_and_renamed_across_files() {
     // A name that is none is refused in words.
     at["newName"] = "a b".into();
     assert_eq!(client.ask("textDocument/rename", at), Err(-32803));
+    client.leave();
+}
+
+#[test]
+fn commands_show_plans_pictures_prompts_and_pages() {
+    let mut client = flow(json!({}));
+    client.open("flow.kdl", SPEC);
+    client.open("make.md", "Do <<output:plan>> as {{ task.name }}");
+    let ask = |client: &mut Client, command: &str, argument: Value| {
+        client.ask("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
+    };
+    let (spec, prompt) = (client.uri("flow.kdl"), client.uri("make.md"));
+    let plan = ask(&mut client, "swarmc.plan", json!({ "uri": spec, "name": "build" })).unwrap();
+    assert!(plan.as_str().unwrap().contains("pipeline build"), "{plan}");
+    let graph = ask(&mut client, "swarmc.graph", json!({ "uri": prompt })).unwrap();
+    assert!(graph.as_str().unwrap().starts_with("<svg"), "{graph}");
+    let known = "# make, as agent coder is given it\n\n## Prompt\n\nDo <<output:plan>> as {{ task.name }}\n";
+    for about in [
+        json!({ "uri": spec, "name": "make" }),
+        json!({ "uri": prompt, "position": { "line": 0, "character": 1 } }),
+        json!({ "uri": spec, "position": { "line": 5, "character": 20 } }),
+    ] {
+        assert_eq!(ask(&mut client, "swarmc.prompt", about), Ok(json!(known)));
+    }
+    let page = ask(&mut client, "swarmc.explain", json!("SW101")).unwrap();
+    assert!(page.as_str().unwrap().contains("SW101"), "{page}");
+    for (command, argument) in [
+        ("swarmc.prompt", json!({ "uri": spec, "name": "nobody" })),
+        ("swarmc.graph", json!({ "uri": spec, "name": "nobody" })),
+        ("swarmc.plan", json!({ "uri": client.uri("other.md") })),
+        ("swarmc.plan", json!(7)),
+        ("swarmc.explain", json!("SW999")),
+        ("swarmc.run", json!({ "uri": spec })),
+    ] {
+        assert_eq!(ask(&mut client, command, argument), Err(-32803), "{command}");
+    }
     client.leave();
 }
 

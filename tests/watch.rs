@@ -56,27 +56,32 @@ impl Drop for Watch {
     }
 }
 
+/// Saves a file as editors do: whole, in the place of the one before.
+fn save(place: &Place, name: &str, text: &str) {
+    let beside = place.work().with_file_name("beside");
+    fs::write(&beside, text).expect("a file can be written");
+    fs::rename(beside, place.work().join(name)).expect("a file can be renamed");
+}
+
 #[test]
 fn a_check_is_done_again_when_what_it_read_or_looked_for_changes() {
     let place = Place::new(FLOW);
     let mut watch = Watch::new(&place, &["flow.kdl"]);
     watch.expect(&["there is no file `ask.md`", "1 error in 1 spec\n--- watching 1 file\n"]);
-    place.write("ask.md", "Is it so?\n");
+    save(&place, "ask.md", "Is it so?\n");
     watch.expect(&["--- ask.md is new\n", "no problems in 1 spec\n--- watching 2 files\n"]);
-    place.write("ask.md", "Is it {{ so }}?\n");
+    save(&place, "ask.md", "Is it {{ so }}?\n");
     watch.expect(&["--- ask.md changed\n", "unknown name `so`"]);
-    // As editors save: the new text takes the place of the old one.
-    place.write("ask.md.new", "Is it not?\n");
-    fs::rename(place.work().join("ask.md.new"), place.work().join("ask.md")).expect("a file can be renamed");
+    save(&place, "ask.md", "Is it not?\n");
     watch.expect(&["--- ask.md changed\n", "no problems"]);
-    place.write("swarmc.kdl", "deny \"SW1O3\"\n");
+    save(&place, "swarmc.kdl", "deny \"SW1O3\"\n");
     watch.expect(&["--- swarmc.kdl is new\n--- watching"]);
     fs::remove_file(place.work().join("swarmc.kdl")).expect("a file can be removed");
     watch.expect(&["--- swarmc.kdl is gone\n", "no problems"]);
     // What says the same is no change; the next check is about the one after it.
-    place.write("ask.md", "Is it not?\n");
-    place.write("unrelated.md", "");
-    place.write("flow.kdl", "workflow w\npipeline p { task t { run echo } }\n");
+    save(&place, "ask.md", "Is it not?\n");
+    save(&place, "unrelated.md", "");
+    save(&place, "flow.kdl", "workflow w\npipeline p { task t { run echo } }\n");
     watch.expect(&["--- flow.kdl changed\nno problems in 1 spec\n--- watching 1 file\n"]);
 }
 
@@ -88,17 +93,17 @@ fn specs_that_come_and_go_beneath_a_folder_are_seen() {
     let mut watch = Watch::new(&place, &["flows"]);
     watch.expect(&["--- waiting for a spec\n"]);
     fs::create_dir_all(place.work().join("flows/deep/er")).expect("a folder can be made");
-    place.write("flows/deep/er/new.kdl", spec);
+    save(&place, "flows/deep/er/new.kdl", spec);
     watch.expect(&["--- flows/deep/er/new.kdl is new\nno problems in 1 spec\n"]);
-    place.write("flows/other.kdl", spec);
+    save(&place, "flows/other.kdl", spec);
     watch.expect(&["--- flows/other.kdl is new\nno problems in 2 specs\n"]);
-    fs::remove_dir_all(place.work().join("flows/deep")).expect("a folder can be removed");
+    fs::rename(place.work().join("flows/deep"), place.home()).expect("a folder can be renamed");
     watch.expect(&["--- flows/deep is gone\nno problems in 1 spec\n"]);
     fs::rename(place.work().join("flows"), place.work().join("away")).expect("a folder can be renamed");
     watch.expect(&["--- flows is gone\n", "error[", "--- waiting for a spec\n"]);
     fs::rename(place.work().join("away"), place.work().join("flows")).expect("a folder can be renamed");
     watch.expect(&["flows is new\n", "no problems in 1 spec\n"]);
-    place.write("flows/.ignore", "other.kdl\n");
+    save(&place, "flows/.ignore", "other.kdl\n");
     watch.expect(&["--- flows/other.kdl changed\n--- waiting for a spec\n"]);
 }
 
@@ -116,8 +121,19 @@ fn programs_get_a_document_on_a_line_for_each_check() {
     place.swarmc(&["check", "flow.kdl", "--baseline", "known.kdl", "--update-baseline"]).expect(0, &[], &["wrote"]);
     let known = document();
     assert_eq!((&known["errors"], &known["known"]), (&0.into(), &1.into()));
-    place.write("ask.md", "Is it so?\n");
+    save(&place, "ask.md", "Is it so?\n");
     assert_eq!(document()["known"], 0);
+}
+
+#[test]
+fn a_baseline_is_waited_for_with_its_folder() {
+    let place = Place::new(FLOW);
+    let mut watch = Watch::new(&place, &["flow.kdl", "--baseline", "known/now.kdl"]);
+    watch.next();
+    fs::create_dir(place.home()).expect("a folder can be made");
+    fs::write(place.home().join("now.kdl"), "").expect("a file can be written");
+    fs::rename(place.home(), place.work().join("known")).expect("a folder can be renamed");
+    watch.expect(&["known is new\n", "there is no file `ask.md`"]);
 }
 
 #[test]
@@ -142,4 +158,32 @@ fn ctrl_c_ends_a_watch_and_so_does_a_reader_that_goes_away() {
     watch.next();
     watch.lines = None;
     assert!(watch.child.wait().expect("swarmc ends").success());
+}
+
+#[test]
+fn links_are_followed_and_folders_that_were_replaced_are_watched_anew() {
+    let place = Place::new("");
+    let work = place.work();
+    for folder in ["flows/.git", "flows/shared"] {
+        fs::create_dir_all(work.join(folder)).expect("a folder can be made");
+    }
+    save(&place, "flows/flow.kdl", FLOW);
+    save(&place, "flows/shared/real.md", "Is it so?\n");
+    std::os::unix::fs::symlink("shared/real.md", work.join("flows/ask.md")).expect("a link can be made");
+    let mut watch = Watch::new(&place, &["flows/flow.kdl"]);
+    watch.expect(&["no problems", "--- watching 2 files"]);
+    save(&place, "flows/shared/real.md", "Is it {{ so }}?\n");
+    watch.expect(&["--- flows/ask.md changed\n", "unknown name `so`"]);
+    fs::remove_file(work.join("flows/shared/real.md")).expect("a file can be removed");
+    watch.expect(&["--- flows/ask.md is gone\n", "there is no file `ask.md`"]);
+    save(&place, "flows/shared/real.md", "Is it so?\n");
+    watch.expect(&["flows/ask.md is new", "no problems"]);
+    // Everything goes, the current folder too, and comes back.
+    fs::remove_dir_all(&work).expect("a folder can be removed");
+    while !watch.next().contains("--- the current folder is gone\n--- waiting for a spec\n") {}
+    fs::create_dir_all(work.join("flows")).expect("a folder can be made");
+    save(&place, "flows/flow.kdl", "workflow w\npipeline p { task t { run echo } }\n");
+    while !watch.next().contains("no problems in 1 spec\n") {}
+    save(&place, "flows/flow.kdl", FLOW);
+    watch.expect(&["--- flows/flow.kdl changed\n", "there is no file `ask.md`"]);
 }

@@ -118,13 +118,11 @@ pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilati
     (compilation, index)
 }
 
+/// What looks at a model that has been checked, and at what may have reached whom.
+type Observer<'o> = dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]) + 'o;
+
 /// Compiles, and shows the model to `observe` once it has been checked; says what the checks counted.
-fn observed(
-    path: &str,
-    files: &dyn Files,
-    settings: &Settings,
-    observe: &mut dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]),
-) -> (Compilation, Stats) {
+fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Observer<'_>) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
     let mut loader = Loader::new(files);
     let file = match loader.read(path) {

@@ -7,7 +7,9 @@ mod disk;
 pub mod ide;
 mod runs;
 mod server;
+mod views;
 
 pub use disk::Disk;
 pub use runs::{LastRun, LastStep, NoRuns, RunState, Runs};
 pub use server::{Exit, serve};
+pub use views::Views;

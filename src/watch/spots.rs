@@ -14,6 +14,9 @@ use crate::find;
 /// What decides which specs a folder holds, and which folder is a workspace.
 const DECIDING: [&str; 3] = [".git", ".gitignore", ".ignore"];
 
+/// How many links that lead nowhere yet are followed.
+const LINKS: usize = 8;
+
 #[derive(Debug, Default)]
 pub(super) struct Spots {
     /// To be watched, each by itself.
@@ -33,7 +36,12 @@ impl Spots {
                 Subject::Path { root, path } => {
                     let top = root.parent().unwrap_or(&root);
                     spots.add(&path, top, &mut known);
-                    spots.add(&resolved(&path), top, &mut known);
+                    let mut next = Some(resolved(&path));
+                    for _ in 0..LINKS {
+                        let Some(real) = next else { break };
+                        spots.add(&real, top, &mut known);
+                        next = awaited(&real);
+                    }
                 }
                 Subject::Names(folder) => spots.listed.extend(folder.canonicalize()),
                 Subject::Specs(folder) => spots.searched.extend(find::folders(&resolved(&folder))),
@@ -46,36 +54,49 @@ impl Spots {
 
     /// Adds a path and what lies above it.
     fn add(&mut self, path: &Path, top: &Path, known: &mut HashSet<PathBuf>) {
-        for here in path.ancestors().take_while(|here| *here != top && here.starts_with(top)) {
+        if !path.starts_with(top) {
+            return;
+        }
+        for here in path.ancestors() {
             self.paths.insert(lower(here));
-            let Some(folder) = here.parent() else { continue };
+            let Some(folder) = here.parent() else { break };
             if known.insert(folder.to_owned()) {
                 self.folders.extend(folder.canonicalize().ok().filter(|folder| folder.is_dir()));
+            }
+            // Where not even the top is there, it goes on to what is.
+            if top.starts_with(folder) && folder.is_dir() {
+                break;
             }
         }
     }
 
     /// Whether an answer may be another one after this.
     pub(super) fn concern(&self, event: &Event) -> bool {
+        if event.need_rescan() || event.kind.is_access() {
+            return event.need_rescan();
+        }
         let data = matches!(event.kind, EventKind::Modify(ModifyKind::Data(_) | ModifyKind::Metadata(_)));
         let of_file =
             data || matches!(event.kind, EventKind::Create(CreateKind::File) | EventKind::Remove(RemoveKind::File));
-        event.need_rescan()
-            || !event.kind.is_access()
-                && event.paths.iter().any(|path| {
-                    let within =
-                        |folders: &HashSet<PathBuf>| path.parent().is_some_and(|above| folders.contains(above));
-                    let is_kdl = path.extension().is_some_and(|extension| extension == "kdl");
-                    self.paths.contains(&lower(path))
-                        || DECIDING.iter().any(|name| path.ends_with(name))
-                        || !data && within(&self.listed)
-                        || (is_kdl || !of_file) && within(&self.searched)
-                })
+        event.paths.iter().any(|path| {
+            let within = |folders: &HashSet<PathBuf>| path.parent().is_some_and(|above| folders.contains(above));
+            let is_kdl = path.extension().is_some_and(|extension| extension == "kdl");
+            self.paths.contains(&lower(path))
+                || DECIDING.iter().any(|name| path.ends_with(name))
+                || !data && within(&self.listed)
+                || (is_kdl || !of_file) && within(&self.searched)
+        })
     }
 }
 
 fn lower(path: &Path) -> String {
     path.to_string_lossy().to_lowercase()
+}
+
+/// Where a path with the links resolved leads to by one that leads nowhere yet.
+fn awaited(real: &Path) -> Option<PathBuf> {
+    let (link, target) = real.ancestors().find_map(|above| Some((above, above.read_link().ok()?)))?;
+    Some(resolved(&link.parent()?.join(target).join(real.strip_prefix(link).ok()?)))
 }
 
 /// A path with the links resolved in as much of it as is there.

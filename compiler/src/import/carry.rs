@@ -260,15 +260,27 @@ impl Carrier<'_, '_, '_> {
     fn find(&mut self, said: &Said, owner: Option<&Said>) -> Option<usize> {
         let found = self.index.get(said.text.trim()).copied();
         if found.is_none() {
-            let (_, help) = suggest::did_you_mean(&said.text, &self.names.olds(), "there are ");
+            let help = self.nearest(&said.text);
             let message = format!("there is no task `{}`", said.text);
             self.notes.lost(said.span, message, "not carried over", help, owner);
         }
         found
     }
 
+    /// What to type instead of a name that no task has.
+    pub(super) fn nearest(&self, name: &str) -> Option<String> {
+        // Every name is looked at: not for what nobody is told.
+        if self.notes.is_full() {
+            return None;
+        }
+        suggest::did_you_mean(name, &self.names.olds(), "there are ").1
+    }
+
     /// How `from` waits for `to`, both included; none when it does not.
     pub(super) fn path(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
+        if self.steps >= MAX_STEPS {
+            return None;
+        }
         let mut before: BTreeMap<usize, usize> = BTreeMap::from([(from, from)]);
         let mut open = vec![from];
         while let Some(task) = open.pop() {

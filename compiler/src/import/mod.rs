@@ -93,6 +93,11 @@ impl<'s> Notes<'s> {
         Notes { sources, diagnostics: Diagnostics::default(), comments: BTreeMap::new(), count: 0 }
     }
 
+    /// Whether nothing more is told: only the first thousand problems are kept.
+    fn is_full(&self) -> bool {
+        self.count >= MOST
+    }
+
     /// Reports something that the spec does not say.
     fn lost(&mut self, span: Span, message: String, label: &str, help: Option<String>, owner: Option<&Said>) {
         self.comment(span, &message, owner);
@@ -117,10 +122,10 @@ impl<'s> Notes<'s> {
     fn comment(&mut self, span: Span, message: &str, owner: Option<&Said>) {
         /// The characters of a comment at most.
         const LONGEST: usize = 160;
-        self.count += 1;
-        if self.count > MOST {
+        if self.is_full() {
             return;
         }
+        self.count += 1;
         let line = self.sources.position(span.file, span.start).line;
         let words: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect();
         let name = self.sources.name(span.file);

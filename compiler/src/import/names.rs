@@ -12,19 +12,15 @@ const LONGEST: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     taken: BTreeSet<String>,
+    /// The number that comes next where a name is taken.
+    next: BTreeMap<String, usize>,
     by_old: BTreeMap<String, String>,
 }
 
 impl Names {
     /// What `old` is called from now on; one that had to change is told.
     pub(super) fn add(&mut self, what: &str, old: &Said, notes: &mut Notes) -> String {
-        let wanted = spelt(&old.text, what);
-        let mut name = wanted.clone();
-        let mut number = 2;
-        while !self.taken.insert(name.replace('-', "_")) {
-            name = format!("{wanted}-{number}");
-            number += 1;
-        }
+        let name = self.free(spelt(&old.text, what));
         if name != old.text {
             let message = format!("{what} `{}` is called `{name}` from now on", old.text);
             notes.told(old.span, message, "a name is lower-case letters, digits, `_` and `-`, each once");
@@ -35,12 +31,16 @@ impl Names {
 
     /// A name for something that had none.
     pub(super) fn fresh(&mut self, wanted: &str) -> String {
-        let wanted = spelt(wanted, "agent");
+        self.free(spelt(wanted, "agent"))
+    }
+
+    /// The name itself, or with the next number behind it.
+    fn free(&mut self, wanted: String) -> String {
+        let next = self.next.entry(wanted.replace('-', "_")).or_insert(2);
         let mut name = wanted.clone();
-        let mut number = 2;
         while !self.taken.insert(name.replace('-', "_")) {
-            name = format!("{wanted}-{number}");
-            number += 1;
+            name = format!("{wanted}-{next}");
+            *next += 1;
         }
         name
     }
@@ -74,6 +74,19 @@ pub(super) fn spelt(text: &str, otherwise: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_are_taken_get_numbers() {
+        let mut names = Names::default();
+        let fresh = ["a b", "a-b", "a_b", "a-b-2", "A B"].map(|wanted| names.fresh(wanted));
+        assert_eq!(fresh, ["a-b", "a-b-2", "a_b-3", "a-b-2-2", "a-b-4"]);
+        for number in 2..5_000 {
+            assert_eq!(
+                names.fresh("計画"),
+                if number == 2 { "agent".to_owned() } else { format!("agent-{}", number - 1) }
+            );
+        }
+    }
 
     #[test]
     fn whatever_was_written_becomes_a_name() {

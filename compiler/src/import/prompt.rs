@@ -112,7 +112,7 @@ impl Carrier<'_, '_, '_> {
 
     fn output(&mut self, name: &str, said: &Said, reader: &mut Reader<'_, '_>) -> String {
         let Some(&index) = self.index.get(name) else {
-            let (_, help) = suggest::did_you_mean(name, &self.names.olds(), "there are ");
+            let help = self.nearest(name);
             let message = format!("there is no task `{name}` whose output could be read");
             self.notes.lost(said.span, message, "read in this text", help, Some(&reader.old.name));
             return placeholder(name);

@@ -185,10 +185,10 @@ fn lines(text: &str) -> Option<String> {
     if !text.contains('\n') || !text.chars().all(typed) || text.lines().any(blank) {
         return None;
     }
-    let mut marks = "#".to_owned();
-    while text.contains(&format!("\"\"\"{marks}")) {
-        marks.push('#');
-    }
+    // One more than ever follow three quotes.
+    let after = |quotes: &str| quotes.len() - quotes.trim_start_matches('#').len();
+    let most = text.split("\"\"\"").skip(1).map(|rest| after(rest.trim_start_matches('"'))).max();
+    let marks = "#".repeat(1 + most.unwrap_or(0));
     let mut out = format!("{marks}\"\"\"\n");
     for line in text.split('\n') {
         if !line.is_empty() {

@@ -16,6 +16,9 @@ const MAX_DEPTH: usize = 128;
 /// The bytes of a text with its aliases written out, at most.
 const MAX_SIZE: usize = 64 * 1024 * 1024;
 
+/// Values at most: what a person wrote has fewer, and each takes more memory than text.
+const MAX_VALUES: usize = 1_000_000;
+
 /// A value with its place.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -88,6 +91,8 @@ struct Builder<'t> {
     places: Places<'t>,
     open: Vec<Open>,
     anchors: Vec<Option<Rc<Node>>>,
+    /// The values that were written so far.
+    values: usize,
     /// What aliases and merge keys have brought so far.
     shared: usize,
     root: Option<Rc<Node>>,
@@ -100,6 +105,7 @@ impl<'t> Builder<'t> {
             places: Places { text, file, index: 0, offset: 0 },
             open: Vec::new(),
             anchors: Vec::new(),
+            values: 0,
             shared: 0,
             root: None,
             unread: Vec::new(),
@@ -190,6 +196,10 @@ impl<'t> Builder<'t> {
 
     /// Takes a value that is complete.
     fn take(&mut self, node: Node, anchor: usize) -> Result<(), Broken> {
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            return Err(Broken { span: node.span, message: format!("this file has more than {MAX_VALUES} values") });
+        }
         let node = Rc::new(node);
         if anchor > 0 {
             if self.anchors.len() <= anchor {

@@ -58,6 +58,24 @@ pub fn outgoing(snapshot: &Snapshot, path: &str, offset: usize) -> Vec<Feed> {
     })
 }
 
+/// The task at an offset and its pipeline: one that is declared around it, or that says the text there.
+pub fn speaker(analysis: &Analysis, path: &str, offset: usize) -> Option<(String, Option<String>)> {
+    let index = &analysis.index;
+    let (file, at) = (analysis.file(path)?, names::byte(offset));
+    let around = |step: &&Step| {
+        let whole = index.symbol(step.symbol).whole;
+        whole.file == file && whole.touches(at)
+    };
+    let said = index.speakers(file, at);
+    let says = |step: &&Step| said.iter().any(|text| text.owner == step.symbol);
+    let tasks = || index.steps.iter().filter(|step| index.symbol(step.symbol).kind == SymbolKind::Task);
+    // The innermost: loops hold tasks.
+    let inner = tasks().filter(around).min_by_key(|step| index.symbol(step.symbol).whole.len());
+    let step = inner.or_else(|| tasks().find(says))?;
+    let name = |id: SymbolId| index.symbol(id).name.clone();
+    Some((name(step.symbol), Some(name(step.pipeline))))
+}
+
 /// Links of a step: the other one, the one of both that reads, and the need.
 fn links(
     snapshot: &Snapshot,

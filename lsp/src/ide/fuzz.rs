@@ -182,7 +182,7 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
         |one| text(symbols(one, "pla"));
     }
     let paths: Vec<&str> = texts.keys().map(String::as_str).collect();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let path = *random.pick(&paths);
         let Some(document) = kept.document(path) else { continue };
         if let Some(tree) = document.tree() {
@@ -193,6 +193,8 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
         let offset = document.text().floor_char_boundary(random.below(length + 1));
         let end = document.text().floor_char_boundary((offset + random.below(80)).min(length)).max(offset);
         let about = &format!("{about}, {path} at {offset}");
+        // Counting tokens takes as long as all the rest.
+        let shown = Hints { tokens: random.one_in(20), ..Hints::default() };
         let document = |one: &Snapshot| one.document(path).expect("both have it");
         same! { kept, fresh, about;
             |one| text(document(one).text());
@@ -215,6 +217,12 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
             |one| text(members(one, path, offset));
             |one| text(incoming(one, path, offset));
             |one| text(outgoing(one, path, offset));
+            |one| text(hints(one, path, 0..length, shown));
+            |one| text(lenses(one, path, &NoRuns));
+            |one| text(linked(one, path, offset));
+            |one| text(links(one, path));
+            |one| text(values(one, path, 0..length, &NoRuns));
+            |one| text(signature(one, path, offset));
         }
     }
 }

@@ -35,7 +35,7 @@ pub use actions::{Action, ActionKind, actions};
 pub use complete::{Completion, Item, ItemKind, complete};
 pub use diagnostics::{Fix, Problem, Related, diagnostics};
 pub use document::{Document, Kind};
-pub use flow::{Feed, Member, incoming, members, outgoing};
+pub use flow::{Feed, Member, incoming, members, outgoing, speaker};
 pub use format::{format, format_typed};
 pub use hints::{Hint, Hints, hints};
 pub use hover::{Hover, hover};

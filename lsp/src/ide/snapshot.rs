@@ -12,13 +12,16 @@ use super::document::{Document, Kind};
 pub struct Workspace {
     disk: Arc<dyn Files + Send + Sync>,
     /// Texts that were read from disk, until told that they changed.
-    cache: Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>,
+    cache: Cache,
     open: BTreeMap<String, Document>,
     specs: BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>,
     /// What was known of a spec before the last change.
     last: BTreeMap<String, Arc<Analysis>>,
     settings: Arc<Settings>,
 }
+
+/// Texts on disk, or why there are none, by path.
+type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
 
 /// A workspace at one moment; cheap to clone, and the same for ever.
 #[derive(Clone)]
@@ -55,7 +58,7 @@ pub(super) struct Counted {
 struct Texts {
     open: BTreeMap<String, Document>,
     disk: Arc<dyn Files + Send + Sync>,
-    cache: Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>,
+    cache: Cache,
 }
 
 /// Whether a document is looked at by itself, not only as a part of a spec.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gen_lsp_types as lsp;
 
 use super::convert::{self, Encoding};
+use super::handlers::commands::COMMANDS;
 
 /// What an editor has said about itself.
 pub(super) struct Client {
@@ -118,6 +119,10 @@ pub(super) fn capabilities(client: &Client) -> lsp::ServerCapabilities {
             save: Some(true.into()),
             ..Default::default()
         })),
+        execute_command_provider: Some(lsp::ExecuteCommandOptions {
+            commands: COMMANDS.iter().map(|&command| command.to_owned()).collect(),
+            ..Default::default()
+        }),
         workspace: Some(lsp::WorkspaceOptions {
             workspace_folders: Some(lsp::WorkspaceFoldersServerCapabilities {
                 supported: Some(true),

@@ -1,6 +1,7 @@
 //! One handler a request, a few lines each: convert, ask `ide`, convert back.
 
 mod changes;
+pub(super) mod commands;
 mod complete;
 mod names;
 mod shown;
@@ -92,6 +93,7 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
         .on::<lsp::DocumentRangeFormattingRequest>(changes::format_range)
         .on::<lsp::DocumentOnTypeFormattingRequest>(changes::format_typed)
         .on::<lsp::DocumentDiagnosticRequest>(pulled)
+        .on::<lsp::ExecuteCommandRequest>(commands::execute)
 }
 
 /// What is wrong in every file, by address.

@@ -273,7 +273,7 @@ impl Server<'_> {
         }
     }
 
-    fn edited(&mut self, params: lsp::DidChangeTextDocumentParams) {
+    fn edited(&mut self, params: Changed) {
         let encoding = self.client.encoding;
         let (uri, version) = (params.text_document.text_document_identifier.uri, params.text_document.version);
         let Some(known) = self.versions.insert(uri.0.clone(), version) else {
@@ -288,14 +288,12 @@ impl Server<'_> {
         let Some((workspace, path)) = self.world.workspace(&uri) else { return };
         let changes = params.content_changes;
         workspace.edit(&path, |document| {
-            changes.into_iter().fold(document, |document, change| match change {
-                lsp::TextDocumentContentChangeEvent::TextDocumentContentChangePartial(change) => {
-                    let range = convert::bytes(document.source(), change.range, encoding);
+            changes.into_iter().fold(document, |document, change| match change.range {
+                Some(range) => {
+                    let range = convert::bytes(document.source(), range, encoding);
                     document.edited(range, &change.text)
                 }
-                lsp::TextDocumentContentChangeEvent::TextDocumentContentChangeWholeDocument(change) => {
-                    Document::new(&path, &change.text)
-                }
+                None => Document::new(&path, &change.text),
             })
         });
     }
@@ -456,4 +454,19 @@ fn modified(id: RequestId) -> Response {
 #[derive(serde::Deserialize)]
 struct Cancelled {
     id: RequestId,
+}
+
+/// What `textDocument/didChange` says.
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changed {
+    text_document: lsp::VersionedTextDocumentIdentifier,
+    content_changes: Vec<Change>,
+}
+
+/// One change; the whole text where there is no range. A range that cannot be read is an error, not the whole text.
+#[derive(serde::Deserialize)]
+struct Change {
+    range: Option<lsp::Range>,
+    text: String,
 }

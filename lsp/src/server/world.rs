@@ -11,6 +11,7 @@ use super::convert;
 use crate::disk::Disk;
 use crate::ide::{Document, Place, Snapshot, Workspace};
 use crate::runs::Runs;
+use crate::views::Views;
 
 /// The workspaces as they change.
 pub(super) struct World {
@@ -116,6 +117,11 @@ impl Moment {
     /// Every workspace, as the file that is its folder.
     pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
         self.workspaces.keys().filter_map(|root| self.at(root, ""))
+    }
+
+    /// What plans look like.
+    pub(super) fn views(&self) -> &dyn Views {
+        self.disk.views()
     }
 
     /// The runs of the workspace of a file.

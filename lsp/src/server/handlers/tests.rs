@@ -144,7 +144,7 @@ fn serve(client: impl FnOnce(&mut Client)) {
     client(&mut speaker);
     speaker.ask("shutdown", Value::Null);
     speaker.note("exit", Value::Null);
-    assert_eq!(thread.join().expect("the server does not panic"), Ok(Exit::Clean));
+    assert_eq!(thread.join().expect("the server does not panic"), Exit::Clean);
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! What editors show of a whole spec: the same texts and pictures that the command line prints.
+
+use std::sync::Arc;
+
+use swarmc_compiler::Compilation;
+
+use crate::runs::LastRun;
+
+/// Plans in words and pictures. What cannot be shown is said in words.
+pub trait Views: Send + Sync {
+    /// What a run would do, as `swarmc plan` says it: all pipelines and swarms, or one.
+    ///
+    /// # Errors
+    /// There is no plan.
+    fn plan(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
+
+    /// The same as SVG.
+    ///
+    /// # Errors
+    /// There is no plan, nothing of that name, or too much to draw.
+    fn graph(&self, compilation: &Compilation, name: Option<&str>) -> Result<String, String>;
+
+    /// What the agent of a task is given; `last` finds the last run of a pipeline.
+    ///
+    /// # Errors
+    /// There is no plan, or no such task with a prompt.
+    fn prompt(
+        &self,
+        compilation: &Compilation,
+        pipeline: Option<&str>,
+        task: &str,
+        last: &dyn Fn(&str) -> Option<Arc<LastRun>>,
+    ) -> Result<String, String>;
+}
