@@ -108,7 +108,7 @@ fn extension() -> TempDir {
 #[test]
 fn the_extension_is_packaged() {
     let extension = extension();
-    run(&mut node(extension.path(), "tsc").arg("--noEmit"));
+    run(node(extension.path(), "tsc").arg("--noEmit"));
     run(Command::new("npm")
         .args(["run", "--silent", "package", "--", "--out", "swarmc.vsix"])
         .current_dir(extension.path()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swarmc_compiler::Files;
 
 use crate::runs::Runs;
-use crate::views::Views;
+use crate::views::{NoViews, Views};
 
 /// The files of a machine, as `swarmc check` sees them.
 pub trait Disk: Send + Sync {
@@ -22,6 +22,8 @@ pub trait Disk: Send + Sync {
     /// The runs of a workspace.
     fn runs(&self, root: &Path) -> Arc<dyn Runs>;
 
-    /// What a plan looks like.
-    fn views(&self) -> &dyn Views;
+    /// What a plan looks like; nothing where that is not said.
+    fn views(&self) -> &dyn Views {
+        &NoViews
+    }
 }

@@ -12,4 +12,4 @@ mod views;
 pub use disk::Disk;
 pub use runs::{LastRun, LastStep, NoRuns, RunState, Runs};
 pub use server::{Exit, serve};
-pub use views::Views;
+pub use views::{NoViews, Views};

@@ -32,3 +32,30 @@ pub trait Views: Send + Sync {
         last: &dyn Fn(&str) -> Option<Arc<LastRun>>,
     ) -> Result<String, String>;
 }
+
+/// Where nothing can be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct NoViews;
+
+/// Why.
+const NOTHING: &str = "nothing of a plan is shown here";
+
+impl Views for NoViews {
+    fn plan(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
+        Err(NOTHING.to_owned())
+    }
+
+    fn graph(&self, _: &Compilation, _: Option<&str>) -> Result<String, String> {
+        Err(NOTHING.to_owned())
+    }
+
+    fn prompt(
+        &self,
+        _: &Compilation,
+        _: Option<&str>,
+        _: &str,
+        _: &dyn Fn(&str) -> Option<Arc<LastRun>>,
+    ) -> Result<String, String> {
+        Err(NOTHING.to_owned())
+    }
+}
