@@ -4,7 +4,7 @@
 //! and of these answers, so it need not be done again until one of them changes.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -132,9 +132,9 @@ impl Asked {
             paths.extend(told.names_that_differ(&workspace, name));
         }
         let now = find::specs(&notes.named).unwrap_or_default();
-        let come = now.iter().filter(|spec| !notes.specs.contains(spec)).map(|spec| (absolute(spec), false));
-        let gone = notes.specs.iter().filter(|spec| !now.contains(spec)).map(|spec| (absolute(spec), true));
-        paths.extend(come.chain(gone));
+        let (before, now) = (BTreeSet::from_iter(&notes.specs), BTreeSet::from_iter(&now));
+        paths.extend(now.difference(&before).map(|spec| (absolute(spec), false)));
+        paths.extend(before.difference(&now).map(|spec| (absolute(spec), true)));
         for (spec, root) in &notes.roots {
             if Workspace::of(spec).is_ok_and(|(workspace, _)| workspace.root != *root) {
                 paths.push((root.join(".git"), root.join(".git").exists()));
@@ -149,9 +149,9 @@ impl Asked {
             };
             changes.entry(missing(path)).or_insert(became);
         }
-        let came: Vec<PathBuf> =
+        let came: BTreeSet<PathBuf> =
             changes.iter().filter(|(_, became)| **became == Became::New).map(|(path, _)| path.clone()).collect();
-        changes.retain(|path, _| !path.ancestors().skip(1).any(|above| came.iter().any(|new| new == above)));
+        changes.retain(|path, _| !path.ancestors().skip(1).any(|above| came.contains(above)));
         changes
     }
 }

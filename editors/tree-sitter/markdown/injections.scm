@@ -1,0 +1,6 @@
+; extends
+
+; `{{ … }}` and `{% … %}` in a prompt.
+((inline) @injection.content
+  (#match? @injection.content "\\{[{%]")
+  (#set! injection.language "jinja"))
