@@ -41,7 +41,7 @@ fn positions_count_what_both_sides_know() {
         assert_eq!(problems[0]["range"], range(0, from, from + 4), "{chosen}");
         // The same place the other way round: the definition of what stands there.
         let at = client.at("make.md", 0, from - 20);
-        let found = client.ask("textDocument/definition", at).unwrap();
+        let found = client.ask("textDocument/definition", at).expect("what the test needs is there");
         assert_eq!(found[0]["range"], range(4, 9, 13), "{chosen}: {found}");
         // An edit behind the emoji.
         client.change("make.md", 2, json!([{ "range": range(0, from, from + 4), "text": "plan" }]));
@@ -61,14 +61,15 @@ fn problems_come_as_one_types() {
     client.problems("make.md", &["SW101"]);
     client.change("flow.kdl", 2, json!([{ "range": range(4, 9, 13), "text": "plam" }]));
     let problem = client.problems("make.md", &["SW101"]).remove(0);
-    assert!(problem["message"].as_str().unwrap().contains("`plan`"), "{problem}");
+    assert!(problem["message"].as_str().expect("what the test needs is there").contains("`plan`"), "{problem}");
     // Several changes in one message, each after the one before it.
     let changes = json!([{ "range": range(4, 9, 13), "text": "x" }, { "range": range(4, 10, 10), "text": "y {" }]);
     client.change("flow.kdl", 3, changes);
     client.wait(|message| match message {
-        Message::Notification(one) if one.params["version"] == 3 => {
-            Some(assert!(!one.params["diagnostics"].as_array().unwrap().is_empty(), "a brace is open"))
-        }
+        Message::Notification(one) if one.params["version"] == 3 => Some(assert!(
+            !one.params["diagnostics"].as_array().expect("what the test needs is there").is_empty(),
+            "a brace is open"
+        )),
         _ => None,
     });
     // The whole text at once.
@@ -85,7 +86,7 @@ fn problems_are_pulled_by_clients_that_do() {
     let mut client = flow(capabilities);
     client.open("flow.kdl", SPEC);
     let params = json!({ "textDocument": { "uri": client.uri("make.md") } });
-    let report = client.ask("textDocument/diagnostic", params).unwrap();
+    let report = client.ask("textDocument/diagnostic", params).expect("what the test needs is there");
     assert_eq!(report["kind"], "full");
     assert_eq!(report["items"][0]["code"], "SW101");
     // What is wrong elsewhere has changed: the client is asked to ask.
@@ -103,13 +104,16 @@ fn names_are_completed_found_and_renamed_across_files() {
     client.open("flow.kdl", SPEC);
     client.open("make.md", "Do <<output:pl");
     let at = client.at("make.md", 0, 14);
-    let found = client.ask("textDocument/completion", at).unwrap();
+    let found = client.ask("textDocument/completion", at).expect("what the test needs is there");
     let items = if found.is_array() { &found } else { &found["items"] };
-    assert!(items.as_array().unwrap().iter().any(|item| item["label"] == "plan"), "{found}");
+    assert!(
+        items.as_array().expect("what the test needs is there").iter().any(|item| item["label"] == "plan"),
+        "{found}"
+    );
     client.change("make.md", 2, json!([{ "text": "Do <<output:plan>>" }]));
     let mut at = client.at("make.md", 0, 13);
     at["newName"] = "scheme".into();
-    let edit = client.ask("textDocument/rename", at.clone()).unwrap();
+    let edit = client.ask("textDocument/rename", at.clone()).expect("what the test needs is there");
     let edits = |path: &str| &edit["changes"][client.uri(path)];
     assert_eq!(edits("make.md"), &json!([{ "range": range(0, 12, 16), "newText": "scheme" }]));
     assert_eq!(edits("flow.kdl"), &json!([{ "range": range(4, 9, 13), "newText": "scheme" }]));
@@ -128,10 +132,11 @@ fn commands_show_plans_pictures_prompts_and_pages() {
         client.ask("workspace/executeCommand", json!({ "command": command, "arguments": [argument] }))
     };
     let (spec, prompt) = (client.uri("flow.kdl"), client.uri("make.md"));
-    let plan = ask(&mut client, "swarmc.plan", json!({ "uri": spec, "name": "build" })).unwrap();
-    assert!(plan.as_str().unwrap().contains("pipeline build"), "{plan}");
-    let graph = ask(&mut client, "swarmc.graph", json!({ "uri": prompt })).unwrap();
-    assert!(graph.as_str().unwrap().starts_with("<svg"), "{graph}");
+    let plan =
+        ask(&mut client, "swarmc.plan", json!({ "uri": spec, "name": "build" })).expect("what the test needs is there");
+    assert!(plan.as_str().expect("what the test needs is there").contains("pipeline build"), "{plan}");
+    let graph = ask(&mut client, "swarmc.graph", json!({ "uri": prompt })).expect("what the test needs is there");
+    assert!(graph.as_str().expect("what the test needs is there").starts_with("<svg"), "{graph}");
     let known = "# make, as agent coder is given it\n\n## Prompt\n\nDo <<output:plan>> as {{ task.name }}\n";
     for about in [
         json!({ "uri": spec, "name": "make" }),
@@ -140,8 +145,8 @@ fn commands_show_plans_pictures_prompts_and_pages() {
     ] {
         assert_eq!(ask(&mut client, "swarmc.prompt", about), Ok(json!(known)));
     }
-    let page = ask(&mut client, "swarmc.explain", json!("SW101")).unwrap();
-    assert!(page.as_str().unwrap().contains("SW101"), "{page}");
+    let page = ask(&mut client, "swarmc.explain", json!("SW101")).expect("what the test needs is there");
+    assert!(page.as_str().expect("what the test needs is there").contains("SW101"), "{page}");
     for (command, argument) in [
         ("swarmc.prompt", json!({ "uri": spec, "name": "nobody" })),
         ("swarmc.graph", json!({ "uri": spec, "name": "nobody" })),
@@ -205,7 +210,7 @@ fn edits_outside_and_versions_out_of_order_change_what_they_say() {
     client.change("make.md", 6, json!([{ "range": { "start": { "line": -1 } }, "text": "x" }]));
     assert!(client.log().contains("open the file again"));
     let problem = client.problems("make.md", &["SW101"]).remove(0);
-    assert!(problem["message"].as_str().unwrap().contains("`plam`"), "{problem}");
+    assert!(problem["message"].as_str().expect("what the test needs is there").contains("`plam`"), "{problem}");
     client.leave();
 }
 
@@ -256,12 +261,13 @@ fn ten_thousand_edits_in_a_burst_are_one() {
         client.change("flow.kdl", 2 + version, json!([{ "range": range(3, 0, end), "text": text }]));
     }
     let at = client.at("flow.kdl", 4, 10);
-    let found = client.ask("textDocument/definition", at).unwrap();
+    let found = client.ask("textDocument/definition", at).expect("what the test needs is there");
     assert_eq!(found[0]["range"], range(4, 9, 13));
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
-    let status = std::fs::read_to_string(format!("/proc/{}/status", client.process.id())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    let status =
+        std::fs::read_to_string(format!("/proc/{}/status", client.process.id())).expect("what the test needs is there");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("what the test needs is there");
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().expect("what the test needs is there");
     assert!(kib < 300 << 10, "{kib} KiB");
     client.leave();
 }
@@ -292,7 +298,7 @@ fn files_of_other_programs_get_nothing() {
     let document = json!({ "textDocument": { "uri": client.uri("zellij.kdl") } });
     for method in ["textDocument/hover", "textDocument/definition", "textDocument/completion"] {
         let at = client.at("zellij.kdl", 1, 6);
-        let answer = client.ask(method, at).unwrap();
+        let answer = client.ask(method, at).expect("what the test needs is there");
         let items = if answer.is_object() { &answer["items"] } else { &answer };
         assert!(items.is_null() || items == &json!([]), "{method}: {answer}");
     }
@@ -322,17 +328,17 @@ fn files_on_disk_are_followed() {
     touched(&mut client, "make.md");
     client.problems("make.md", &[]);
     // A file that becomes a folder, and is a file again.
-    std::fs::remove_file(client.folder.path().join("make.md")).unwrap();
-    std::fs::create_dir(client.folder.path().join("make.md")).unwrap();
+    std::fs::remove_file(client.folder.path().join("make.md")).expect("what the test needs is there");
+    std::fs::create_dir(client.folder.path().join("make.md")).expect("what the test needs is there");
     touched(&mut client, "make.md");
     let problem = client.wait(|message| match message {
         Message::Notification(one) if one.params["diagnostics"][0].is_object() => {
-            Some(one.params["diagnostics"][0]["message"].as_str().unwrap().to_owned())
+            Some(one.params["diagnostics"][0]["message"].as_str().expect("what the test needs is there").to_owned())
         }
         _ => None,
     });
     assert!(problem.contains("folder"), "{problem}");
-    std::fs::remove_dir(client.folder.path().join("make.md")).unwrap();
+    std::fs::remove_dir(client.folder.path().join("make.md")).expect("what the test needs is there");
     client.write("make.md", "ok");
     touched(&mut client, "make.md");
     client.problems("flow.kdl", &[]);
@@ -345,12 +351,15 @@ fn an_open_spec_whose_file_becomes_a_folder_is_still_the_text_that_is_open() {
     client.open("flow.kdl", SPEC);
     client.problems("make.md", &["SW101"]);
     let file = client.folder.path().join("flow.kdl");
-    std::fs::remove_file(&file).unwrap();
-    std::fs::create_dir(&file).unwrap();
+    std::fs::remove_file(&file).expect("what the test needs is there");
+    std::fs::create_dir(&file).expect("what the test needs is there");
     let change = json!({ "uri": client.uri("flow.kdl"), "type": 3 });
     client.tell("workspace/didChangeWatchedFiles", json!({ "changes": [change] }));
     let at = client.at("flow.kdl", 4, 10);
-    assert_eq!(client.ask("textDocument/definition", at.clone()).unwrap()[0]["range"], range(4, 9, 13));
+    assert_eq!(
+        client.ask("textDocument/definition", at.clone()).expect("what the test needs is there")[0]["range"],
+        range(4, 9, 13)
+    );
     let params = json!({ "textDocument": { "uri": client.uri("flow.kdl") } });
     client.tell("textDocument/didClose", params);
     client.problems("make.md", &[]);
@@ -397,13 +406,13 @@ fn client_uri(params: &Value, path: &str) -> String {
 #[test]
 fn a_file_keeps_the_name_that_the_editor_has_for_it() {
     let mut client = Client::bare(&[("real/flow.kdl", SPEC), ("real/make.md", PROMPT)]);
-    std::os::unix::fs::symlink("real", client.folder.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("real", client.folder.path().join("link")).expect("what the test needs is there");
     client.initialize(json!({ "processId": null, "rootUri": null, "capabilities": {} }));
     client.open("link/make.md", PROMPT);
     client.open("link/flow.kdl", SPEC);
     client.problems("link/make.md", &["SW101"]);
     let at = client.at("link/make.md", 0, 14);
-    let found = client.ask("textDocument/definition", at).unwrap();
+    let found = client.ask("textDocument/definition", at).expect("what the test needs is there");
     assert_eq!(found[0]["uri"], client.uri("link/flow.kdl"));
     client.leave();
 }

@@ -27,11 +27,12 @@ pub(super) struct Client {
 impl Client {
     /// A server in a new folder with these files, before `initialize`.
     pub(super) fn bare(files: &[(&str, &str)]) -> Client {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("what the test needs is there");
         for (path, text) in files {
             let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            std::fs::create_dir_all(path.parent().expect("what the test needs is there"))
+                .expect("what the test needs is there");
+            std::fs::write(path, text).expect("what the test needs is there");
         }
         let mut process = Command::new(env!("CARGO_BIN_EXE_swarmc"))
             .arg("lsp")
@@ -39,9 +40,9 @@ impl Client {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .expect("what the test needs is there");
         let (sender, messages) = channel();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut output = BufReader::new(process.stdout.take().expect("what the test needs is there"));
         std::thread::spawn(move || {
             while let Ok(Some(message)) = Message::read(&mut output) {
                 let _ = sender.send(message);
@@ -62,7 +63,8 @@ impl Client {
     }
 
     pub(super) fn initialize(&mut self, params: Value) {
-        self.capabilities = self.ask("initialize", params).unwrap()["capabilities"].clone();
+        self.capabilities =
+            self.ask("initialize", params).expect("what the test needs is there")["capabilities"].clone();
         self.tell("initialized", json!({}));
     }
 
@@ -71,16 +73,19 @@ impl Client {
     }
 
     pub(super) fn write(&self, path: &str, text: &str) {
-        std::fs::write(self.folder.path().join(path), text).unwrap();
+        std::fs::write(self.folder.path().join(path), text).expect("what the test needs is there");
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) {
         // A server that has left takes nothing more.
-        let _ = self.input.as_mut().unwrap().write_all(bytes);
+        let _ = self.input.as_mut().expect("what the test needs is there").write_all(bytes);
     }
 
     pub(super) fn send(&mut self, message: impl Into<Message>) {
-        message.into().write(self.input.as_mut().unwrap()).unwrap();
+        message
+            .into()
+            .write(self.input.as_mut().expect("what the test needs is there"))
+            .expect("what the test needs is there");
     }
 
     pub(super) fn tell(&mut self, method: &str, params: Value) {
@@ -147,8 +152,12 @@ impl Client {
             if method != "textDocument/publishDiagnostics" || params["uri"] != uri.as_str() {
                 return None;
             }
-            let found = params["diagnostics"].as_array().unwrap().clone();
-            (found.iter().map(|problem| problem["code"].as_str().unwrap()).eq(codes.iter().copied())).then_some(found)
+            let found = params["diagnostics"].as_array().expect("what the test needs is there").clone();
+            (found
+                .iter()
+                .map(|problem| problem["code"].as_str().expect("what the test needs is there"))
+                .eq(codes.iter().copied()))
+            .then_some(found)
         })
     }
 
@@ -156,7 +165,7 @@ impl Client {
     pub(super) fn log(&mut self) -> String {
         self.wait(|message| match message {
             Message::Notification(log) if log.method == "window/logMessage" => {
-                Some(log.params["message"].as_str().unwrap().to_owned())
+                Some(log.params["message"].as_str().expect("what the test needs is there").to_owned())
             }
             _ => None,
         })
@@ -170,8 +179,13 @@ impl Client {
     pub(super) fn end(mut self) -> (i32, String) {
         drop(self.input.take());
         let mut said = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (self.process.wait().unwrap().code().expect("it ends by itself"), said)
+        self.process
+            .stderr
+            .take()
+            .expect("what the test needs is there")
+            .read_to_string(&mut said)
+            .expect("what the test needs is there");
+        (self.process.wait().expect("what the test needs is there").code().expect("it ends by itself"), said)
     }
 
     pub(super) fn leave(mut self) {
