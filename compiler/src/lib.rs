@@ -54,7 +54,7 @@ pub use format::format;
 pub use import::{Import, Route, import};
 pub use index::Index;
 pub use library::{library, presets};
-pub use load::path_from;
+pub use load::{join, path_from};
 pub use mend::{Mended, Overlay, mend};
 pub use pattern::matches as pattern_matches;
 pub use settings::{Levels, Profile, Settings};

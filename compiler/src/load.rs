@@ -323,8 +323,8 @@ pub(crate) fn beside(sources: &Sources, path: &Text) -> Option<String> {
     path_from(sources.name(path.span(0..0).file), path.as_str())
 }
 
-/// A path below the workspace; none when it leads out of it.
-pub(crate) fn join(folder: &str, written: &str) -> Option<String> {
+/// A path of the workspace, written from a folder of it; none when it leads out of it.
+pub fn join(folder: &str, written: &str) -> Option<String> {
     if written.starts_with(['/', '\\', '~']) {
         return None;
     }

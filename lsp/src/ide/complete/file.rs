@@ -48,7 +48,7 @@ fn home(path: &str) -> String {
 /// What lies in the folder of what was typed.
 fn listed(ask: &Ask<'_>, home: &str, typed: &str) -> Vec<Item> {
     let (folder, begun) = typed.rsplit_once('/').unwrap_or(("", typed));
-    let Some(folder) = joined(home, folder) else { return Vec::new() };
+    let Some(folder) = swarmc_compiler::join(home, folder) else { return Vec::new() };
     let own = |name: &str| folder.is_empty() && ask.path == name || format!("{folder}/{name}") == ask.path;
     let names = ask.snapshot.files().list(&folder);
     // What would have to be escaped cannot be a path of the language either.
@@ -77,19 +77,4 @@ fn written(ask: &Ask<'_>, entry: &Entry<'_>, mut item: Item) -> Item {
         return item;
     }
     value::quoted(ask, entry, item)
-}
-
-/// A path from a folder; none outside of the workspace.
-pub(super) fn joined(home: &str, path: &str) -> Option<String> {
-    let mut parts: Vec<&str> = home.split('/').filter(|part| !part.is_empty()).collect();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop()?;
-            }
-            part => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
