@@ -48,9 +48,8 @@ pub struct Fix {
 /// The problems of every file that has one, by path. A file that only other specs take in is judged as a part of these.
 pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
     let mut found: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
-    let kind = |path: &str| snapshot.document(path).map(|document| document.kind());
-    let specs: Vec<&str> = snapshot.specs().filter(|spec| kind(spec) == Some(Kind::Spec)).collect();
-    for analysis in specs.into_iter().filter_map(|spec| snapshot.analysis(spec)) {
+    let analyses = snapshot.specs().filter_map(|spec| snapshot.analysis(spec));
+    for analysis in analyses.filter(|analysis| analysis.kind == Kind::Spec) {
         let sources = &analysis.compilation.sources;
         for diagnostic in &analysis.compilation.diagnostics {
             let Some(span) = diagnostic.span() else { continue };

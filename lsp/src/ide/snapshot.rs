@@ -35,6 +35,8 @@ pub struct Snapshot {
 /// What the compiler says of a spec.
 #[derive(Debug)]
 pub struct Analysis {
+    /// What kind of file the spec is.
+    pub kind: Kind,
     /// What came of compiling it.
     pub compilation: Compilation,
     /// Its names, texts and types.
@@ -236,7 +238,8 @@ impl Snapshot {
             let files = Asked { files: &self.files, paths: Mutex::default() };
             let (compilation, index) = swarmc_compiler::analyze(spec, &files, &self.settings);
             let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
-            Arc::new(Analysis { compilation, index, asked, counted: OnceLock::new() })
+            let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
+            Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() })
         })))
     }
 
