@@ -25,6 +25,7 @@ mod simulate;
 mod socket;
 mod state;
 mod stream;
+mod transient;
 
 pub use answer::typed;
 pub use control::{Control, GateAnswer};
