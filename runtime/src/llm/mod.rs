@@ -10,6 +10,8 @@ mod endpoint;
 mod fault;
 mod limits;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
