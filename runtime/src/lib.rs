@@ -13,7 +13,9 @@ mod executor;
 mod graph;
 mod home;
 mod journal;
+mod llm;
 mod observer;
+mod reactor;
 mod recording;
 mod rehearse;
 mod render;
@@ -23,6 +25,7 @@ mod simulate;
 mod socket;
 mod state;
 mod stream;
+mod transient;
 
 pub use answer::typed;
 pub use control::{Control, GateAnswer};
