@@ -23,7 +23,9 @@ pub(crate) const TOPIC_CHARS: usize = 64;
 /// The characters of what is published at most.
 pub(crate) const DATA_CHARS: usize = 16_000;
 /// The characters of a receiver's name at most.
-pub(crate) const RECEIVER_CHARS: usize = 64;
+pub(crate) const LONGEST_NAME: usize = 64;
+/// The names that a model is told of where it wrote one that there is not.
+pub(crate) const TOLD: usize = 20;
 /// The bytes of a message at most, as JSON.
 pub(crate) const PAYLOAD_BYTES: usize = 4_000;
 /// The characters of a request for help at most.

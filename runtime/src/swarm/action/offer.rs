@@ -1,7 +1,5 @@
 //! What an agent may do in its next turn, as the JSON Schema of one step and as tools of the model's own protocol.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::read::STEP;
@@ -15,8 +13,6 @@ const TEXT: usize = 2_000;
 const ITEMS: usize = 20;
 /// The characters of a message in a step's schema.
 const MESSAGE: usize = 1_000;
-/// The characters of a tool's name that every protocol takes.
-const WIRE: usize = 64;
 /// How deep the parameters of a tool nest that a step's schema spells out.
 const DEPTH: usize = 8;
 
@@ -41,14 +37,6 @@ impl Offer<'_> {
             _ => true,
         }
     }
-
-    /// The tool that is called `wire` where models call tools.
-    pub(super) fn tool(&self, wire: &str) -> Option<&str> {
-        let position = wires(self.tools).iter().position(|name| name == wire);
-        // Models that were told of the real name elsewhere may use it.
-        let position = position.or_else(|| self.tools.iter().position(|tool| tool.name == wire));
-        position.map(|position| self.tools[position].name.as_str())
-    }
 }
 
 /// The actions that are tools of their own where models call tools.
@@ -56,10 +44,9 @@ pub(super) fn own() -> impl Iterator<Item = &'static str> {
     FORMS.iter().map(|form| form.name).filter(|name| *name != "tool_call")
 }
 
-/// What an agent may call, for a model that calls tools: its tools, and the actions besides. Names are spelt so that
-/// every protocol takes them.
+/// What an agent may call, for a model that calls tools: its tools, and the actions besides, which no tool is called as.
 pub(crate) fn tools(offer: &Offer<'_>) -> Vec<Tool> {
-    let theirs = offer.tools.iter().zip(wires(offer.tools)).map(|(tool, name)| Tool { name, ..tool.clone() });
+    let theirs = offer.tools.iter().filter(|tool| own().all(|name| name != tool.name)).cloned();
     let ours = FORMS.iter().filter(|form| form.name != "tool_call" && offer.has(form.name)).map(|form| Tool {
         name: form.name.to_owned(),
         description: form.does.to_owned(),
@@ -197,26 +184,4 @@ fn strict_object(fields: &Map<String, Value>, depth: usize) -> Option<Value> {
     }
     let names: Vec<&String> = strict_properties.keys().collect();
     Some(json!({ "type": "object", "required": names, "properties": strict_properties, "additionalProperties": false }))
-}
-
-/// The names of `tools` where models call tools: letters, digits, `_` and `-`, at most 64, each once, and none that is an
-/// action's.
-fn wires(tools: &[Tool]) -> Vec<String> {
-    let mut used: BTreeSet<String> = FORMS.iter().map(|form| form.name.to_owned()).collect();
-    tools
-        .iter()
-        .map(|tool| {
-            let spelt = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-            let base: String = tool.name.chars().take(WIRE).map(spelt).collect();
-            let mut name = base.clone();
-            let mut number = 1;
-            while name.is_empty() || used.contains(&name) {
-                number += 1;
-                let ending = format!("-{number}");
-                name = base.chars().take(WIRE - ending.len()).chain(ending.chars()).collect();
-            }
-            used.insert(name.clone());
-            name
-        })
-        .collect()
 }

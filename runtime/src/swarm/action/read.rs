@@ -3,10 +3,10 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::offer::{Offer, own};
+use super::offer::own;
 use super::{
-    ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
-    RECEIVER_CHARS, SKILLS, TOOL_CHARS, TOPIC_CHARS,
+    ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, LONGEST_NAME, MessageType, NESTING, PARAMS_BYTES,
+    PAYLOAD_BYTES, SKILLS, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::answer::pieces;
 use crate::llm::Call;
@@ -44,12 +44,12 @@ pub(crate) fn read(text: &str, prefill: Option<&str>) -> Result<Action, String> 
     }
 }
 
-/// The action that a model took by calling a tool: `calls` are what it called, by the names that [`super::tools`] gave.
+/// The action that a model took by calling a tool: `calls` are what it called of [`super::tools`].
 /// Without a call, its text counts.
 ///
 /// # Errors
 /// It called several, or one as nobody can: a sentence that says what to call.
-pub(crate) fn from_calls(text: &str, calls: &[Call], offer: &Offer<'_>) -> Result<Action, String> {
+pub(crate) fn from_calls(text: &str, calls: &[Call]) -> Result<Action, String> {
     let call = match calls {
         [] => {
             return read(text, None)
@@ -70,8 +70,7 @@ pub(crate) fn from_calls(text: &str, calls: &[Call], offer: &Offer<'_>) -> Resul
     if own().any(|action| action == name) {
         fields.insert("action".to_owned(), Value::String(name.to_owned()));
     } else {
-        let tool = offer.tool(name).unwrap_or(name).to_owned();
-        let call = [("action", Value::from("tool_call")), ("tool", tool.into()), ("tool_params", fields.into())];
+        let call = [("action", Value::from("tool_call")), ("tool", name.into()), ("tool_params", fields.into())];
         fields = call.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
     }
     Step { fields, twice: None }.action()
@@ -256,7 +255,7 @@ impl Step {
                 Action::PublishData { topic: self.word("topic", TOPIC_CHARS)?, data: self.text("data", DATA_CHARS)? }
             }
             "send_message" => Action::SendMessage {
-                to: self.word("to", RECEIVER_CHARS)?,
+                to: self.word("to", LONGEST_NAME)?,
                 kind: self.message_type()?,
                 payload: self.payload()?,
             },

@@ -189,23 +189,16 @@ fn a_final_answer_of_more_than_500_characters_is_told_so_and_then_cut() {
 
 #[test]
 fn one_tool_is_called_in_a_turn() {
-    let tools = [tool("web.search"), tool("done")];
-    let offer = Offer { tools: &tools, receivers: &["mitaka"], help: true };
     let call = |tool: &str, arguments: Value| Call { id: "1".into(), tool: tool.into(), arguments };
     let check = |calls: &[Call], expected: Result<Action, &str>| {
-        assert_eq!(from_calls("", calls, &offer), expected.map_err(str::to_owned));
+        assert_eq!(from_calls("", calls), expected.map_err(str::to_owned));
     };
     check(&[call("idle", json!(null))], Ok(Action::Idle));
     check(&[call("done", json!({ "response": "x" }))], Ok(Action::Done { response: "x".into() }));
     let params = json!({ "query": "x" });
     check(
-        &[call("web_search", params.clone())],
+        &[call("web.search", params.clone())],
         Ok(Action::ToolCall { tool: "web.search".into(), params: params.clone() }),
-    );
-    check(&[call("done-2", params.clone())], Ok(Action::ToolCall { tool: "done".into(), params: params.clone() }));
-    check(
-        &[call("web_search", json!("{\"query\":\"x\"}"))],
-        Ok(Action::ToolCall { tool: "web.search".into(), params }),
     );
     // What nobody offered is the toolbox's to refuse.
     check(&[call("rm", json!({}))], Ok(Action::ToolCall { tool: "rm".into(), params: json!({}) }));
@@ -216,23 +209,20 @@ fn one_tool_is_called_in_a_turn() {
     );
     check(&[], Err("it calls no tool: call exactly one; `done` ends your work"));
     let text = "{\"action\": \"idle\"}";
-    assert_eq!(from_calls(text, &[], &offer), Ok(Action::Idle));
+    assert_eq!(from_calls(text, &[]), Ok(Action::Idle));
     let smuggled = [call("publish_data", json!({ "action": "done", "response": "x", "topic": "a", "data": "b" }))];
     check(&smuggled, Ok(Action::PublishData { topic: "a".into(), data: "b".into() }));
 }
 
 #[test]
 fn only_what_an_agent_may_do_is_offered() {
-    let tools = [tool("web.search"), tool("web_search"), tool("idle")];
+    let tools = [tool("web.search"), tool("shell"), tool("idle")];
     let names = |offer: &Offer<'_>| super::tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
     let offer = Offer { tools: &tools, receivers: &["mitaka"], help: true };
-    let all = ["web_search", "web_search-2", "idle-2", "publish_data", "send_message", "request_help", "done", "idle"];
+    let all = ["web.search", "shell", "publish_data", "send_message", "request_help", "done", "idle"];
     assert_eq!(names(&offer), all);
     let nothing = Offer { tools: &[], receivers: &[], help: false };
     assert_eq!(names(&nothing), ["publish_data", "done", "idle"]);
-    let long = [tool(&"a.".repeat(50)), tool(&"a.".repeat(50)), tool("")];
-    let names = names(&Offer { tools: &long, receivers: &[], help: false });
-    assert!(names[..3].iter().all(|name| (1..=64).contains(&name.len())) && names[0] != names[1], "{names:?}");
 }
 
 /// Every step that the schema allows is one that [`read`] takes.

@@ -84,18 +84,26 @@ fn memory(out: &mut String, view: &View<'_>) {
         );
         return;
     }
+    let writes = view.tools.iter().any(|tool| tool.name == "shell" || tool.name.contains("write"));
     let reads = match view.tools.iter().any(|tool| tool.name == "file_read") {
         true => "with `file_read`",
         false => "with your tools",
     };
-    let _ = writeln!(
-        out,
-        "1. A tool's result of more than {RESPONSE_CHARS} characters belongs in a file: save it, and note the name.\n\
-         2. Before `done`, write your full findings to `{}-report.md`.\n\
-         3. The response of `done` is a short summary of under {RESPONSE_CHARS} characters that names your files.\n\
-         4. Before you research, look for your teammates' files and read them {reads}.",
-        view.name
-    );
+    let rules = match writes {
+        true => format!(
+            "1. A tool's result of more than {RESPONSE_CHARS} characters belongs in a file: save it, and note the name.\n\
+             2. Before `done`, write your full findings to `{}-report.md`.\n\
+             3. The response of `done` is a short summary of under {RESPONSE_CHARS} characters that names your files.\n",
+            view.name
+        ),
+        // Nothing is asked for that it has no tool for.
+        false => format!(
+            "1. A tool's result of more than {RESPONSE_CHARS} characters lies in a file: note the name.\n\
+             2. Before `done`, publish your findings: you have no tool that writes files.\n\
+             3. The response of `done` is a short summary of under {RESPONSE_CHARS} characters.\n"
+        ),
+    };
+    let _ = writeln!(out, "{rules}4. Before you research, look for your teammates' files and read them {reads}.");
 }
 
 fn collaboration(out: &mut String, view: &View<'_>) {

@@ -127,9 +127,9 @@ fn the_system_text_has_actions_and_rules() {
       Parameters: {"type":"object","properties":{"query":{"type":"string"}}}
 
     ## Memory
-    1. A tool's result of more than 500 characters belongs in a file: save it, and note the name.
-    2. Before `done`, write your full findings to `takao-report.md`.
-    3. The response of `done` is a short summary of under 500 characters that names your files.
+    1. A tool's result of more than 500 characters lies in a file: note the name.
+    2. Before `done`, publish your findings: you have no tool that writes files.
+    3. The response of `done` is a short summary of under 500 characters.
     4. Before you research, look for your teammates' files and read them with your tools.
 
     ## Collaboration
@@ -147,7 +147,11 @@ fn the_system_text_has_actions_and_rules() {
 
 #[test]
 fn the_system_text_of_a_model_that_calls_tools() {
-    let view = View { tools: &[tool("web_search"), tool("file_read")], protocol: Protocol::Native, ..view() };
+    let view = View {
+        tools: &[tool("web_search"), tool("file_read"), tool("file_write")],
+        protocol: Protocol::Native,
+        ..view()
+    };
     insta::assert_snapshot!(system(&view), @r"
     You are takao, an autonomous agent in a team that works towards one goal. You work in turns: in each you take exactly one action, and in the next you see what came of it.
 
