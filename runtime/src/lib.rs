@@ -13,9 +13,9 @@ mod executor;
 mod graph;
 mod home;
 mod journal;
-#[expect(dead_code, reason = "the parts that ask models come with the next commits")]
 mod llm;
 mod observer;
+mod reactor;
 mod recording;
 mod rehearse;
 mod render;
@@ -30,6 +30,7 @@ mod stream;
     expect(dead_code, unused_imports, reason = "the part that runs swarms comes with the next commits")
 )]
 mod swarm;
+mod transient;
 
 pub use answer::typed;
 pub use control::{Control, GateAnswer};
