@@ -141,8 +141,10 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
     let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);
     let allows = std::mem::take(&mut spec.allows);
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
+    let replaced = resolve::replace::apply(&mut spec, &tables, &settings.providers, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
-    let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
+    let filled = resolve::Filled { templates, replaced };
+    let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
     let (mut stats, trust) = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);

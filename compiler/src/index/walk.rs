@@ -86,7 +86,7 @@ fn node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schem
                 match target {
                     Target::Pipeline => callee = found,
                     // The choice that follows is one of its options.
-                    Target::AnyStep => place.owner = found,
+                    Target::AnyStep | Target::Maker => place.owner = found,
                     _ => {}
                 }
             }
