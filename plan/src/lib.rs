@@ -12,6 +12,7 @@ mod provider;
 mod step;
 mod swarm;
 mod template;
+pub mod tools;
 
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};

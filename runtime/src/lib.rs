@@ -18,6 +18,7 @@ mod recording;
 mod rehearse;
 mod render;
 mod run;
+mod secrets;
 #[cfg(test)]
 mod simulate;
 mod socket;

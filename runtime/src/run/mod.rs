@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use swarmc_plan::{EnvValue, Pipeline, Plan};
+use swarmc_plan::{Pipeline, Plan};
 
 use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
@@ -36,6 +36,7 @@ use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::observer::Observer;
 use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
+use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
 use environment::Surroundings;
@@ -446,25 +447,13 @@ impl Begin<'_> {
 /// What is left blank in a recording of this run.
 fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &Surroundings) -> Blanks {
     let names = (folder.id.as_str(), folder.path.as_path(), surroundings.workspace.as_path());
-    Blanks::new(names, surroundings.caller(), &secrets(plan))
-}
-
-/// The variables that hold a secret.
-fn secrets(plan: &Plan) -> BTreeSet<&str> {
-    let steps = plan.pipelines.iter().flat_map(Pipeline::all_steps).map(|step| &step.env);
-    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.env);
-    let environments = plan.providers.iter().map(|provider| &provider.env).chain(pipelines).chain(steps);
-    let used = environments.flatten().filter_map(|value| match value {
-        EnvValue::Secret(name) => Some(name.as_str()),
-        EnvValue::Pass(_) | EnvValue::Set { .. } => None,
-    });
-    plan.secrets.iter().map(|secret| secret.env.as_str()).chain(used).collect()
+    Blanks::new(names, surroundings.caller(), &secrets::variables(plan))
 }
 
 /// A replay needs no secret: what stands for them in recordings takes their place.
 fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
-    environment
-        .extend(secrets(plan).into_iter().map(|name| (OsString::from(name), OsString::from(recording::secret(name)))));
+    let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
+    environment.extend(secrets::variables(plan).into_iter().map(blank));
 }
 
 fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {
