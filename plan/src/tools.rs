@@ -23,11 +23,7 @@ pub const BUILT_IN: [BuiltIn; 5] = [
         needs: Some(Capability::RunCommands),
         does: "Runs a line of `sh` in the working folder, and gives back what it printed and its exit code.",
     },
-    BuiltIn {
-        name: "file_read",
-        needs: None,
-        does: "Reads a text file of the working folder, by lines.",
-    },
+    BuiltIn { name: "file_read", needs: None, does: "Reads a text file of the working folder, by lines." },
     BuiltIn {
         name: "file_write",
         needs: Some(Capability::WriteFiles),
@@ -65,7 +61,10 @@ pub fn split<'t>(tool: &'t str, is_server: impl Fn(&str) -> bool) -> Option<(&'t
         if is_server(rest) {
             return Some((rest, None));
         }
-        return rest.split_once("__").filter(|(server, _)| is_server(server)).map(|(server, rest)| (server, Some(rest)));
+        return rest
+            .split_once("__")
+            .filter(|(server, _)| is_server(server))
+            .map(|(server, rest)| (server, Some(rest)));
     }
     let ends: Vec<usize> = tool.match_indices(['.', ':', '/']).map(|(at, _)| at).take(PARTS).collect();
     let end = ends.into_iter().rev().find(|&end| is_server(&tool[..end]))?;

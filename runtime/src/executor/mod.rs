@@ -26,12 +26,13 @@ use std::time::Duration;
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
-pub(crate) use alone::alone;
+pub(crate) use alone::{alone, printed};
 pub(crate) use cancel::Cancel;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
 pub(crate) use scribe::Scribe;
+pub(crate) use spawn::{Finder, Launch};
 pub(crate) use trees::{Repository, Tree, Trees, any_in};
 pub(crate) use turn::{argument, may_pass};
 pub(crate) use viewer::Viewer;

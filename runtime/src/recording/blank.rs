@@ -53,7 +53,8 @@ impl Blanks {
             path(Path::new(home), "home");
         }
         values.push(Value { bytes: run.as_bytes().to_vec(), blank: blank("id"), whole: true, fills: true });
-        let mut secret = |bytes, name: &str| values.push(Value { bytes, blank: secrets::blank(name), whole: false, fills: false });
+        let mut secret =
+            |bytes, name: &str| values.push(Value { bytes, blank: secrets::blank(name), whole: false, fills: false });
         // A replay gives processes the blank itself for a secret.
         variables.iter().for_each(|name| secret(secrets::blank(name).into(), name));
         secrets::values(environment, variables).into_iter().for_each(|(value, name)| secret(value, name));

@@ -17,7 +17,7 @@ mod tests;
 mod trees;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
