@@ -28,6 +28,7 @@ mod state;
 mod stream;
 #[cfg_attr(not(test), expect(dead_code, reason = "tasks and swarms lend them out with the next commits"))]
 mod tools;
+mod transient;
 
 pub use answer::typed;
 pub use control::{Control, GateAnswer};

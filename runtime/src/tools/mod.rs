@@ -96,7 +96,7 @@ impl ToolFault {
     /// The words of the message say whether the same call may work later.
     fn judged(message: impl Into<String>) -> ToolFault {
         let message = message.into();
-        ToolFault { transient: is_transient(&message), message }
+        ToolFault { transient: crate::transient::is_transient(&message), message }
     }
 }
 
@@ -337,9 +337,4 @@ fn environment(server: &ToolServer, world: &World<'_>) -> Result<Vec<(OsString, 
     }
     environment.push(world.mark.clone());
     Ok(environment)
-}
-
-fn is_transient(message: &str) -> bool {
-    let words = ["rate limit", "429", "timeout", "timed out", "temporary", "unavailable", "503", "502"];
-    words.iter().any(|word| message.to_lowercase().contains(word))
 }
