@@ -21,7 +21,7 @@ mod shell;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,8 +132,8 @@ impl Toolbox {
     pub(crate) fn new(plan: &Plan, world: World<'_>) -> Toolbox {
         let secrets = Arc::new(Secrets::new(world.caller, &secrets::variables(plan)));
         let server = |server: &ToolServer| {
-            let environment = environment(server, &world);
-            Arc::new(Server::new(server, environment, world.workspace, world.limits))
+            let given = environment(server, &world).and_then(|environment| Ok((environment, token(server, &world)?)));
+            Arc::new(Server::new(server, given, world.workspace, world.limits))
         };
         let servers = plan.tool_servers.iter().map(server).collect();
         Toolbox { servers, policy: plan.policy.clone(), secrets, calls: Calls::default(), notice: world.notice }
@@ -323,11 +323,11 @@ fn environment(server: &ToolServer, world: &World<'_>) -> Result<Vec<(OsString, 
     let mut environment = world.allowed.to_vec();
     for entry in &server.env {
         let (name, value) = match entry {
-            EnvValue::Pass(name) => match world.caller.get(&OsString::from(name)) {
+            EnvValue::Pass(name) => match world.caller.get(OsStr::new(name)) {
                 Some(value) => (name, value.clone()),
                 None => continue,
             },
-            EnvValue::Secret(name) => match world.caller.get(&OsString::from(name)) {
+            EnvValue::Secret(name) => match world.caller.get(OsStr::new(name)) {
                 Some(value) => (name, value.clone()),
                 None => return Err(format!("the secret variable `{name}` is not set")),
             },
@@ -337,4 +337,14 @@ fn environment(server: &ToolServer, world: &World<'_>) -> Result<Vec<(OsString, 
     }
     environment.push(world.mark.clone());
     Ok(environment)
+}
+
+/// The token that a server is sent.
+fn token(server: &ToolServer, world: &World<'_>) -> Result<Option<String>, String> {
+    let Some(variable) = &server.auth else { return Ok(None) };
+    let value = world.caller.get(OsStr::new(variable)).filter(|value| !value.is_empty());
+    let value = value.ok_or_else(|| format!("the secret variable `{variable}` is not set"))?;
+    let value = value.to_str().map(str::trim).filter(|value| value.bytes().all(|byte| byte.is_ascii_graphic()));
+    let plain = value.ok_or_else(|| format!("the variable `{variable}` has characters that no header may have"))?;
+    Ok(Some(plain.to_owned()))
 }

@@ -29,6 +29,7 @@ use super::guard::MESSAGE;
 use super::offer::{Offered, schema};
 use super::process::Process;
 use super::result::short;
+use crate::llm::client;
 
 /// How long a server may take to start, and to tell its tools.
 const START: Duration = Duration::from_secs(30);
@@ -53,15 +54,18 @@ const NAME: usize = 128;
 const RESULT: usize = 16 * 1024 * 1024;
 
 /// A server of the plan.
-#[derive(Debug)]
 pub(super) struct Server {
     pub name: String,
     transport: Transport,
-    environment: Result<Vec<(OsString, OsString)>, String>,
+    /// The environment of its process, and the token that its address is sent; else what is missing.
+    given: Result<Given, String>,
     directory: PathBuf,
     limits: Limits,
     state: Mutex<State>,
 }
+
+/// What a server is given: an environment, and a token.
+type Given = (Vec<(OsString, OsString)>, Option<String>);
 
 /// How long a server may take.
 #[derive(Clone, Copy, Debug)]
@@ -101,16 +105,11 @@ pub(super) struct Tools {
 }
 
 impl Server {
-    pub(super) fn new(
-        server: &ToolServer,
-        environment: Result<Vec<(OsString, OsString)>, String>,
-        directory: &Path,
-        limits: Limits,
-    ) -> Server {
+    pub(super) fn new(server: &ToolServer, given: Result<Given, String>, directory: &Path, limits: Limits) -> Server {
         Server {
             name: server.name.clone(),
             transport: server.transport.clone(),
-            environment,
+            given,
             directory: directory.to_owned(),
             limits,
             state: Mutex::default(),
@@ -212,7 +211,7 @@ impl Server {
     }
 
     async fn start(&self) -> Result<Live, String> {
-        let environment = self.environment.as_ref().map_err(Clone::clone)?;
+        let (environment, token) = self.given.as_ref().map_err(Clone::clone)?;
         let config =
             ClientConfig::new(ClientCapabilities::default(), Implementation::new("swarmc", env!("CARGO_PKG_VERSION")));
         match &self.transport {
@@ -231,8 +230,10 @@ impl Server {
                 }
             }
             Transport::Url(url) => {
-                let client = client().map_err(|error| format!("no HTTP client can be made: {error}"))?;
+                let base = reqwest::Url::parse(url).map_err(|error| format!("`{url}` is not an address: {error}"))?;
+                let client = client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
                 let mut http = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                http.auth_header = token.clone();
                 http.max_sse_event_size = MESSAGE;
                 http.max_json_response_size = MESSAGE;
                 let service = config.serve(StreamableHttpClientTransport::with_client(client, http)).await;
@@ -385,11 +386,4 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn with(what: String, said: Option<String>) -> String {
     said.map_or(what.clone(), |said| format!("{what}; it said: {said}"))
-}
-
-/// A client that follows no redirect.
-fn client() -> reqwest::Result<reqwest::Client> {
-    // Whoever is first chooses for the process; all of us choose the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).connect_timeout(START).build()
 }

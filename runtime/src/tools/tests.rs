@@ -25,6 +25,7 @@ impl Scene {
         let server = |name: &str| ToolServer {
             name: name.to_owned(),
             transport: Transport::Exec(argv.clone()),
+            auth: None,
             env: vec![EnvValue::Secret("TOKEN".to_owned())],
             origin: Default::default(),
         };
