@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Body, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
+use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
 use crate::args::{Resume, Run, Show};
@@ -149,6 +149,7 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
             EnvValue::Secret(variable) => Some(variable.as_str()),
             EnvValue::Pass(_) | EnvValue::Set { .. } => None,
         })
+        .chain(reached(plan, pipeline).into_iter().flat_map(|pipeline| keys(plan, pipeline)))
         .collect();
     let missing: Vec<String> = wanted
         .into_iter()
@@ -162,6 +163,17 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
         None => Ok(()),
         Some(_) => Err(miette!(help = "set it where you call swarmc", "{}", missing.join("\n  "))),
     }
+}
+
+/// The variables that hold the keys of the models that a pipeline asks.
+fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
+    pipeline.all_steps().filter_map(|step| {
+        let Body::Prompt(body) = &step.body else { return None };
+        match &plan.provider(&plan.agent(&body.agent)?.provider)?.connection {
+            Connection::Llm { auth, .. } => auth.as_deref(),
+            _ => None,
+        }
+    })
 }
 
 /// What is piped in, when the workflow reads it.

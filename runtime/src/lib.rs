@@ -13,9 +13,9 @@ mod executor;
 mod graph;
 mod home;
 mod journal;
-#[expect(dead_code, reason = "the parts that ask models come with the next commits")]
 mod llm;
 mod observer;
+mod reactor;
 mod recording;
 mod rehearse;
 mod render;

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use memchr::memmem::Finder;
-use swarmc_plan::{Connection, EnvValue, Pipeline, Plan};
+use swarmc_plan::{EnvValue, Pipeline, Plan};
 
 /// Shorter secrets are in too many texts by chance.
 const SHORTEST: usize = 6;
@@ -36,12 +36,7 @@ pub(crate) fn variables(plan: &Plan) -> BTreeSet<&str> {
         EnvValue::Secret(name) => Some(name.as_str()),
         EnvValue::Pass(_) | EnvValue::Set { .. } => None,
     });
-    let keys = plan.providers.iter().filter_map(|provider| match &provider.connection {
-        Connection::Llm { auth, .. } => auth.as_deref(),
-        _ => None,
-    });
-    let tokens = plan.tool_servers.iter().filter_map(|server| server.auth.as_deref());
-    plan.secrets.iter().map(|secret| secret.env.as_str()).chain(keys).chain(tokens).chain(used).collect()
+    plan.secret_variables().chain(used).collect()
 }
 
 /// The values of these variables that are worth hiding, each with its variable.

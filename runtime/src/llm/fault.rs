@@ -134,7 +134,7 @@ fn connection(error: &reqwest::Error, endpoint: &Endpoint) -> Fault {
         true if cause.contains("certificate") => Fault::permanent(format!("could not connect to {place}: {cause}")),
         true => Fault::passing(format!("could not connect to {place}: {cause}")),
         false if lost => {
-            Fault::passing(format!("the connection to {place} closed before the answer was whole: {cause}"))
+            Fault::passing(format!("the connection closed before the answer of {place} was whole: {cause}"))
         }
         false => Fault::in_words(format!("the connection to {place} failed: {cause}")),
     }

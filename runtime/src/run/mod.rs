@@ -34,7 +34,9 @@ use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
+use crate::llm::Models;
 use crate::observer::Observer;
+use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
 use crate::secrets;
 use crate::socket::Socket;
@@ -375,6 +377,8 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
+            models: Arc::new(Models::new(plan, surroundings.caller())),
+            reactor: Arc::new(Reactor::default()),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
