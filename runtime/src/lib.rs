@@ -26,7 +26,6 @@ mod simulate;
 mod socket;
 mod state;
 mod stream;
-#[cfg_attr(not(test), expect(dead_code, reason = "tasks and swarms lend them out with the next commits"))]
 mod tools;
 mod transient;
 

@@ -8,6 +8,7 @@ mod attempt;
 mod cancel;
 mod capture;
 mod exchange;
+mod lending;
 mod log;
 mod model;
 mod pool;
@@ -29,6 +30,7 @@ use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
 pub(crate) use alone::{alone, printed};
 pub(crate) use cancel::Cancel;
+pub(crate) use lending::Lending;
 pub(crate) use model::Model;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};

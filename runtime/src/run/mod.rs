@@ -6,6 +6,7 @@ mod environment;
 mod gates;
 mod hooks;
 mod limits;
+mod outside;
 mod prepare;
 mod refuse;
 mod replay;
@@ -370,6 +371,12 @@ impl Begin<'_> {
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
+        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
+        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        scene.trees.clone_from(&trees);
+        scene.source = self.source.clone();
+        let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
+        let reactor = Arc::new(Reactor::default());
         let services = Services {
             folder: folder.clone(),
             layout: layout.clone(),
@@ -378,15 +385,12 @@ impl Begin<'_> {
             durability: Arc::clone(&durability),
             source: self.source.clone(),
             models: Arc::new(Models::new(plan, surroundings.caller())),
-            reactor: Arc::new(Reactor::default()),
+            reactor: Arc::clone(&reactor),
+            tools: Arc::clone(&tools),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
-        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
-        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
-        scene.trees.clone_from(&trees);
-        scene.source = self.source.clone();
         let mut run_loop = Loop {
             scene,
             surroundings,
@@ -419,6 +423,11 @@ impl Begin<'_> {
         };
         run_loop.run(first);
         run_loop.await_hooks();
+        if reactor.is_started()
+            && let Err(problem) = reactor.wait(tools.close())
+        {
+            viewer.notice(problem);
+        }
         // What left its group to stay would run on with nobody to end it.
         if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use swarmc_plan::tools::{BUILT_IN, BuiltIn};
-use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer};
+use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer, Unattended};
 use tokio::task::JoinSet;
 
 use crate::llm;
@@ -127,6 +127,12 @@ pub(crate) struct Toolbox {
     notice: Box<dyn Fn(String) + Send + Sync>,
 }
 
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Toolbox").field("servers", &self.names()).finish_non_exhaustive()
+    }
+}
+
 impl Toolbox {
     /// The tools of a run of `plan`; nothing is started.
     pub(crate) fn new(plan: &Plan, world: World<'_>) -> Toolbox {
@@ -211,6 +217,16 @@ impl Toolbox {
         .or_else(|| said(tool))
         .or_else(|| said("*"))
         .unwrap_or_default()
+    }
+
+    /// What becomes of a call that needs somebody's agreement when nobody can be asked.
+    pub(crate) fn unattended(&self) -> Unattended {
+        self.policy.unattended
+    }
+
+    /// What a model calls a tool, as people may be shown it.
+    pub(crate) fn shown(&self, tool: &str) -> String {
+        result::short(tool)
     }
 
     /// Whether somebody must agree to a call.

@@ -1,5 +1,7 @@
 //! The toolbox as agents meet it: grants, secrets, results in files, and servers that do what none should.
 
+mod real;
+
 use std::time::Instant;
 
 use serde_json::json;
