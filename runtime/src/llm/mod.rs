@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::endpoint::Endpoint;
+pub(crate) use self::endpoint::client;
 use self::limits::Limits;
 use crate::Usage;
 
