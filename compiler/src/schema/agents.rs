@@ -104,13 +104,18 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
     .arguments(&[optional("TEXT", Kind::Text)])
     .properties(&[
         Property::new("file", Kind::Path, "The file that holds the text."),
-        Property::new("task", Kind::Reference(Target::AnyStep), "The task it answers; any, when left out."),
+        Property::new(
+            "task",
+            Kind::Reference(Target::Maker),
+            "The task, or the member of a swarm, that it answers; any, when left out.",
+        ),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
         Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
         Property::new(
             "turn",
             ANY_COUNT,
-            "The turn of the attempt it answers: 1, or 2 and more for repairs; any, when left out.",
+            "The turn of the attempt it answers: 1, or 2 and more for repairs; of a swarm's member its turn, from 1; any, when \
+             left out.",
         ),
         Property::new(
             "index",
