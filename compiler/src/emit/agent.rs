@@ -148,6 +148,9 @@ fn provides(provider: &Provider<'_>, connection: &Connection) -> Vec<Ability> {
         abilities.extend(resume.as_ref().map(|_| Ability::Resume));
         abilities.extend(schema.as_ref().map(|_| Ability::Schema));
     }
+    if let Connection::Llm { tools: Some(plan::ToolProtocol::Schema), .. } = connection {
+        abilities.push(Ability::Schema);
+    }
     abilities.sort_unstable();
     abilities.dedup();
     abilities

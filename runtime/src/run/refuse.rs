@@ -70,6 +70,9 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     let provider = plan.provider(&agent.provider)?;
     match &provider.connection {
         Connection::Acp { .. } => Some(format!("its provider `{}` speaks `acp`", provider.name)),
+        Connection::Llm { model: None, .. } if agent.model.is_none() => {
+            Some(format!("neither its agent `{}` nor provider `{}` names a model", agent.name, provider.name))
+        }
         Connection::Llm { .. } if step.session.is_some() => {
             Some(format!("it goes on with a session, and its provider `{}` is an `llm`", provider.name))
         }
