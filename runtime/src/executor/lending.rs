@@ -5,7 +5,7 @@
 //! instruction of ours: it goes where results go, or into a fence that says so.
 
 use serde_json::{Map, Value, json};
-use swarmc_plan::{Approval, ToolProtocol, Unattended};
+use swarmc_plan::{ToolProtocol, Unattended};
 
 use super::Job;
 use super::attempt::Place;
@@ -136,17 +136,16 @@ impl Lent {
         let tools = &place.services.tools;
         let asked = format!("{} {arguments}", tools.shown(name));
         place.capture.tool(&beginning(&asked), &asked);
-        let outcome = match (tools.approval(&self.grant, name), tools.unattended()) {
-            (Approval::Auto, _) | (_, Unattended::Approve) => {
-                tool(job, place, async { place.services.tools.call(&self.grant, name, arguments).await })?
-                    .map_err(|ToolFault { message, .. }| message)
-            }
-            (_, Unattended::Deny) => {
-                Err("the workflow's policy wants somebody to agree to this tool, and nobody can be asked".to_owned())
-            }
-            (_, Unattended::Fail) => {
+        let agreed = !tools.needs_approval(&self.grant, name) || tools.unattended() == Unattended::Approve;
+        let outcome = match agreed {
+            true => tool(job, place, async { place.services.tools.call(&self.grant, name, arguments).await })?
+                .map_err(|ToolFault { message, .. }| message),
+            false if tools.unattended() == Unattended::Fail => {
                 let message = format!("`{}` needs somebody's agreement, and nobody can be asked", tools.shown(name));
                 return Err(Stop::Failed(Failure::Agent { message }));
+            }
+            false => {
+                Err("the workflow's policy wants somebody to agree to this tool, and nobody can be asked".to_owned())
             }
         };
         let logged = match &outcome {

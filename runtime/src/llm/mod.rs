@@ -62,7 +62,6 @@ pub(crate) enum Message {
         calls: Vec<Call>,
     },
     /// What came of the calls before.
-    #[cfg_attr(not(test), expect(dead_code, reason = "made where agents that are models get their tools"))]
     Results(Vec<CallResult>),
 }
 
