@@ -15,6 +15,7 @@ mod lsp;
 mod modules;
 mod mutants;
 mod properties;
+mod queries;
 mod record;
 mod runs;
 mod schema;
