@@ -25,7 +25,7 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan;
+    let plan = &loaded.plan.with_swarms();
     let environment = environment();
     let workspace = workspace(args, loaded.workspace)?;
     let replay = replay::open(args, plan, &workspace, &environment)?;

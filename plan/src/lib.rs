@@ -105,6 +105,16 @@ impl Plan {
         self.pipelines.iter().find(|pipeline| pipeline.name == name)
     }
 
+    /// The same plan, in which each swarm that no pipeline is named like is a pipeline of one step too, so that it runs
+    /// by itself.
+    #[must_use]
+    pub fn with_swarms(mut self) -> Plan {
+        let alone = self.swarms.iter().filter(|swarm| self.pipeline(&swarm.name).is_none()).map(swarm::alone);
+        let alone: Vec<Pipeline> = alone.collect();
+        self.pipelines.extend(alone);
+        self
+    }
+
     /// The swarm called `name`.
     pub fn swarm(&self, name: &str) -> Option<&Swarm> {
         self.swarms.iter().find(|swarm| swarm.name == name)

@@ -17,7 +17,7 @@ use crate::llm::Tool;
 
 pub(crate) use data::{cut, inline};
 pub(crate) use findings::{Entry, findings};
-pub(crate) use lead::{Ended, Split, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
+pub(crate) use lead::{Ended, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
 pub(crate) use system::system;
 pub(crate) use user::user;
 
