@@ -6,7 +6,8 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Body, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
+use swarmc_compiler::Settings;
+use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
 use crate::args::{Resume, Run, Show};
@@ -14,7 +15,7 @@ use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{Past, find, home};
 use crate::ledger::Ledger;
-use crate::load::{did_you_mean, load, pipeline};
+use crate::load::{did_you_mean, load_with, pipeline};
 use crate::plan::{environments, templates};
 use crate::{approve, params, replay, signals, summary, terminal};
 
@@ -22,7 +23,8 @@ use crate::{approve, params, replay, signals, summary, terminal};
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
-    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
+    let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     let plan = &loaded.plan;
     let environment = environment();
     let workspace = workspace(args, loaded.workspace)?;
@@ -149,6 +151,7 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
             EnvValue::Secret(variable) => Some(variable.as_str()),
             EnvValue::Pass(_) | EnvValue::Set { .. } => None,
         })
+        .chain(reached(plan, pipeline).into_iter().flat_map(|pipeline| keys(plan, pipeline)))
         .collect();
     let missing: Vec<String> = wanted
         .into_iter()
@@ -162,6 +165,17 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
         None => Ok(()),
         Some(_) => Err(miette!(help = "set it where you call swarmc", "{}", missing.join("\n  "))),
     }
+}
+
+/// The variables that hold the keys of the models that a pipeline asks.
+fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
+    pipeline.all_steps().filter_map(|step| {
+        let Body::Prompt(body) = &step.body else { return None };
+        match &plan.provider(&plan.agent(&body.agent)?.provider)?.connection {
+            Connection::Llm { auth, .. } => auth.as_deref(),
+            _ => None,
+        }
+    })
 }
 
 /// What is piped in, when the workflow reads it.

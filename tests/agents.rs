@@ -381,7 +381,7 @@ fn typed_run(place: &Place, preset: &str, agent: &str) -> Value {
 fn careless() -> Script {
     let says = |severity: &str, input, output| {
         let answer = Answer::text(json!({ "severity": severity, "note": null }).to_string());
-        answer.usage(Usage { input, output, cached: 0 })
+        answer.usage(Usage { input, output, ..Usage::default() })
     };
     Script::new()
         .on("Your last answer does not fit", says("high", 1500, 20))

@@ -76,6 +76,8 @@ pub(crate) struct Provider<'a> {
     pub ast: &'a ast::Provider,
     /// What it starts from.
     pub preset: Option<&'a ast::Provider>,
+    /// The variable that holds the key of its model.
+    pub auth: Option<String>,
     pub env: Vec<Variable>,
     /// What `env` reads.
     pub env_reads: Vec<Read>,

@@ -19,7 +19,7 @@ pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, Unatt
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
     Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, Mode, Permissions, Price,
-    PromptDelivery, Provider, Recorded, SESSION, SchemaFlag, Secret, ToolServer, Transport,
+    PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret, ToolProtocol, ToolServer, Transport,
 };
 pub use step::{
     Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
@@ -117,6 +117,15 @@ impl Plan {
     /// The provider called `name`.
     pub fn provider(&self, name: &str) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// The environment variables whose values are secret: those of secrets, and keys of models.
+    pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
+        let keys = self.providers.iter().filter_map(|provider| match &provider.connection {
+            Connection::Llm { auth, .. } => auth.as_deref(),
+            _ => None,
+        });
+        self.secrets.iter().map(|secret| secret.env.as_str()).chain(keys)
     }
 }
 

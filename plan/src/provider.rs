@@ -55,6 +55,9 @@ pub struct Provider {
     /// What its tokens cost; none is unknown, which is not free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// What all its agents together may ask it in a minute; none is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
     /// What it can do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<Ability>,
@@ -76,6 +79,18 @@ pub struct Price {
     /// Tokens put into the provider's cache; as `input` where it is not said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<u64>,
+}
+
+/// What a provider may be asked in a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// Requests; none is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Tokens, prompts and answers together; none is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// Something that a provider can do and others cannot.
@@ -133,6 +148,12 @@ pub enum Connection {
         /// The model of agents that name none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// The environment variable that holds its key, sent in the header that the kind asks for; none sends none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        auth: Option<String>,
+        /// How its model calls tools; none is not at all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<ToolProtocol>,
     },
     /// Recorded answers: no process at all. The first record that fits the task and attempt answers.
     Script {
@@ -173,6 +194,16 @@ pub enum LlmKind {
     Anthropic,
     /// Gemini.
     Gemini,
+}
+
+/// How a model calls tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolProtocol {
+    /// As the endpoint's own protocol has it.
+    Native,
+    /// In an answer that a JSON Schema holds to one step: a call, or the end.
+    Schema,
 }
 
 /// How a prompt reaches a command-line agent.

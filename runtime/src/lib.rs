@@ -13,7 +13,9 @@ mod executor;
 mod graph;
 mod home;
 mod journal;
+mod llm;
 mod observer;
+mod reactor;
 mod recording;
 mod rehearse;
 mod render;
@@ -23,6 +25,12 @@ mod simulate;
 mod socket;
 mod state;
 mod stream;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the part that runs swarms comes with the next commits")
+)]
+mod swarm;
+mod transient;
 
 pub use answer::typed;
 pub use control::{Control, GateAnswer};

@@ -14,6 +14,9 @@ pub(crate) struct Provider {
     pub acp: Option<Line>,
     pub llm: Option<Llm>,
     pub script: Option<Script>,
+    /// The key of its model: a secret, or the variable that holds it.
+    pub auth: Option<Name>,
+    pub rate: Option<Rate>,
     pub args: Vec<Text>,
     pub delivery: Option<Spanned<plan::PromptDelivery>>,
     pub reads: Option<Spanned<plan::Format>>,
@@ -37,6 +40,15 @@ pub(crate) struct Llm {
     pub kind: Spanned<plan::LlmKind>,
     pub base_url: Option<Text>,
     pub model: Option<Text>,
+    pub tools: Option<Spanned<plan::ToolProtocol>>,
+    pub span: Span,
+}
+
+/// What may be asked in a minute.
+#[derive(Debug)]
+pub(crate) struct Rate {
+    pub requests: Option<Spanned<u64>>,
+    pub tokens: Option<Spanned<u64>>,
     pub span: Span,
 }
 

@@ -15,6 +15,7 @@ impl Emitter<'_, '_, '_> {
         let either = |pick: fn(&ast::Provider) -> Option<String>| pick(own).or_else(|| preset.and_then(pick));
         let connection = connection(provider);
         let price = own.price.as_ref().or_else(|| preset.and_then(|preset| preset.price.as_ref()));
+        let rate = own.rate.as_ref().or_else(|| preset.and_then(|preset| preset.rate.as_ref()));
         let window = own.context_window.as_ref().or_else(|| preset.and_then(|preset| preset.context_window.as_ref()));
         plan::Provider {
             name: own.name.value.clone(),
@@ -24,6 +25,10 @@ impl Emitter<'_, '_, '_> {
             install: either(|provider| provider.install.clone()),
             context_window: window.map(|window| window.value),
             price: price.and_then(self::price),
+            rate: rate.map(|rate| plan::Rate {
+                requests: rate.requests.as_ref().map(|requests| requests.value),
+                tokens: rate.tokens.as_ref().map(|tokens| tokens.value),
+            }),
             origin: self.origin(own.name.span),
         }
     }
@@ -101,7 +106,14 @@ fn connection(provider: &Provider<'_>) -> Connection {
     let argv = |line: &ast::Line| words(Some(line)).into_iter().chain(args.iter().cloned()).collect::<Vec<_>>();
     if let Some(llm) = &way.llm {
         let text = |text: &Option<crate::syntax::Text>| text.as_ref().map(|text| text.as_str().to_owned());
-        return Connection::Llm { kind: llm.kind.value, base_url: text(&llm.base_url), model: text(&llm.model) };
+        let native = said(provider).is_some_and(|said| said.iter().any(|it| it.value == Ability::Tools));
+        return Connection::Llm {
+            kind: llm.kind.value,
+            base_url: text(&llm.base_url),
+            model: text(&llm.model),
+            auth: provider.auth.clone(),
+            tools: llm.tools.as_ref().map(|tools| tools.value).or(native.then_some(plan::ToolProtocol::Native)),
+        };
     }
     if let Some(line) = &way.acp {
         return Connection::Acp { argv: argv(line) };
@@ -126,10 +138,7 @@ fn connection(provider: &Provider<'_>) -> Connection {
 
 /// What it says that it can do, or else what its declaration shows.
 fn provides(provider: &Provider<'_>, connection: &Connection) -> Vec<Ability> {
-    let said =
-        |provider: &ast::Provider| provider.provides.as_ref().map(|said| said.iter().map(|it| it.value).collect());
-    let said: Option<Vec<Ability>> = said(provider.ast).or_else(|| provider.preset.and_then(said));
-    let mut abilities = said.unwrap_or_default();
+    let mut abilities: Vec<Ability> = said(provider).into_iter().flatten().map(|it| it.value).collect();
     if let Connection::Exec { resume, schema, .. } = connection {
         abilities.extend(resume.as_ref().map(|_| Ability::Resume));
         abilities.extend(schema.as_ref().map(|_| Ability::Schema));
@@ -137,6 +146,11 @@ fn provides(provider: &Provider<'_>, connection: &Connection) -> Vec<Ability> {
     abilities.sort_unstable();
     abilities.dedup();
     abilities
+}
+
+/// What it says that it can do, or what its preset says.
+fn said<'a>(provider: &Provider<'a>) -> Option<&'a Vec<ast::Spanned<Ability>>> {
+    provider.ast.provides.as_ref().or_else(|| provider.preset?.provides.as_ref())
 }
 
 /// A price says what both directions cost, or it is not known.

@@ -44,6 +44,8 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         acp: way("acp").and_then(|acp| command(acp, diagnostics)),
         llm: way("llm").and_then(|node| llm(node, diagnostics)),
         script: way("script").map(|script| self::script(script, diagnostics)),
+        auth: element.child("auth").and_then(|node| node.argument(0)).map(spanned),
+        rate: element.child("rate").map(rate),
         args: element.children("args").flat_map(texts).collect(),
         delivery: element.child("prompt").and_then(|how| whole(how, delivery)),
         reads: element.child("reads").and_then(|format| whole(format, self::format)),
@@ -75,8 +77,19 @@ fn llm(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Llm> {
         }),
         base_url: text("base-url"),
         model: text("model"),
+        tools: element.property("tools").map(|datum| {
+            choice(datum, |word| match word {
+                "schema" => plan::ToolProtocol::Schema,
+                _ => plan::ToolProtocol::Native,
+            })
+        }),
         span: element.span,
     })
+}
+
+fn rate(element: &Element) -> ast::Rate {
+    let of = |property: &str| element.property(property).map(amount);
+    ast::Rate { requests: of("requests"), tokens: of("tokens"), span: element.span }
 }
 
 fn price(element: &Element) -> ast::Price {

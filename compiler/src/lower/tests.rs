@@ -12,7 +12,7 @@ fn read(text: &str) -> (Spec, Vec<Diagnostic>) {
     let mut diagnostics = Diagnostics::default();
     let tree = syntax::parse(text, FileId::new(0));
     assert_eq!(tree.problems, [], "{text}");
-    let spec = lower(tree.nodes, text, &mut diagnostics);
+    let spec = lower(&tree.nodes, text, &mut diagnostics);
     (spec, diagnostics.into_sorted())
 }
 

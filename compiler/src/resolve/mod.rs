@@ -9,6 +9,7 @@ mod pack;
 mod params;
 mod pipeline;
 mod reach;
+pub(crate) mod replace;
 mod step;
 mod swarm;
 pub(crate) mod tables;
@@ -34,13 +35,20 @@ pub(crate) use pipeline::receivers;
 use tables::{Tables, What};
 use text::{Has, Scope};
 
-/// Resolves a spec. `presets` are the providers of the library that it may start from, `templates` says which agents
-/// others start from.
+/// What was filled in before.
+pub(crate) struct Filled {
+    /// Which agents others start from.
+    pub(crate) templates: Vec<bool>,
+    /// Which providers others stand in for.
+    pub(crate) replaced: Vec<bool>,
+}
+
+/// Resolves a spec. `presets` are the providers of the library that it may start from.
 pub(crate) fn resolve<'a>(
     spec: &'a ast::Spec,
     presets: &'a ast::Spec,
     tables: Tables,
-    templates: Vec<bool>,
+    filled: Filled,
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Model<'a> {
@@ -48,9 +56,9 @@ pub(crate) fn resolve<'a>(
     let uses = Uses {
         params: unused(What::Param),
         secrets: unused(What::Secret),
-        providers: unused(What::Provider),
+        providers: filled.replaced,
         agents: unused(What::Agent),
-        templates,
+        templates: filled.templates,
         prompts: unused(What::Prompt),
         tasks: unused(What::Task),
         packs: unused(What::Pack),
@@ -223,7 +231,41 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let env_reads = self.outside_reads(&env, None, "the `env` of a provider");
         let answers = provider.script.iter().flat_map(|script| &script.answers);
         let answers = answers.filter_map(|answer| Some(Answer { ast: answer, text: self.answer(answer)? })).collect();
-        Provider { ast: provider, preset, env, env_reads, answers }
+        Provider { ast: provider, preset, auth: self.auth(provider, preset), env, env_reads, answers }
+    }
+
+    /// The variable that holds the key of a provider's model.
+    fn auth(&mut self, provider: &ast::Provider, preset: Option<&ast::Provider>) -> Option<String> {
+        let has_way = provider.exec.is_some() || provider.acp.is_some() || provider.script.is_some();
+        let is_model = provider.llm.is_some() || !has_way && preset.is_none_or(|preset| preset.llm.is_some());
+        let stray = provider.auth.as_ref().map(|auth| ("auth", auth.span));
+        if let (false, Some((node, span))) =
+            (is_model, stray.or(provider.rate.as_ref().map(|rate| ("rate", rate.span))))
+        {
+            let diagnostic = Diagnostic::new(
+                Code::WrongValue,
+                format!("`{node}` is for models, and `{}` is none", provider.name.value),
+            )
+            .label(span, "of no use to what is no `llm`")
+            .help(match node {
+                "auth" => "give a command its key with `env NAME`",
+                _ => "bound how many attempts run at once with `concurrency`",
+            });
+            self.diagnostics.push(diagnostic);
+            return None;
+        }
+        // An endpoint of its own is not sent the key of the preset's.
+        let name = provider.auth.as_ref().or_else(|| preset.filter(|_| provider.llm.is_none())?.auth.as_ref())?;
+        if let Some(secret) = self.secret(name) {
+            self.uses.secrets[secret] = true;
+            return Some(self.spec.secrets[secret].env.clone());
+        }
+        if name.value.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            // Nobody names a variable so; a secret was meant.
+            self.tables.lookup(What::Secret, name, self.diagnostics);
+            return None;
+        }
+        Some(name.value.clone())
     }
 
     fn preset(&mut self, name: &Name) -> Option<&'a ast::Provider> {

@@ -2,7 +2,7 @@
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME};
 use super::task::FILES;
-use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM};
+use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM, TOOL_PROTOCOL};
 use super::{Kind, Node, Property, Target, defaulted, optional, required};
 
 /// How agents are reached.
@@ -18,6 +18,8 @@ pub(super) static PROVIDER: Node = Node::new(
     &ACP,
     &LLM_NODE,
     &SCRIPT,
+    &AUTH,
+    &RATE,
     &ARGS,
     &DELIVERED,
     &READS_FORMAT,
@@ -43,7 +45,21 @@ static LLM_NODE: Node = Node::new("llm", "A model behind an HTTP interface.")
     .properties(&[
         Property::new("base-url", Kind::Text, "Where it listens; the maker's own address, when left out."),
         Property::new("model", Kind::Scalar, "The model of agents that name none."),
+        Property::new(
+            "tools",
+            Kind::Choice(TOOL_PROTOCOL),
+            "How the model calls tools; `native` where it `provides tools`, else not at all, when left out.",
+        ),
     ]);
+static AUTH: Node = Node::new(
+    "auth",
+    "The key of a model: a secret, or the environment variable that holds it. It is sent in a header to the model's own host, and nowhere else; without this node none is sent.",
+)
+.arguments(&[required("SECRET", Kind::Text)]);
+static RATE: Node = Node::new("rate", "What all agents of a model together may ask it in a minute.").properties(&[
+    Property::new("requests", ANY_AMOUNT, "Requests that begin."),
+    Property::new("tokens", ANY_AMOUNT, "Tokens of prompts and answers: estimated before, set right after."),
+]);
 static ARGS: Node = Node::new("args", "Further arguments, after those of the preset.").rest("ARG", Kind::Scalar).many();
 static DELIVERED: Node = Node::new("prompt", "How the prompt reaches the command.").arguments(&[defaulted(
     "HOW",
@@ -88,13 +104,18 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
     .arguments(&[optional("TEXT", Kind::Text)])
     .properties(&[
         Property::new("file", Kind::Path, "The file that holds the text."),
-        Property::new("task", Kind::Reference(Target::AnyStep), "The task it answers; any, when left out."),
+        Property::new(
+            "task",
+            Kind::Reference(Target::Maker),
+            "The task, or the member of a swarm, that it answers; any, when left out.",
+        ),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
         Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
         Property::new(
             "turn",
             ANY_COUNT,
-            "The turn of the attempt it answers: 1, or 2 and more for repairs; any, when left out.",
+            "The turn of the attempt it answers: 1, or 2 and more for repairs; of a swarm's member its turn, from 1; any, when \
+             left out.",
         ),
         Property::new(
             "index",

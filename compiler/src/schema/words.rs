@@ -55,6 +55,11 @@ pub(crate) const EXHAUSTED: &[Word] =
 pub(crate) const STOP_STATUS: &[Word] =
     &[word("success", "the pipeline ends as done"), word("failure", "the pipeline ends as failed")];
 
+pub(crate) const TOOL_PROTOCOL: &[Word] = &[
+    word("native", "as its own protocol has it"),
+    word("schema", "in an answer that a JSON Schema holds to one step, for models that know no tools"),
+];
+
 pub(crate) const DELIVERY: &[Word] = &[
     word("stdin", "on standard input, which is then closed"),
     word("argument", "as the last argument"),

@@ -9,6 +9,7 @@ mod cancel;
 mod capture;
 mod exchange;
 mod log;
+mod model;
 mod pool;
 mod process;
 mod reach;
@@ -28,6 +29,7 @@ use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
 pub(crate) use alone::alone;
 pub(crate) use cancel::Cancel;
+pub(crate) use model::Model;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
@@ -122,6 +124,8 @@ pub(crate) struct Taker {
 pub(crate) enum Door {
     /// As a program.
     Program(Box<Program>),
+    /// As a model behind HTTP.
+    Llm(Box<Model>),
     /// Not at all: these answers are recorded, for this task and attempt. The first that fits the turn is taken.
     Recorded(Vec<Recorded>),
     /// It cannot be: why.

@@ -12,6 +12,8 @@ use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Durability;
+use crate::llm::Models;
+use crate::reactor::Reactor;
 use crate::recording::Source;
 use crate::run::Input;
 
@@ -28,6 +30,9 @@ pub(crate) struct Services {
     pub durability: Arc<Durability>,
     /// Who answers.
     pub source: Source,
+    /// The models that it may be.
+    pub models: Arc<Models>,
+    pub reactor: Arc<Reactor>,
     pub inputs: Sender<Input>,
 }
 

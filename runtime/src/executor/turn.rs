@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 
 use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
@@ -14,11 +15,12 @@ use super::exchange::{exchange, stated};
 use super::process::{End, Sink};
 use super::reach::is_unreachable;
 use super::tail::{keep_last, text};
-use super::{Asked, Door, Job, Program, Session, Taker};
+use super::{Asked, Door, Job, Program, Session, Taker, model};
 use crate::answer::{self, Shape};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
+use crate::llm::Message;
 use crate::recording::{Answer, Part, Question};
 use crate::stream::{Decoder, sum};
 
@@ -32,7 +34,7 @@ const LONGEST_SESSION: usize = 200;
 pub(super) fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
-        let mut conversation = Conversation { job, taker, position, used: Usage::default() };
+        let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
         let ended = conversation.turn(1, &taker.prompt, None, place)?;
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
@@ -73,6 +75,8 @@ struct Conversation<'a> {
     position: usize,
     /// What the provider's own conversation has used so far.
     used: Usage,
+    /// What was said in the turns so far, for a model, which remembers nothing itself.
+    messages: Vec<Message>,
 }
 
 impl Conversation<'_> {
@@ -112,9 +116,9 @@ impl Conversation<'_> {
                 violations.join("; ")
             ));
             let session = self.session(turn.ended.outcome.session.as_deref());
-            let prompt = match &session {
-                Some(_) => answer::again(&violations, shape),
-                None => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
+            let prompt = match (&session, &self.taker.door) {
+                (Some(_), _) | (None, Door::Llm(_)) => answer::again(&violations, shape),
+                (None, _) => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
             turn = self.turn(repairs + 1, &prompt, session, place)?;
@@ -146,15 +150,24 @@ impl Conversation<'_> {
         }
         let session = match &self.taker.door {
             Door::Program(program) => session.as_ref().or(program.session.as_ref()),
-            Door::Closed(_) | Door::Recorded(_) => None,
+            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => None,
         };
+        let mut messages = std::mem::take(&mut self.messages);
+        messages.push(Message::User(prompt.to_owned()));
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
         let question = || self.question(number, prompt, session);
         let answer = exchange(self.job, part, question, place, |place| match &self.taker.door {
             Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
             Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
             Door::Program(program) => self.program(program, prompt, path, session, place),
+            Door::Llm(model) => {
+                // What a reply calls is answered in there, before it counts as the answer of the turn.
+                let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
+                messages.extend(said);
+                Ok(answer)
+            }
         })?;
+        self.messages = messages;
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::of(self.job, answer))
@@ -174,6 +187,9 @@ impl Conversation<'_> {
             question.stdin.clone_from(&program.stdin);
             let native = self.job.shape.as_ref().and_then(|shape| shape.native());
             question.schema = native.filter(|_| program.schema.is_some()).map(str::to_owned);
+        }
+        if let Door::Llm(model) = &self.taker.door {
+            question.schema = model.question.schema.as_ref().map(Value::to_string);
         }
         question
     }

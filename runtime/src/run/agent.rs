@@ -4,14 +4,15 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use swarmc_plan::{Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
+use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
 use super::run_loop::Loop;
 use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::{self, Shape};
 use crate::event::{Failure, StepId};
-use crate::executor::{Asked, Door, Program, Session, Taker, argument, may_pass};
+use crate::executor::{Asked, Door, Model, Program, Session, Taker, argument, may_pass};
+use crate::llm::Question;
 
 /// The agents in a chain of fallbacks at most, the first one included.
 const LONGEST_CHAIN: usize = 16;
@@ -61,9 +62,9 @@ impl Loop<'_> {
         };
         let system =
             agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
-        let (prompt, system) = told(&provider.connection, prompt, system, stdin.as_deref(), *shape);
+        let (prompt, system) = told(provider, prompt, system, stdin.as_deref(), *shape);
         let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
-            Ok(environment) => (environment, self.door(agent, provider, system.as_deref(), attempt)),
+            Ok(environment) => (environment, self.door(agent, provider, (&system, *shape), attempt)),
             // Without its secrets it cannot be reached.
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
             Err(failure) => return Err(failure),
@@ -71,7 +72,14 @@ impl Loop<'_> {
         Ok(Taker { agent: name.to_owned(), provider: provider.name.clone(), prompt, system, environment, door })
     }
 
-    fn door(&self, agent: &Agent, provider: &Provider, system: Option<&str>, attempt: &Attempt<'_>) -> Door {
+    /// How an agent is reached, with what it is told beside the prompt and what it must answer.
+    fn door(
+        &self,
+        agent: &Agent,
+        provider: &Provider,
+        (system, shape): (&Option<String>, Option<&Shape>),
+        attempt: &Attempt<'_>,
+    ) -> Door {
         let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
@@ -80,9 +88,20 @@ impl Loop<'_> {
                 let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
                 return recorded(answers, attempt.id, attempt.number, item);
             }
-            Connection::Acp { .. } | Connection::Llm { .. } => {
-                let message =
-                    format!("this version cannot reach provider `{}`: only `exec` and `script`", provider.name);
+            Connection::Llm { .. } => {
+                let schema = shape.and_then(Shape::native).filter(|_| provider.provides.contains(&Ability::Schema));
+                let question = Question {
+                    model: agent.model.clone(),
+                    system: system.clone().unwrap_or_default(),
+                    schema: schema.and_then(|schema| serde_json::from_str(schema).ok()),
+                    temperature: agent.temperature,
+                    max_output: agent.max_output,
+                    ..Question::default()
+                };
+                return Door::Llm(Box::new(Model { question }));
+            }
+            Connection::Acp { .. } => {
+                let message = format!("this version cannot reach provider `{}`: it speaks `acp`", provider.name);
                 return Door::Closed(Failure::Spawn { message });
             }
         };
@@ -90,7 +109,7 @@ impl Loop<'_> {
         if let (Some(flag), Some(model)) = (model_flag, &agent.model) {
             options.extend([OsString::from(flag), OsString::from(model)]);
         }
-        if let (Some(flag), Some(system)) = (system_flag, system) {
+        if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
             options.extend([OsString::from(flag), argument(system)]);
         }
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
@@ -126,22 +145,29 @@ impl Loop<'_> {
 /// What an agent is told, and what apart from that: the system text, the data and the schema of the answer each go
 /// their own way where there is one, else into the prompt.
 fn told(
-    connection: &Connection,
+    provider: &Provider,
     prompt: &str,
     mut system: Option<String>,
     stdin: Option<&str>,
     shape: Option<&Shape>,
 ) -> (String, Option<String>) {
     let mut prompt = prompt.to_owned();
-    let has_flag = matches!(connection, Connection::Exec { system_flag: Some(_), .. });
+    let connection = &provider.connection;
+    let is_model = matches!(connection, Connection::Llm { .. });
+    let has_flag = is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. });
     if !has_flag && let Some(system) = system.take() {
         prompt = format!("{system}\n\n{prompt}");
     }
-    if let (Connection::Exec { prompt: PromptDelivery::Stdin, .. }, Some(data)) = (connection, stdin) {
+    let reads_prompt = is_model || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. });
+    if let Some(data) = stdin.filter(|_| reads_prompt) {
         prompt = format!("{prompt}\n\n{data}");
     }
     if let Some(shape) = shape {
-        let takes_schema = matches!(connection, Connection::Exec { schema: Some(_), .. });
+        let takes_schema = match connection {
+            Connection::Llm { .. } => provider.provides.contains(&Ability::Schema),
+            Connection::Exec { schema, .. } => schema.is_some(),
+            Connection::Acp { .. } | Connection::Script { .. } => false,
+        };
         if !(takes_schema && shape.native().is_some()) {
             prompt = answer::instructed(&prompt, shape);
         }

@@ -34,7 +34,9 @@ use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
+use crate::llm::Models;
 use crate::observer::Observer;
+use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
 use crate::socket::Socket;
 use crate::state::{End, State};
@@ -374,6 +376,8 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
+            models: Arc::new(Models::new(plan, surroundings.caller())),
+            reactor: Arc::new(Reactor::default()),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
@@ -458,7 +462,7 @@ fn secrets(plan: &Plan) -> BTreeSet<&str> {
         EnvValue::Secret(name) => Some(name.as_str()),
         EnvValue::Pass(_) | EnvValue::Set { .. } => None,
     });
-    plan.secrets.iter().map(|secret| secret.env.as_str()).chain(used).collect()
+    plan.secret_variables().chain(used).collect()
 }
 
 /// A replay needs no secret: what stands for them in recordings takes their place.

@@ -36,7 +36,7 @@ fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
 /// Whether this version can reach an agent.
 fn runs(plan: &Plan, agent: &str) -> bool {
     let provider = plan.agent(agent).and_then(|agent| plan.provider(&agent.provider));
-    matches!(provider.map(|provider| &provider.connection), Some(Connection::Exec { .. } | Connection::Script { .. }))
+    provider.is_some_and(|provider| !matches!(provider.connection, Connection::Acp { .. }))
 }
 
 fn of_step(plan: &Plan, step: &Step) -> Option<String> {
@@ -70,8 +70,13 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     let provider = plan.provider(&agent.provider)?;
     match &provider.connection {
         Connection::Acp { .. } => Some(format!("its provider `{}` speaks `acp`", provider.name)),
-        Connection::Llm { .. } => Some(format!("its provider `{}` is an `llm`", provider.name)),
-        Connection::Exec { .. } | Connection::Script { .. } => None,
+        Connection::Llm { .. } if step.session.is_some() => {
+            Some(format!("it goes on with a session, and its provider `{}` is an `llm`", provider.name))
+        }
+        Connection::Llm { .. } if agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) => {
+            Some(format!("its agent `{}` uses tools, and its provider `{}` is an `llm`", agent.name, provider.name))
+        }
+        Connection::Llm { .. } | Connection::Exec { .. } | Connection::Script { .. } => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the endpoint says to one request: text, tool calls, a refusal, or nothing at all.
+//! What the endpoint says to one request: text, tool calls, a refusal, nonsense, or nothing at all.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     pub(crate) delay: Duration,
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) reply: Reply,
 }
 
@@ -27,6 +28,16 @@ impl Answer {
         Answer::now(Reply::Status { code, message: message.into() })
     }
 
+    /// These bytes as they stand, as a stream of events with status 200.
+    pub fn raw(body: impl Into<String>) -> Answer {
+        Answer::now(Reply::Raw { body: body.into(), flood: false })
+    }
+
+    /// The same bytes again and again, without an end.
+    pub fn flood(piece: impl Into<String>) -> Answer {
+        Answer::now(Reply::Raw { body: piece.into(), flood: true })
+    }
+
     /// No answer, ever: the connection stays open until one side goes away.
     pub fn hang() -> Answer {
         Answer::now(Reply::Hang)
@@ -39,10 +50,26 @@ impl Answer {
 
     /// Breaks the connection off in the middle of the answer; a turn only.
     #[must_use]
-    pub fn cut(mut self) -> Answer {
-        if let Reply::Turn { cut, .. } = &mut self.reply {
-            *cut = true;
-        }
+    pub fn cut(self) -> Answer {
+        self.ending(Ending::Cut)
+    }
+
+    /// Falls silent in the middle of the answer, the connection staying open; a turn only.
+    #[must_use]
+    pub fn stalled(self) -> Answer {
+        self.ending(Ending::Stall)
+    }
+
+    /// Says that the answer stopped at the limit of its tokens; a turn only.
+    #[must_use]
+    pub fn limited(self) -> Answer {
+        self.ending(Ending::Limit)
+    }
+
+    /// Sends this header with the answer.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Answer {
+        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -72,11 +99,18 @@ impl Answer {
     }
 
     fn turn(text: String, calls: Vec<Call>) -> Answer {
-        Answer::now(Reply::Turn { text, calls, usage: None, cut: false })
+        Answer::now(Reply::Turn { text, calls, usage: None, ending: Ending::Whole })
+    }
+
+    fn ending(mut self, how: Ending) -> Answer {
+        if let Reply::Turn { ending, .. } = &mut self.reply {
+            *ending = how;
+        }
+        self
     }
 
     fn now(reply: Reply) -> Answer {
-        Answer { delay: Duration::ZERO, reply }
+        Answer { delay: Duration::ZERO, headers: Vec::new(), reply }
     }
 }
 
@@ -102,16 +136,28 @@ pub struct Usage {
     pub input: u64,
     /// Tokens of the prompt that came from the cache.
     pub cached: u64,
+    /// Tokens of the prompt that were put into the cache; only Anthropic's protocol says so.
+    pub written: u64,
     /// Tokens of the answer.
     pub output: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
-    Turn { text: String, calls: Vec<Call>, usage: Option<Usage>, cut: bool },
+    Turn { text: String, calls: Vec<Call>, usage: Option<Usage>, ending: Ending },
     Status { code: u16, message: String },
+    Raw { body: String, flood: bool },
     Hang,
     Garbage,
+}
+
+/// How an answer ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Whole,
+    Limit,
+    Cut,
+    Stall,
 }
 
 /// A turn with everything settled that its protocol form needs.
@@ -123,9 +169,19 @@ pub(crate) struct Turn {
     pub(crate) text: String,
     pub(crate) calls: Vec<Call>,
     pub(crate) usage: Usage,
+    pub(crate) ending: Ending,
 }
 
 impl Turn {
+    /// Which of these words says why it ended: of itself, for the tools it calls, or at its limit.
+    pub(crate) fn reason<'a>(&self, stop: &'a str, tools: &'a str, limit: &'a str) -> &'a str {
+        match self.ending {
+            Ending::Limit => limit,
+            _ if self.calls.is_empty() => stop,
+            _ => tools,
+        }
+    }
+
     /// The id of this turn's `index`-th call.
     pub(crate) fn call_id(&self, index: usize) -> String {
         format!("call_{}_{index}", self.number)

@@ -74,7 +74,7 @@ fn call(turn: &Turn, at: usize) -> Value {
 }
 
 fn reason(turn: &Turn) -> &'static str {
-    if turn.calls.is_empty() { "stop" } else { "tool_calls" }
+    turn.reason("stop", "tool_calls", "length")
 }
 
 fn usage(usage: Usage) -> Value {

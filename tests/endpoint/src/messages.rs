@@ -72,9 +72,9 @@ fn message(turn: &Turn, content: Vec<Value>, reason: Option<&str>, output: u64) 
         "stop_sequence": null,
         // This protocol counts the cached tokens apart from the others.
         "usage": {
-            "input_tokens": turn.usage.input.saturating_sub(turn.usage.cached),
+            "input_tokens": turn.usage.input.saturating_sub(turn.usage.cached + turn.usage.written),
             "cache_read_input_tokens": turn.usage.cached,
-            "cache_creation_input_tokens": 0,
+            "cache_creation_input_tokens": turn.usage.written,
             "output_tokens": output,
         },
     })
@@ -86,5 +86,5 @@ fn tool_use(turn: &Turn, at: usize, input: &Value) -> Value {
 }
 
 fn reason(turn: &Turn) -> &'static str {
-    if turn.calls.is_empty() { "end_turn" } else { "tool_use" }
+    turn.reason("end_turn", "tool_use", "max_tokens")
 }

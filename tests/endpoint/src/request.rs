@@ -36,17 +36,20 @@ pub enum Protocol {
     Responses,
     /// Anthropic messages.
     Messages,
+    /// Gemini, streamed only.
+    Gemini,
 }
 
 impl Request {
     /// Whether the client wants the answer as a stream of events.
     pub fn streams(&self) -> bool {
-        self.body["stream"] == true
+        self.body["stream"] == true || self.protocol == Some(Protocol::Gemini)
     }
 
     /// The model it asks for.
     pub fn model(&self) -> &str {
-        self.body["model"].as_str().unwrap_or("")
+        let of_path = || self.path.rsplit('/').next()?.strip_suffix(":streamGenerateContent");
+        self.body["model"].as_str().or_else(of_path).unwrap_or("")
     }
 
     pub(crate) fn read(method: String, path: String, headers: BTreeMap<String, String>, body: &[u8]) -> Request {
@@ -54,6 +57,7 @@ impl Request {
             "/v1/chat/completions" => Some(Protocol::Chat),
             "/v1/responses" => Some(Protocol::Responses),
             "/v1/messages" => Some(Protocol::Messages),
+            path if path.ends_with(":streamGenerateContent") => Some(Protocol::Gemini),
             _ => None,
         };
         let mut request = Request {
@@ -90,7 +94,13 @@ impl Request {
                 self.add_message(message);
             }
         }
+        self.add_system(text_of(&body["systemInstruction"]["parts"]));
+        for content in items(&body["contents"]) {
+            self.add_content(content);
+        }
         for tool in items(&body["tools"]) {
+            let declared = items(&tool["functionDeclarations"]).iter();
+            self.tools.extend(declared.filter_map(|tool| tool["name"].as_str()).map(str::to_owned));
             // Chat nests the definition; responses group the tools of a server in a namespace.
             let nested = items(&tool["tools"]);
             if nested.is_empty() {
@@ -120,6 +130,16 @@ impl Request {
                 self.results.push(text_of(&message["output"]));
             }
             _ => {}
+        }
+    }
+
+    /// A content of Gemini's.
+    fn add_content(&mut self, content: &Value) {
+        let results = items(&content["parts"]).iter().map(|part| &part["functionResponse"]["response"]);
+        self.results.extend(results.filter(|result| !result.is_null()).map(Value::to_string));
+        let text = text_of(&content["parts"]);
+        if content["role"] == "user" && !text.is_empty() {
+            self.user.push(text);
         }
     }
 

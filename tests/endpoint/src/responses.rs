@@ -11,7 +11,7 @@ pub(crate) fn whole(request: &Request, turn: &Turn) -> Value {
         items.push(message(turn));
     }
     items.extend((0..turn.calls.len()).map(|at| call(request, turn, at)));
-    response(turn, "completed", items)
+    response(turn, turn.reason("completed", "completed", "incomplete"), items)
 }
 
 pub(crate) fn frames(request: &Request, turn: &Turn) -> Vec<String> {
@@ -26,7 +26,10 @@ pub(crate) fn frames(request: &Request, turn: &Turn) -> Vec<String> {
         stream.call(&call(request, turn, at));
     }
     let done = whole(request, turn);
-    stream.push("response.completed", json!({ "response": done }));
+    stream.push(
+        turn.reason("response.completed", "response.completed", "response.incomplete"),
+        json!({ "response": done }),
+    );
     stream.frames
 }
 
@@ -100,7 +103,7 @@ fn response(turn: &Turn, status: &str, output: Vec<Value>) -> Value {
         "parallel_tool_calls": true,
         "tools": [],
     });
-    if status == "completed" {
+    if status != "in_progress" {
         body["usage"] = json!({
             "input_tokens": usage.input,
             "input_tokens_details": { "cached_tokens": usage.cached },

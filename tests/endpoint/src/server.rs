@@ -15,14 +15,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{self, Body};
 use axum::extract::State;
-use axum::http::{Request as HttpRequest, Response, StatusCode, header};
+use axum::http::{HeaderName, Request as HttpRequest, Response, StatusCode, header};
 use futures_core::Stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::answer::{Reply, Turn};
-use crate::{Protocol, Request, Script, Usage, chat, messages, responses};
+use crate::answer::{Ending, Reply, Turn};
+use crate::{Protocol, Request, Script, Usage, chat, gemini, messages, responses};
 
 /// A running endpoint.
 #[derive(Debug)]
@@ -46,12 +46,14 @@ impl Endpoint {
     pub fn start_on(script: Script, port: u16) -> io::Result<Endpoint> {
         let shared = Arc::new(Shared { script, requests: Mutex::new(Vec::new()), arrived: Condvar::new() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", port)))?;
+        let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let router = Router::new().fallback(serve).with_state(shared.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("endpoint".to_owned()).spawn(move || {
             runtime.block_on(async {
+                let Ok(listener) = TcpListener::from_std(listener) else { return };
                 tokio::select! {
                     _ = axum::serve(listener, router) => {}
                     _ = stopped => {}
@@ -151,38 +153,53 @@ async fn answer(script: &Script, request: &Request, number: usize) -> Response<B
     if !answer.delay.is_zero() {
         tokio::time::sleep(answer.delay).await;
     }
-    match answer.reply {
-        Reply::Turn { text, calls, usage, cut } => {
+    let mut response = match answer.reply {
+        Reply::Turn { text, calls, usage, ending } => {
             let usage = usage.unwrap_or_else(|| Usage {
                 input: request.size() as u64 / 4,
-                cached: 0,
                 output: text.len() as u64 / 4,
+                ..Usage::default()
             });
-            let turn = Turn { number, model: request.model().to_owned(), text, calls, usage };
-            send(request, &turn, cut)
+            let turn = Turn { number, model: request.model().to_owned(), text, calls, usage, ending };
+            send(request, &turn)
         }
         Reply::Status { code, message } => whole(code, &refusal(request.protocol, code, &message)),
         Reply::Hang => std::future::pending().await,
-        Reply::Garbage if request.streams() => stream(VecDeque::from(["data: {\"choices\": [\n\n".to_owned()]), false),
+        Reply::Raw { body, flood } => stream(VecDeque::from([body]), if flood { End::Again } else { End::Close }),
+        Reply::Garbage if request.streams() => {
+            stream(VecDeque::from(["data: {\"choices\": [\n\n".to_owned()]), End::Close)
+        }
         Reply::Garbage => plain(200, "{\"choices\": ["),
+    };
+    for (name, value) in answer.headers {
+        let name = HeaderName::try_from(name).expect("scripts give names of headers");
+        response.headers_mut().insert(name, value.parse().expect("scripts give values of headers"));
     }
+    response
 }
 
-fn send(request: &Request, turn: &Turn, cut: bool) -> Response<Body> {
+fn send(request: &Request, turn: &Turn) -> Response<Body> {
     let protocol = request.protocol.expect("only prompts are answered");
+    let is_broken = matches!(turn.ending, Ending::Cut | Ending::Stall);
     let mut frames = match (protocol, request.streams()) {
         (Protocol::Chat, true) => chat::frames(request, turn),
         (Protocol::Responses, true) => responses::frames(request, turn),
         (Protocol::Messages, true) => messages::frames(turn),
-        (Protocol::Chat, false) if !cut => return whole(200, &chat::whole(turn)),
-        (Protocol::Responses, false) if !cut => return whole(200, &responses::whole(request, turn)),
-        (Protocol::Messages, false) if !cut => return whole(200, &messages::whole(turn)),
+        (Protocol::Gemini, _) => gemini::frames(turn),
+        (Protocol::Chat, false) if !is_broken => return whole(200, &chat::whole(turn)),
+        (Protocol::Responses, false) if !is_broken => return whole(200, &responses::whole(request, turn)),
+        (Protocol::Messages, false) if !is_broken => return whole(200, &messages::whole(turn)),
         (_, false) => vec!["{".to_owned(), String::new()],
     };
-    if cut {
+    if is_broken {
         frames.truncate(frames.len() / 2);
     }
-    stream(frames.into(), cut)
+    let end = match turn.ending {
+        Ending::Whole | Ending::Limit => End::Close,
+        Ending::Cut => End::BreakAfterFlush,
+        Ending::Stall => End::Stay,
+    };
+    stream(frames.into(), end)
 }
 
 fn refusal(protocol: Option<Protocol>, code: u16, message: &str) -> Value {
@@ -222,9 +239,8 @@ fn plain(code: u16, text: &'static str) -> Response<Body> {
     respond(code, "text/plain", Body::from(text))
 }
 
-fn stream(frames: VecDeque<String>, cut: bool) -> Response<Body> {
-    let cut = if cut { Cut::AfterFlush } else { Cut::Never };
-    let body = Body::from_stream(Frames { frames, cut });
+fn stream(frames: VecDeque<String>, end: End) -> Response<Body> {
+    let body = Body::from_stream(Frames { frames, end });
     respond(200, "text/event-stream", body)
 }
 
@@ -239,34 +255,44 @@ fn respond(code: u16, kind: &'static str, body: Body) -> Response<Body> {
 /// The frames of a streamed body.
 struct Frames {
     frames: VecDeque<String>,
-    cut: Cut,
+    end: End,
 }
 
-/// Whether the body ends in an error, which breaks the connection off.
+/// What comes after the last frame.
 #[derive(Clone, Copy)]
-enum Cut {
-    Never,
-    /// The server sends what it has while it waits for more; an error at once would take the frames with it.
-    AfterFlush,
-    Now,
+enum End {
+    /// The end of the body.
+    Close,
+    /// Nothing: the connection stays open.
+    Stay,
+    /// The frame again.
+    Again,
+    /// An error, which breaks the connection off. The server sends what it has while it waits for more; an error at once
+    /// would take the frames with it.
+    BreakAfterFlush,
+    Break,
 }
 
 impl Stream for Frames {
     type Item = io::Result<String>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let (End::Again, Some(frame)) = (self.end, self.frames.front()) {
+            return Poll::Ready(Some(Ok(frame.clone())));
+        }
         if let Some(frame) = self.frames.pop_front() {
             return Poll::Ready(Some(Ok(frame)));
         }
-        match self.cut {
-            Cut::Never => Poll::Ready(None),
-            Cut::AfterFlush => {
-                self.cut = Cut::Now;
+        match self.end {
+            End::Close | End::Again => Poll::Ready(None),
+            End::Stay => Poll::Pending,
+            End::BreakAfterFlush => {
+                self.end = End::Break;
                 context.waker().wake_by_ref();
                 Poll::Pending
             }
-            Cut::Now => {
-                self.cut = Cut::Never;
+            End::Break => {
+                self.end = End::Close;
                 Poll::Ready(Some(Err(io::ErrorKind::BrokenPipe.into())))
             }
         }

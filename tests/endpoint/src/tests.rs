@@ -60,7 +60,7 @@ const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/responses", "/v1/messages
 
 #[test]
 fn each_protocol_gives_the_whole_text_and_its_usage() {
-    let usage = Usage { input: 100, cached: 30, output: 7 };
+    let usage = Usage { input: 100, cached: 30, written: 0, output: 7 };
     let endpoint = Endpoint::start(Script::new().otherwise(Answer::text(LONG).usage(usage)));
     let chat = whole(&endpoint, PATHS[0], &ask("x"));
     assert_eq!(chat["choices"][0]["message"]["content"], LONG);

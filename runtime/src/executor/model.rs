@@ -1,0 +1,137 @@
+//! One turn of a model behind HTTP, within the time of its attempt: asked, heard, and asked again where a failure passes.
+//!
+//! Invariant: a cancellation or a limit of time ends the request itself, not only the wait for it.
+
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::Job;
+use super::attempt::{Place, millis, sleep};
+use super::process::Sink;
+use super::tail::{keep_last, text};
+use crate::event::{Failure, INLINE};
+use crate::llm::{Fault, Message, Question, Reply};
+use crate::recording::Answer;
+use crate::transient::{RETRIES, backoff};
+
+/// A model, and what every question for it says.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// What is asked, but for the messages.
+    pub question: Question,
+}
+
+/// Why a request ended without a reply.
+enum Stop {
+    Cancelled,
+    Timeout,
+    Idle,
+    Fault(Fault),
+}
+
+/// Asks `model` to go on with `messages`. Beside the answer, what it said, to go on from.
+pub(super) fn ask(
+    job: &Job,
+    provider: &str,
+    model: &Model,
+    messages: &[Message],
+    place: &mut Place<'_, '_>,
+) -> (Answer, Option<Message>) {
+    let question = Question { messages: messages.to_vec(), ..model.question.clone() };
+    place.capture.begin_turn(None);
+    let mut retries = 0;
+    let reply = loop {
+        let fault = match request(job, provider, &question, place) {
+            Ok(reply) => break Ok(reply),
+            Err(Stop::Fault(fault)) => fault,
+            Err(stop) => break Err(failure(job, stop)),
+        };
+        let wait = fault.retry_after.unwrap_or_else(|| backoff(retries + 1));
+        let again = Instant::now() + wait;
+        let is_late = place.limits.deadline.is_some_and(|deadline| deadline <= again);
+        if !fault.transient || retries == RETRIES || is_late {
+            break Err(failure(job, Stop::Fault(fault)));
+        }
+        retries += 1;
+        let note = format!("{}; asked again in {wait:?}, {retries} of {RETRIES}\n", fault.message);
+        place.capture.stderr(note.as_bytes());
+        if !sleep(job, again) {
+            break Err(Failure::Cancelled);
+        }
+        // What came of the answer before is no part of this one.
+        place.capture.begin_turn(None);
+    };
+    let (_, stderr) = place.capture.begin_check();
+    let stderr = text(stderr.into_bytes(), INLINE);
+    match reply {
+        Ok(reply) => answered(job, reply, stderr),
+        Err(failure) => (Answer { stderr, ..Answer::failed(failure) }, None),
+    }
+}
+
+/// What a reply comes to.
+fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Option<Message>) {
+    let Reply { text: mut said, calls, usage, cut, .. } = reply;
+    let message = Message::Assistant { text: said.clone(), calls };
+    // A value that is cut off is none, which its type will say.
+    let failure = (cut && job.shape.is_none()).then(|| Failure::Agent {
+        message: "the model's answer was cut off at the limit of its tokens: raise `max-output`".to_owned(),
+    });
+    let whole = (job.shape.is_some() && said.len() > job.max_output).then(|| said.clone());
+    let is_cut = said.len() > job.max_output;
+    keep_last(&mut said, job.max_output);
+    let text = (!said.is_empty()).then(|| said.into_bytes());
+    (Answer { failure, stderr, usage, text, whole, is_cut, ..Answer::default() }, Some(message))
+}
+
+fn failure(job: &Job, stop: Stop) -> Failure {
+    match stop {
+        Stop::Cancelled => Failure::Cancelled,
+        Stop::Timeout => Failure::Timeout { after_ms: millis(job.timeout) },
+        Stop::Idle => Failure::Idle { after_ms: millis(job.idle) },
+        Stop::Fault(fault) => Failure::Agent { message: fault.message },
+    }
+}
+
+/// One request, shown and logged while its answer comes.
+fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
+    let services = place.services;
+    let asked = services.reactor.wait(async {
+        let (sender, mut heard) = mpsc::unbounded_channel();
+        let hear = |text: &str| _ = sender.send(text.to_owned());
+        let mut asked = std::pin::pin!(services.models.ask(provider, question, &hear));
+        let mut last_heard = Instant::now();
+        loop {
+            let idle = place.limits.idle.map(|idle| last_heard + idle);
+            tokio::select! {
+                biased;
+                () = job.cancel.wait() => return Err(Stop::Cancelled),
+                () = until(place.limits.deadline) => return Err(Stop::Timeout),
+                () = until(idle) => return Err(Stop::Idle),
+                Some(text) = heard.recv() => {
+                    place.capture.stdout(text.as_bytes());
+                    last_heard = Instant::now();
+                }
+                reply = &mut asked => {
+                    while let Ok(text) = heard.try_recv() {
+                        place.capture.stdout(text.as_bytes());
+                    }
+                    return reply.map_err(Stop::Fault);
+                }
+                () = until(place.capture.due()) => place.capture.tick(Instant::now()),
+            }
+        }
+    });
+    let local = |message: String| Stop::Fault(Fault { message, transient: false, retry_after: None });
+    asked.map_err(local)?
+}
+
+/// Waits until a moment; for ever, where there is none.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) if moment <= Instant::now() => {}
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,250 @@
+//! Models behind HTTP: one question, one request, one reply.
+//!
+//! In: a [`Question`] for a provider of the plan. Out: a [`Reply`], its text told while it comes, or a [`Fault`] that
+//! says whether asking again makes sense. Invariants: nothing is retried in here, every request ends within its time
+//! limits, no answer outgrows [`crate::ANSWER_LIMIT`], and a key leaves only in a header to its own host.
+
+mod adapter;
+mod calls;
+mod endpoint;
+mod fault;
+mod limits;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::Value;
+use swarmc_plan::{Connection, Plan};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use self::endpoint::Endpoint;
+use self::limits::Limits;
+use crate::Usage;
+
+/// What a model is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Question {
+    /// The model; none is the provider's own.
+    pub model: Option<String>,
+    /// What it is told before everything else; empty is nothing.
+    pub system: String,
+    /// The conversation so far, the newest last.
+    pub messages: Vec<Message>,
+    /// What the answer begins with, where the provider lets us say so; the reply's text then begins with it too.
+    pub prefill: Option<String>,
+    /// The JSON Schema that the answer must have, where the provider enforces one.
+    pub schema: Option<Value>,
+    /// The tools that it may call.
+    pub tools: Vec<Tool>,
+    /// The randomness of the answer; none is the provider's own.
+    pub temperature: Option<f64>,
+    /// The tokens of the answer at most; none is the provider's own.
+    pub max_output: Option<u64>,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    /// What we said.
+    User(String),
+    /// What the model said, and what it called.
+    Assistant {
+        /// The text; empty is none.
+        text: String,
+        /// The calls.
+        calls: Vec<Call>,
+    },
+    /// What came of the calls before.
+    #[cfg_attr(not(test), expect(dead_code, reason = "made where agents that are models get their tools"))]
+    Results(Vec<CallResult>),
+}
+
+/// A tool that a model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// A call that a model makes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Call {
+    /// What its result refers to.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, as the model wrote them.
+    pub arguments: Value,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CallResult {
+    /// The call's id.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// What it gave, or why it failed.
+    pub text: String,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reply {
+    /// The text.
+    pub text: String,
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// The tokens; none is unknown.
+    pub usage: Option<Usage>,
+    /// The model that answered, as the provider names it.
+    pub model: Option<String>,
+    /// Whether the answer stopped at the limit of its tokens.
+    pub cut: bool,
+}
+
+/// Why there is no reply.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fault {
+    /// What happened, for people.
+    pub message: String,
+    /// Whether asking again later may help.
+    pub transient: bool,
+    /// When the provider says to ask again.
+    pub retry_after: Option<Duration>,
+}
+
+/// How long a service may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Patience {
+    /// From the request to the beginning of the answer.
+    pub first: Duration,
+    /// Between two pieces of the answer.
+    pub silence: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { first: Duration::from_secs(120), silence: Duration::from_secs(60) }
+    }
+}
+
+/// The models of a run, by the names of their providers.
+#[derive(Debug)]
+pub(crate) struct Models {
+    models: BTreeMap<String, Model>,
+    patience: Patience,
+}
+
+#[derive(Debug)]
+struct Model {
+    /// Or why it cannot be asked.
+    endpoint: Result<std::sync::Arc<Endpoint>, String>,
+    limits: Limits,
+}
+
+impl Models {
+    /// The models of `plan`, whose keys are in `environment`.
+    pub(crate) fn new(plan: &Plan, environment: &BTreeMap<OsString, OsString>) -> Models {
+        let models = plan.providers.iter().filter(|provider| matches!(provider.connection, Connection::Llm { .. }));
+        let models = models.map(|provider| {
+            let rate = provider.rate.unwrap_or_default();
+            let endpoint = Endpoint::new(provider, environment).map(std::sync::Arc::new);
+            (provider.name.clone(), Model { endpoint, limits: Limits::new(rate.requests, rate.tokens) })
+        });
+        Models { models: models.collect(), patience: Patience::default() }
+    }
+
+    /// The same, with other limits of time.
+    #[cfg(test)]
+    pub(crate) fn with_patience(self, patience: Patience) -> Models {
+        Models { patience, ..self }
+    }
+
+    /// Asks the model of `provider` once, when its limits allow; `heard` gets the text as it comes. Dropping the future
+    /// ends the request.
+    ///
+    /// # Errors
+    /// There is no reply: why, and whether asking again may help.
+    pub(crate) async fn ask(
+        &self,
+        provider: &str,
+        question: &Question,
+        heard: &(dyn Fn(&str) + Sync),
+    ) -> Result<Reply, Fault> {
+        let model = self.models.get(provider);
+        let model = model.ok_or_else(|| Fault::permanent(format!("provider `{provider}` is no model")))?;
+        let endpoint = model.endpoint.as_ref().map_err(|problem| Fault::permanent(problem.clone()))?.clone();
+        let estimated = question.tokens();
+        model.limits.enter(estimated).await;
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let (question, patience) = (question.clone(), self.patience);
+        // On its own: what reads a stranger's stream neither holds up whoever waits for it, nor takes them down.
+        let asked = async move { adapter::ask(&endpoint, question, patience, sender).await };
+        let mut task = Ended(tokio::spawn(asked));
+        while let Some(text) = receiver.recv().await {
+            heard(&text);
+        }
+        let reply = (&mut task.0).await;
+        let reply =
+            reply.unwrap_or_else(|_| Err(Fault::permanent("the answer of the model's service could not be read")));
+        let used = match &reply {
+            Ok(reply) => reply.usage.map_or(estimated, |usage| usage.input.saturating_add(usage.output)),
+            Err(_) => 0,
+        };
+        model.limits.correct(estimated, used);
+        reply
+    }
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Ended<T>(JoinHandle<T>);
+
+impl<T> Drop for Ended<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The tokens that an answer is expected to have where nothing bounds it.
+const EXPECTED: u64 = 1_000;
+
+impl Question {
+    /// About how many tokens it takes, its answer included: four bytes make one.
+    fn tokens(&self) -> u64 {
+        let of_message = |message: &Message| match message {
+            Message::User(text) => text.len(),
+            Message::Assistant { text, calls } => {
+                text.len() + calls.iter().map(|call| call.tool.len() + length(&call.arguments)).sum::<usize>()
+            }
+            Message::Results(results) => results.iter().map(|result| result.text.len()).sum(),
+        };
+        let of_tool = |tool: &Tool| tool.name.len() + tool.description.len() + length(&tool.parameters);
+        let bytes = self.system.len()
+            + self.messages.iter().map(of_message).sum::<usize>()
+            + self.tools.iter().map(of_tool).sum::<usize>()
+            + self.schema.as_ref().map_or(0, length);
+        bytes as u64 / 4 + self.max_output.unwrap_or(EXPECTED).min(EXPECTED)
+    }
+}
+
+/// About how many bytes a value has as text: its words, and a few for what stands around each.
+fn length(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => items.iter().map(length).sum::<usize>() + 2,
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + 4 + length(value)).sum::<usize>() + 2,
+        _ => 5,
+    }
+}
