@@ -27,10 +27,19 @@ struct Program {
     version: Option<String>,
 }
 
+/// A model behind HTTP that workflows may ask.
+struct Model {
+    preset: String,
+    /// The variable that holds its key, and whether it is set.
+    key: Option<(String, bool)>,
+    /// Where it listens, unless at its maker's.
+    url: Option<String>,
+}
+
 pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
     let home = home()?;
     let writable = writable(home.root());
-    let mut programs = wanted();
+    let (mut programs, models) = wanted();
     // Some of these take a second to start: they are asked at once.
     std::thread::scope(|scope| {
         for program in &mut programs {
@@ -41,15 +50,15 @@ pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
         }
     });
     let text = match args.json {
-        true => format!("{}\n", document(home.root(), &writable, &programs)),
-        false => report(home.root(), &writable, &programs),
+        true => format!("{}\n", document(home.root(), &writable, &programs, &models)),
+        false => report(home.root(), &writable, &programs, &models),
     };
     terminal::print(text)?;
     let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
     Ok(if writable.is_ok() && shell { Exit::Done } else { Exit::Usage })
 }
 
-fn report(home: &Path, writable: &Result<(), String>, programs: &[Program]) -> String {
+fn report(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> String {
     let paint = Stream::Out.paint();
     let (good, bad, none) = (paint.green("✓"), paint.red("✗"), paint.dim("-"));
     let mut out = format!("{good} swarmc {}\n", env!("CARGO_PKG_VERSION"));
@@ -69,16 +78,24 @@ fn report(home: &Path, writable: &Result<(), String>, programs: &[Program]) -> S
         let _ = match (&program.path, &program.install) {
             (Some(path), _) => {
                 let version = program.version.as_deref().unwrap_or("version unknown");
-                writeln!(out, "{good} {preset:<12} {} ({version})", path.display())
+                writeln!(out, "{good} {preset:<13} {} ({version})", path.display())
             }
-            (None, Some(install)) => writeln!(out, "{none} {preset:<12} not found; install it with: {install}"),
-            (None, None) => writeln!(out, "{none} {preset:<12} `{}` not found", program.name),
+            (None, Some(install)) => writeln!(out, "{none} {preset:<13} not found; install it with: {install}"),
+            (None, None) => writeln!(out, "{none} {preset:<13} `{}` not found", program.name),
+        };
+    }
+    for Model { preset, key, url } in models {
+        let _ = match (key, url) {
+            (Some((variable, true)), _) => writeln!(out, "{good} {preset:<13} {variable} is set"),
+            (Some((variable, false)), _) => writeln!(out, "{none} {preset:<13} {variable} is not set"),
+            (None, Some(url)) => writeln!(out, "{none} {preset:<13} asks whatever listens at {url}"),
+            (None, None) => writeln!(out, "{good} {preset:<13} needs no key"),
         };
     }
     out
 }
 
-fn document(home: &Path, writable: &Result<(), String>, programs: &[Program]) -> Value {
+fn document(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> Value {
     let programs: Vec<Value> = programs
         .iter()
         .map(|program| {
@@ -93,21 +110,37 @@ fn document(home: &Path, writable: &Result<(), String>, programs: &[Program]) ->
         "swarmc": env!("CARGO_PKG_VERSION"),
         "home": { "path": home, "problem": writable.as_ref().err() },
         "programs": programs,
+        "models": models.iter().map(|model| {
+            let (variable, is_set) = model.key.clone().unzip();
+            json!({ "preset": model.preset, "variable": variable, "set": is_set, "url": model.url })
+        }).collect::<Vec<Value>>(),
     })
 }
 
-/// The shell, and the program of every preset.
-fn wanted() -> Vec<Program> {
+/// The shell, and the program or the model of every preset.
+fn wanted() -> (Vec<Program>, Vec<Model>) {
     let program =
         |name: &str| Program { name: name.to_owned(), preset: None, install: None, path: None, version: None };
-    let presets = swarmc_compiler::presets().into_iter().filter_map(|preset| {
-        let plan =
-            swarmc_compiler::compile("doctor.kdl", &BTreeMap::from([("doctor.kdl".to_owned(), using(&preset))])).plan?;
-        let provider = plan.providers.into_iter().next()?;
-        let Connection::Exec { argv, .. } = provider.connection else { return None };
-        Some(Program { preset: Some(preset), install: provider.install, ..program(argv.first()?) })
-    });
-    std::iter::once(program("sh")).chain(presets).collect()
+    let (mut programs, mut models) = (vec![program("sh")], Vec::new());
+    for preset in swarmc_compiler::presets() {
+        let sources = BTreeMap::from([("doctor.kdl".to_owned(), using(&preset))]);
+        let plan = swarmc_compiler::compile("doctor.kdl", &sources).plan;
+        let Some(provider) = plan.and_then(|plan| plan.providers.into_iter().next()) else { continue };
+        match provider.connection {
+            Connection::Exec { argv, .. } => programs.extend(argv.first().map(|name| Program {
+                preset: Some(preset),
+                install: provider.install,
+                ..program(name)
+            })),
+            Connection::Llm { auth, base_url, .. } => {
+                let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+                let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
+                models.push(Model { preset, key, url: base_url });
+            }
+            Connection::Acp { .. } | Connection::Script { .. } => {}
+        }
+    }
+    (programs, models)
 }
 
 /// A spec that uses a preset: its plan says what the preset starts.

@@ -55,6 +55,10 @@ use clap::Parser;
 use args::{Command, CommandLine};
 use exit::Exit;
 
+/// A compile makes and drops hundreds of thousands of small values, on the threads of a language server as well.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {
         Command::Check(args) => check::exec(&args),

@@ -397,7 +397,7 @@ fn codex_is_given_the_schema_and_mends_its_answer_in_its_session() {
     for request in &requests {
         let format = &request.body["text"]["format"];
         assert_eq!((&format["type"], &format["strict"]), (&json!("json_schema"), &json!(true)), "{format}");
-        assert_eq!(format["schema"]["required"], json!(["note", "severity"]), "{format}");
+        assert_eq!(format["schema"]["required"], json!(["severity", "note"]), "{format}");
         assert_eq!(request.user.iter().filter(|text| text.contains("Judge the lamp.")).count(), 1);
     }
     let told = requests[1].user.last().expect("there was a prompt");

@@ -12,6 +12,8 @@ mod import;
 mod judge;
 mod kill;
 mod lsp;
+mod model;
+mod models;
 mod modules;
 mod mutants;
 mod properties;

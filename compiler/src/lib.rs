@@ -133,9 +133,9 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
             return (Compilation { sources, diagnostics, plan: None, tests: Vec::new() }, Stats::default());
         }
     };
-    let tree = syntax::parse(loader.sources.text(file), file);
-    tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
-    let spec = lower::lower(tree.nodes, loader.sources.text(file), &mut diagnostics);
+    let tree = loader.tree(file);
+    tree.problems.iter().cloned().for_each(|problem| diagnostics.push(problem.into()));
+    let spec = lower::lower(&tree.nodes, loader.sources.text(file), &mut diagnostics);
     let (modules, specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
     let tables = Tables::new(modules, &specs, &mut diagnostics);
     let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);

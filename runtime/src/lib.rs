@@ -20,6 +20,7 @@ mod recording;
 mod rehearse;
 mod render;
 mod run;
+mod secrets;
 #[cfg(test)]
 mod simulate;
 mod socket;
@@ -30,6 +31,7 @@ mod stream;
     expect(dead_code, unused_imports, reason = "the part that runs swarms comes with the next commits")
 )]
 mod swarm;
+mod tools;
 mod transient;
 
 pub use answer::typed;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use swarmc_plan::{Body, Command as Line, EnvValue, Plan, Step};
 
-use crate::answer::{afresh, instructed};
+use crate::answer::{afresh, compact, instructed};
 use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
@@ -427,7 +427,7 @@ impl Stage<'_, '_> {
                 let record = fields.collect::<Result<Map<_, _>, RenderError>>().map_err(failed)?;
                 let text = match shape {
                     Some(_) => invalid_is_a_fault(&mut self.story, id, computed(Value::Object(record)))?,
-                    None => Value::Object(record).to_string(),
+                    None => compact(Value::Object(record)),
                 };
                 return Ok(done(text));
             }

@@ -1,13 +1,14 @@
 //! SW701: a step that needs what its agent's provider cannot do.
 //!
 //! What a provider can do stands in `provides`, its own or its preset's. A command that says nothing can go on with a
-//! conversation only if `resume-args` say how; of everything else nothing is assumed.
+//! conversation only if `resume-args` say how; a model calls tools only if it says so, or `tools=` says how; of everything
+//! else nothing is assumed.
 
 use std::collections::BTreeSet;
 
 use swarmc_plan::Ability;
 
-use crate::ast::{Agent, Name};
+use crate::ast::{Agent, Llm, Name};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Provider, Step};
@@ -17,15 +18,27 @@ use crate::trust::powers;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let provider_of = |agent: &crate::model::Agent<'_>| agent.provider.map(|provider| &model.providers[provider]);
-    for agent in &model.agents {
+    // An agent is told once, whether it has tools of its own or those of a swarm.
+    let mut told = BTreeSet::new();
+    for (index, agent) in model.agents.iter().enumerate() {
         let Some(provider) = provider_of(agent) else { continue };
         let server = |tool: &&Name| powers::server(model, tool).is_some();
         let tool = agent.ast.tools.as_ref().and_then(|tools| tools.names.iter().find(server));
+        if let Some(llm) = llm(provider) {
+            let any = agent.ast.tools.as_ref().and_then(|tools| tools.names.first());
+            if let (Some(any), false) = (any, calls_tools(provider, llm)) {
+                let what = format!("use the tool `{}`", any.value);
+                diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, any.span, "a tool"));
+                told.insert(index);
+            }
+            continue;
+        }
         if let (Some(tool), Some(false)) = (tool, provides(provider, Ability::Tools)) {
             let what = format!("use the tools of `{}`", tool.value);
             diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, tool.span, "a server of tools"));
         }
     }
+    members(model, told, diagnostics);
     // A session that several steps share is reported once.
     let mut told = BTreeSet::new();
     for (pipeline, step) in model
@@ -58,6 +71,34 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     diagnostics.about(None);
 }
 
+/// Members of swarms act by calling tools, their own and those of the swarm.
+fn members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagnostics) {
+    for swarm in &model.swarms {
+        let members = swarm.members.iter().map(|member| member.agent).chain(swarm.groups.iter().copied());
+        for index in members.flatten() {
+            let agent = &model.agents[index];
+            let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
+            if llm(provider).is_some_and(|llm| !calls_tools(provider, llm)) && told.insert(index) {
+                let (what, name) = (format!("act in swarm `{}`", swarm.ast.name.value), &agent.ast.name);
+                diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, name.span, "plays a member"));
+            }
+        }
+    }
+}
+
+/// The model that a provider is.
+fn llm<'a>(provider: &Provider<'a>) -> Option<&'a Llm> {
+    let own = provider.ast;
+    let has_way = own.exec.is_some() || own.acp.is_some() || own.script.is_some();
+    let of = |provider: &'a crate::ast::Provider| provider.llm.as_ref();
+    of(own).or_else(|| provider.preset.and_then(of)).filter(|_| !has_way)
+}
+
+/// Whether a model calls tools, in one protocol or the other.
+fn calls_tools(provider: &Provider<'_>, llm: &Llm) -> bool {
+    llm.tools.is_some() || provides(provider, Ability::Tools) == Some(true)
+}
+
 fn lacks(provider: &Provider<'_>, agent: &Agent, ability: Ability, what: &str, span: Span, label: &str) -> Diagnostic {
     let name = &provider.ast.name;
     let word = word(ability);
@@ -67,6 +108,13 @@ fn lacks(provider: &Provider<'_>, agent: &Agent, ability: Ability, what: &str, s
             "say how `{}` resumes, `resume-args \"--resume\" \"{{session}}\"`, take an agent of another provider, or remove `session`",
             name.value
         ),
+        Ability::Resume if llm(provider).is_some() => {
+            "take an agent of another provider, or remove `session`".to_owned()
+        }
+        Ability::Tools if llm(provider).is_some() => {
+            "write `provides tools` where the model knows them, else `tools=schema` behind the kind of its `llm`"
+                .to_owned()
+        }
         _ => format!("take an agent whose provider has `provides {word}`"),
     };
     Diagnostic::new(
@@ -87,6 +135,9 @@ fn provides(provider: &Provider<'_>, ability: Ability) -> Option<bool> {
 /// Whether it can go on with a conversation.
 fn resumes(provider: &Provider<'_>) -> bool {
     let preset = provider.preset;
+    if llm(provider).is_some() {
+        return false;
+    }
     if provider.ast.script.is_some() {
         return true;
     }

@@ -256,6 +256,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         // An endpoint of its own is not sent the key of the preset's.
         let name = provider.auth.as_ref().or_else(|| preset.filter(|_| provider.llm.is_none())?.auth.as_ref())?;
+        self.key(name)
+    }
+
+    /// The variable that holds a secret, which may be named itself.
+    fn key(&mut self, name: &Name) -> Option<String> {
         if let Some(secret) = self.secret(name) {
             self.uses.secrets[secret] = true;
             return Some(self.spec.secrets[secret].env.clone());
@@ -312,7 +317,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
         let env = self.variables(&server.env);
         let env_reads = self.outside_reads(&env, None, "the `env` of a tool server");
-        Server { ast: server, env, env_reads }
+        let auth = server.auth.as_ref().and_then(|auth| self.key(auth));
+        Server { ast: server, auth, env, env_reads }
     }
 
     /// The script file of a hook, if it runs one.

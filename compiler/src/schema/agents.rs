@@ -176,7 +176,7 @@ static MAX_OUTPUT: Node =
     Node::new("max-output", "The tokens of one answer at most.").arguments(&[required("TOKENS", ANY_AMOUNT)]);
 static TOOLS: Node = Node::new(
     "tools",
-    "The tools that it may use, by name or by the name of their server; without arguments: none. Without this node, those of its provider.",
+    "The tools that it may use, by name or by the name of their server, a final `*` for whatever follows; without arguments: none. Without this node, those of its provider; of an `llm`, none.",
 )
 .rest("NAME", Kind::Text);
 static CAN: Node = Node::new("can", "What it is able to do beyond answering, for the checks of what may reach what.")
@@ -192,7 +192,12 @@ pub(super) static TOOL_SERVER: Node =
     Node::new("tool-server", "A server of tools that speaks MCP: a command, or an address.")
         .arguments(NAME)
         .properties(&[Property::new("url", Kind::Text, "Where it listens.")])
-        .children(&[&DESCRIPTION, &SERVER_EXEC, &ENV])
+        .children(&[&DESCRIPTION, &SERVER_EXEC, &SERVER_AUTH, &ENV])
         .many();
+static SERVER_AUTH: Node = Node::new(
+    "auth",
+    "The token of a server with an address: a secret, or the environment variable that holds it. It is sent in a header to that address, and nowhere else; without this node none is sent.",
+)
+.arguments(&[required("SECRET", Kind::Text)]);
 static SERVER_EXEC: Node = Node::new("exec", "The command that serves on its standard input, as an argument vector.")
     .rest("ARG", Kind::Scalar);

@@ -46,10 +46,7 @@ impl Document {
         text.push_str(&old[..range.start]);
         text.push_str(inserted);
         text.push_str(&old[range.end..]);
-        let tree = self.tree.map(|tree| {
-            let tree = Arc::unwrap_or_clone(tree);
-            Arc::new(syntax::reparse(tree, &text, FILE, range, inserted.len()))
-        });
+        let tree = self.tree.map(|tree| Arc::new(syntax::reparse(tree, &text, FILE, range, inserted.len())));
         Document { source: SourceFile::new(self.source.name().to_owned(), text.into()), tree }
     }
 

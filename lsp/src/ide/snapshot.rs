@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{Bounds, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn};
 
 use super::document::{Document, Kind};
@@ -312,6 +313,10 @@ impl Files for Texts {
     fn list(&self, path: &str) -> Vec<String> {
         self.disk.list(path)
     }
+
+    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
+        self.open.get(path)?.tree().cloned()
+    }
 }
 
 impl Files for Asked<'_> {
@@ -327,6 +332,10 @@ impl Files for Asked<'_> {
 
     fn list(&self, path: &str) -> Vec<String> {
         self.files.list(path)
+    }
+
+    fn tree(&self, path: &str) -> Option<Arc<Tree>> {
+        self.files.tree(path)
     }
 }
 

@@ -107,7 +107,8 @@ impl Shape {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn computed(&self, value: Value) -> Result<String, Vec<String>> {
+    pub(crate) fn computed(&self, mut value: Value) -> Result<String, Vec<String>> {
+        value.sort_all_objects();
         if self.validator.is_valid(&value) {
             return Ok(value.to_string());
         }
@@ -125,7 +126,8 @@ impl Shape {
         }
     }
 
-    fn fit(&self, value: Value, length: usize) -> Result<Value, Misfit> {
+    fn fit(&self, mut value: Value, length: usize) -> Result<Value, Misfit> {
+        value.sort_all_objects();
         if self.validator.is_valid(&value) {
             return Ok(value);
         }
@@ -135,6 +137,12 @@ impl Shape {
             false => Err(violation::misfit(&self.validator, &value, length > LARGE)),
         }
     }
+}
+
+/// A value as it is kept: compact JSON, the fields of records in the order of their names, whoever wrote them.
+pub(crate) fn compact(mut value: Value) -> String {
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// The value of the type `schema` that `text` says, as compact JSON; references lead into `types`.

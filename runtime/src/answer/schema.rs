@@ -153,7 +153,7 @@ mod tests {
     fn the_strict_form_requires_every_field_and_says_lengths_in_words() {
         let document = document(&Schema(json!({ "$ref": "#/$defs/Verdict" })), &types());
         let strict = strict(&document).unwrap();
-        assert_eq!(strict["required"], json!(["note", "replies", "severity", "title"]));
+        assert_eq!(strict["required"], json!(["severity", "title", "note", "replies"]));
         assert_eq!(strict["properties"]["severity"], json!({ "$ref": "#/$defs/Severity" }));
         assert_eq!(strict["properties"]["note"], json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }));
         let title = json!({ "type": "string", "description": "What it is. (at most 80 characters)" });

@@ -166,8 +166,12 @@ impl Answer<'_> {
     /// Reads the stream to its end.
     async fn read(&mut self, stream: ChatStream) -> Result<StreamEnd, Fault> {
         let mut stream = std::pin::pin!(stream);
+        // Bytes alone are no answer: whoever sends some for ever, and never a whole event, is cut off as well.
+        let patience = self.patience.first + self.patience.silence;
         loop {
-            let event = std::future::poll_fn(|context| stream.as_mut().poll_next(context)).await;
+            let event = std::future::poll_fn(|context| stream.as_mut().poll_next(context));
+            let event = tokio::time::timeout(patience, event).await;
+            let event = event.map_err(|_| fault::nothing_whole(self.endpoint, patience))?;
             if self.frames.bytes.load(Ordering::Relaxed) > FRAMES_LIMIT {
                 return Err(too_long());
             }

@@ -105,6 +105,11 @@ fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
     Fault { message, transient, retry_after: wait.filter(|_| transient) }
 }
 
+/// Bytes came, and nothing whole in all that time.
+pub(super) fn nothing_whole(endpoint: &Endpoint, waited: Duration) -> Fault {
+    Fault::passing(format!("{} sent nothing that is whole: timed out after {waited:?}", endpoint.place()))
+}
+
 fn timed_out(timeout: StreamTimeout, endpoint: &Endpoint, patience: Patience) -> Fault {
     let place = endpoint.place();
     Fault::passing(match timeout {

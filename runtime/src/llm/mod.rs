@@ -18,13 +18,15 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarmc_plan::{Connection, Plan};
+use swarmc_plan::{Connection, Plan, Price};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::endpoint::Endpoint;
+pub(crate) use self::endpoint::client;
 use self::limits::Limits;
 use crate::Usage;
+use crate::state::budget::cost;
 
 /// What a model is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,7 +62,6 @@ pub(crate) enum Message {
         calls: Vec<Call>,
     },
     /// What came of the calls before.
-    #[cfg_attr(not(test), expect(dead_code, reason = "made where agents that are models get their tools"))]
     Results(Vec<CallResult>),
 }
 
@@ -152,6 +153,7 @@ struct Model {
     /// Or why it cannot be asked.
     endpoint: Result<std::sync::Arc<Endpoint>, String>,
     limits: Limits,
+    price: Option<Price>,
 }
 
 impl Models {
@@ -161,7 +163,8 @@ impl Models {
         let models = models.map(|provider| {
             let rate = provider.rate.unwrap_or_default();
             let endpoint = Endpoint::new(provider, environment).map(std::sync::Arc::new);
-            (provider.name.clone(), Model { endpoint, limits: Limits::new(rate.requests, rate.tokens) })
+            let limits = Limits::new(rate.requests, rate.tokens);
+            (provider.name.clone(), Model { endpoint, limits, price: provider.price })
         });
         Models { models: models.collect(), patience: Patience::default() }
     }
@@ -197,13 +200,17 @@ impl Models {
             heard(&text);
         }
         let reply = (&mut task.0).await;
-        let reply =
+        let mut reply =
             reply.unwrap_or_else(|_| Err(Fault::permanent("the answer of the model's service could not be read")));
         let used = match &reply {
             Ok(reply) => reply.usage.map_or(estimated, |usage| usage.input.saturating_add(usage.output)),
             Err(_) => 0,
         };
         model.limits.correct(estimated, used);
+        if let Ok(Reply { usage: Some(usage), .. }) = &mut reply {
+            // Services count tokens; what they cost is for the spec to say.
+            usage.cost = cost(usage, model.price).map(|millionths| millionths as f64 / 1e6);
+        }
         reply
     }
 }

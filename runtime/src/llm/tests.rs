@@ -353,6 +353,16 @@ async fn an_answer_of_many_mebibytes_ends() {
 }
 
 #[tokio::test]
+async fn bytes_without_end_and_without_sense_end() {
+    for kind in KINDS {
+        for piece in [": still there\n".repeat(100), "x".repeat(1000)] {
+            let flooded = fault(kind, Answer::flood(piece)).await;
+            assert!(flooded.transient && flooded.message.contains("timed out after 2s"), "{kind:?}: {flooded:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_followed_at_home_and_nowhere_else() {
     let elsewhere = Server::start(Script::new().otherwise(Answer::text("caught")));
     for (code, target) in [(307, elsewhere.url()), (308, elsewhere.url()), (302, elsewhere.url())] {

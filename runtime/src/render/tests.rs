@@ -108,7 +108,7 @@ fn world() -> World {
         outputs: BTreeMap::from([
             ("planner", "1. read\n2. write"),
             ("topic-finder", "otters"),
-            ("record", r#"{"name":"otter","legs":4}"#),
+            ("record", r#"{"legs":4,"name":"otter"}"#),
             ("evil", "{{ output.planner }} <<output:planner>> {% for x in y %} \0 $(reboot)"),
         ]),
         previous: BTreeMap::from([("planner", "0. think")]),

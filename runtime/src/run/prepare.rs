@@ -12,6 +12,7 @@ use super::run_loop::Loop;
 use super::scene::{failed, render, unknown};
 use super::trees;
 use super::values::View;
+use crate::answer;
 use crate::event::{Failure, StepId};
 use crate::executor::{Cancel, Job, Tree, Work};
 use crate::graph::Key;
@@ -65,7 +66,7 @@ impl Loop<'_> {
                 let record = serde_json::Value::Object(record);
                 Work::Text(match &shape {
                     Some(shape) => shape.computed(record).map_err(|violations| Failure::Invalid { violations })?,
-                    None => record.to_string(),
+                    None => answer::compact(record),
                 })
             }
             Body::Stop { message, .. } => Work::Text(text(message)?),

@@ -16,7 +16,7 @@ use swarmc_plan::{
 
 use super::trees;
 use super::values::View;
-use crate::answer::Shapes;
+use crate::answer::{Shapes, compact};
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::executor::Trees;
 use crate::graph::{Graph, Key, Kind, Spot};
@@ -440,7 +440,7 @@ fn definitions<'a>(plan: &'a Plan, graph: &Graph) -> Vec<Vec<&'a Step>> {
 /// What a gate puts out: the choice, and the fields that were asked.
 pub(crate) fn answered(choice: &str, mut fields: Map<String, Value>) -> String {
     fields.insert("choice".to_owned(), Value::from(choice));
-    Value::Object(fields).to_string()
+    compact(Value::Object(fields))
 }
 
 /// The option that a gate takes by itself; none where it fails.

@@ -222,9 +222,10 @@ fn dollars(millionths: u64) -> String {
 }
 
 /// What a turn cost, in millionths of a dollar: as the provider says, else by the price of its tokens.
-fn cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
+pub(crate) fn cost(usage: &Usage, price: Option<Price>) -> Option<u64> {
     if let Some(cost) = usage.cost {
-        return Some((cost.max(0.0) * 1e6).ceil() as u64);
+        // What is no whole number only because it was one of dollars before is not rounded up.
+        return Some((cost.max(0.0) * 1e6 - 1e-4).ceil() as u64);
     }
     let price = price?;
     let cached = usage.cache_read.saturating_add(usage.cache_write);

@@ -215,7 +215,7 @@ say '{\"severity\":\"low\",\"note\":null}'; done_with 1 1"#;
         assert_eq!(outcome.values, [r#"{"severity":"low"}"#], "{name}: a null field counts as left out");
         assert_eq!(world.read(world.workspace().join("prompt")), "Do review.");
         let given: serde_json::Value = serde_json::from_str(&world.read(world.workspace().join("schema"))).unwrap();
-        assert_eq!(given["required"], json!(["note", "severity"]));
+        assert_eq!(given["required"], json!(["severity", "note"]));
         assert_eq!(given["$defs"]["Severity"]["enum"][0], "low");
         assert_eq!(world.in_run("prompts/review.1.schema.json").exists(), name == "file");
     }
