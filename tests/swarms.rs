@@ -102,3 +102,58 @@ fn plan_shows_a_swarm_and_run_refuses_it() {
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["cannot run `team`: it starts swarm `build`"]);
     place.swarmc(&["run", "flow.kdl", "--pipeline", "build"]).expect(2, &[], &["cannot run swarm `build`"]);
 }
+
+#[test]
+fn the_spec_of_the_chapter_on_swarms_is_right() {
+    let chapter = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/swarms.md"));
+    let chapter = chapter.expect("there is a chapter");
+    let (_, block) = chapter.split_once("```kdl\n").expect("it shows a spec");
+    let (spec, _) = block.split_once("```").expect("the block ends");
+    let files = BTreeMap::from([("spec.kdl".to_owned(), spec.to_owned())]);
+    let compilation = swarmc_compiler::compile("spec.kdl", &files);
+    assert!(compilation.diagnostics.is_empty(), "{:#?}", compilation.diagnostics);
+    let numbers =
+        plan("trap-research.kdl").swarm("research").map(|swarm| (swarm.limits, swarm.history, swarm.workspace));
+    let (limits, history, workspace) = numbers.expect("a swarm of defaults");
+    // What the table says of the seed's defaults is what a swarm has that says nothing.
+    for row in [
+        format!("| `limits {{ agents }}` | {} |", limits.agents),
+        format!("| `limits {{ iterations }}` | {} |", limits.iterations),
+        format!("| `limits {{ timeout }}` | {}s |", limits.timeout_ms / 1000),
+        format!("| `limits {{ messages }}` | {} |", limits.messages),
+        format!("| `history {{ older chars={0} }}` | {0} |", history.older_chars),
+        format!("| `workspace {{ snippet }}` | {} |", workspace.snippet),
+        format!("| `workspace {{ entries }}` | {} |", workspace.entries),
+        format!("| `workspace {{ per-topic }}` | {} |", workspace.per_topic),
+    ] {
+        assert!(chapter.contains(&row), "{row}");
+    }
+}
+
+#[test]
+fn one_provider_is_put_in_the_place_of_another() {
+    let place = Place::new(
+        r#"
+        provider recorded { script { answer "from the record" } }
+        provider other { script { answer "from the other" }; allow SW103 reason="by --provider" }
+        agent coder provider=recorded
+        pipeline main {
+            task say { prompt "Say it" }
+            result say
+        }
+        "#,
+    );
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["from the record"], &[]);
+    let other = place.swarmc(&["run", "flow.kdl", "--provider", "recorded=other"]).expect(0, &["from the other"], &[]);
+    assert!(!other.err.contains("warning"), "{other:#?}");
+    let unknown = "there is no provider `record`";
+    place.swarmc(&["run", "flow.kdl", "--provider", "record=other"]).expect(
+        1,
+        &[],
+        &[unknown, "did you mean `recorded`?"],
+    );
+    place.swarmc(&["plan", "flow.kdl", "--provider", "recorded=other", "-o", "plan.json"]).expect(0, &[], &[]);
+    place.swarmc(&["run", "plan.json"]).expect(0, &["from the other"], &[]);
+    let said = "`plan.json` is a plan, whose providers are chosen";
+    place.swarmc(&["run", "plan.json", "--provider", "recorded=other"]).expect(2, &[], &[said]);
+}

@@ -158,7 +158,10 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
         suppressions.apply(&mut diagnostics);
     }
     stats.suppressions = suppressions.count();
-    suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
+    // With other providers, what a suppression is for may not be there.
+    if settings.providers.is_empty() {
+        suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
+    }
     plan = plan.filter(|_| !diagnostics.has_errors());
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });

@@ -175,16 +175,23 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> R
 
 fn unknown(name: &Name, pipeline: &Pipeline<'_>, reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
     let of = &pipeline.ast.name;
+    let is_member = !is_asked && reach.members.contains(name.value.as_str());
+    let has_members = is_asked && !reach.members.is_empty();
     let members = reach.members.iter().filter(|_| is_asked);
     let known: Vec<&str> = reach.steps.keys().chain(members).copied().collect();
-    let list = if is_asked && !reach.members.is_empty() { "the steps and members are " } else { "the steps are " };
+    let (what, list) = match has_members {
+        true => ("step or member", "the steps and members are "),
+        false => ("step", "the steps are "),
+    };
+    let message = format!("there is no {what} `{}` in pipeline `{}`", name.value, of.value);
+    let diagnostic = Diagnostic::new(Code::UnknownReference, message);
+    if is_member {
+        return diagnostic
+            .label(name.span, "a member of a swarm")
+            .help("`fake` and `prompt` are said of members, what else there is of steps");
+    }
     let (close, help) = suggest::did_you_mean(&name.value, &known, list);
-    let diagnostic = Diagnostic::new(
-        Code::UnknownReference,
-        format!("there is no step `{}` in pipeline `{}`", name.value, of.value),
-    )
-    .label(name.span, "not one of its steps")
-    .help_maybe(help);
+    let diagnostic = diagnostic.label(name.span, "not one of its steps").help_maybe(help);
     match close {
         Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
         None => diagnostic,

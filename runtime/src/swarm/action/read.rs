@@ -308,8 +308,13 @@ impl Step {
     /// The parameters of a tool: an object, or the text of one.
     fn params(&self) -> Result<Value, String> {
         let key = "tool_params";
+        // Parameters under another name are not left out.
+        let other = || self.fields.iter().find(|(name, value)| *name != key && value.is_object());
         let params = match self.field(key) {
-            None => Map::new(),
+            None => match other() {
+                Some((name, _)) => return Err(format!("`{key}` is missing, and `{}` is no field of it", quote(name))),
+                None => Map::new(),
+            },
             Some(Value::Object(fields)) => fields.clone(),
             Some(Value::String(text)) => object(text).ok_or_else(|| format!("`{key}` is no JSON object"))?,
             Some(_) => return Err(format!("`{key}` is no JSON object")),

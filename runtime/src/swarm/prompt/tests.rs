@@ -220,6 +220,17 @@ fn goal_state_and_what_is_left_are_told() {
     "#);
 }
 
+#[test]
+fn what_is_offered_is_what_would_not_be_refused() {
+    let done = Mate { name: "ogikubo", task: "", is_you: false, state: "done" };
+    let roster = [TEAM[0], TEAM[1], TEAM[2], done];
+    let open = View { roster: &roster, ..view() };
+    assert_eq!(open.offer().receivers, ["mitaka", "kichijoji"]);
+    assert_eq!(View { receivers: Some(&["mitaka", "ogikubo"]), ..open }.offer().receivers, ["mitaka"]);
+    let left = Left { messages: Some((0, 20)), ..Left::default() };
+    assert_eq!(View { left, ..open }.offer().receivers, [""; 0]);
+}
+
 /// The table of the seed: 4,000 characters of each of the last three turns, 500 of each before them.
 #[test]
 fn older_turns_are_shown_in_short() {
