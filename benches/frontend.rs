@@ -163,6 +163,6 @@ fn letter_typed(bencher: Bencher<'_, '_>, count: usize) {
     let at = at + text[at..].find("value").expect("every node has a value");
     let edited = format!("{}x{}", &text[..at], &text[at..]);
     bencher
-        .with_inputs(|| parse(&text, FileId::new(0)))
+        .with_inputs(|| std::sync::Arc::new(parse(&text, FileId::new(0))))
         .bench_values(|tree| syntax::reparse(tree, black_box(&edited), FileId::new(0), at..at, 1));
 }

@@ -39,7 +39,7 @@ impl<'a> Configs<'a> {
             Some(args::Profile::Audit) => swarmc_compiler::Profile::Audit,
             None => config.profile.unwrap_or_default(),
         };
-        let found = (Settings { profile, levels, count_tokens: false }, config);
+        let found = (Settings { profile, levels, ..Settings::default() }, config);
         self.read.insert(workspace.root.clone(), found.clone());
         Ok(Some(found))
     }

@@ -25,6 +25,10 @@ pub(crate) fn load(path: &Path) -> miette::Result<Option<Loaded>> {
 pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Option<Loaded>> {
     let (workspace, name) = Workspace::of(path)?;
     if let Some(text) = plan_text(path)? {
+        if !settings.providers.is_empty() {
+            let help = "name the spec, or write another plan with `swarmc plan --provider`";
+            return Err(miette!(help = help, "`{}` is a plan, whose providers are chosen", path.display()));
+        }
         let plan = swarmc_plan::read(&text).map_err(|error| miette!("{error}"));
         let plan = plan.wrap_err_with(|| format!("cannot use the plan `{}`", path.display()))?;
         return Ok(Some(Loaded { plan, workspace: workspace.root }));

@@ -31,6 +31,7 @@ mod live;
 mod load;
 mod logs;
 mod lsp;
+mod pages;
 mod params;
 mod plan;
 mod render;
@@ -54,6 +55,10 @@ use clap::Parser;
 
 use args::{Command, CommandLine};
 use exit::Exit;
+
+/// A compile makes and drops hundreds of thousands of small values, on the threads of a language server as well.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let outcome = match CommandLine::parse().command {

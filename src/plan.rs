@@ -24,7 +24,7 @@ pub(crate) fn exec(args: &crate::args::Plan) -> miette::Result<Exit> {
     if let Some(old) = &args.diff {
         return compare::exec(&args.spec, old, args.exit_code);
     }
-    let settings = Settings { count_tokens: true, ..Settings::default() };
+    let settings = Settings { count_tokens: true, providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     // A swarm may be named as well as a pipeline.
     let swarm = args.pipeline.as_deref().and_then(|name| loaded.plan.swarm(name));

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
+use swarmc_compiler::Settings;
 use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
@@ -14,7 +15,7 @@ use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{Past, find, home};
 use crate::ledger::Ledger;
-use crate::load::{did_you_mean, load, pipeline};
+use crate::load::{did_you_mean, load_with, pipeline};
 use crate::plan::{environments, templates};
 use crate::{approve, params, replay, signals, summary, terminal};
 
@@ -22,7 +23,8 @@ use crate::{approve, params, replay, signals, summary, terminal};
 const MAX_STDIN: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
-    let Some(loaded) = load(&args.spec)? else { return Ok(Exit::Spec) };
+    let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
+    let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
     let plan = &loaded.plan;
     let environment = environment();
     let workspace = workspace(args, loaded.workspace)?;

@@ -161,6 +161,8 @@ codes! {
     HiddenText = "SW507" "hidden-text" Warning;
     /// Something that cannot be undone, with nobody and nothing before it.
     UngatedIrreversible = "SW508" "ungated-irreversible" Hint Audit;
+    /// A tool that its agent is not able to use.
+    ToolNotAble = "SW509" "tool-not-able" Error;
     /// A literal that looks like a key.
     SecretInSource = "SW601" "secret-in-source" Error;
     /// A secret that is printed.

@@ -3,6 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+#[cfg(doc)]
+use crate::source::FileId;
+use crate::syntax::Tree;
+
 /// The files of a workspace. Paths are relative to it, with `/`, without `.` and `..`.
 pub trait Files {
     /// The text of the file at `path`.
@@ -20,6 +24,12 @@ pub trait Files {
     /// The names of what lies in the folder at `path` (empty for the workspace itself), for "did you mean"; folders end
     /// in `/`. Empty when it cannot be read.
     fn list(&self, path: &str) -> Vec<String>;
+
+    /// The tree of the text that [`Files::read`] gives for `path`, for whoever has it already: read as [`FileId`] 0, which
+    /// is that of a spec that is compiled.
+    fn tree(&self, _path: &str) -> Option<Arc<Tree>> {
+        None
+    }
 }
 
 /// What a path leads to.

@@ -133,16 +133,18 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
             return (Compilation { sources, diagnostics, plan: None, tests: Vec::new() }, Stats::default());
         }
     };
-    let tree = syntax::parse(loader.sources.text(file), file);
-    tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
-    let spec = lower::lower(tree.nodes, loader.sources.text(file), &mut diagnostics);
+    let tree = loader.tree(file);
+    tree.problems.iter().cloned().for_each(|problem| diagnostics.push(problem.into()));
+    let spec = lower::lower(&tree.nodes, loader.sources.text(file), &mut diagnostics);
     let (modules, specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
     let tables = Tables::new(modules, &specs, &mut diagnostics);
     let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);
     let allows = std::mem::take(&mut spec.allows);
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
+    let replaced = resolve::replace::apply(&mut spec, &tables, &settings.providers, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
-    let model = resolve::resolve(&spec, &presets, tables, templates, &mut loader, &mut diagnostics);
+    let filled = resolve::Filled { templates, replaced };
+    let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
     let (mut stats, trust) = check::check(&model, &loader.sources, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);

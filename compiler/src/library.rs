@@ -40,13 +40,13 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     }
     let file = loader.library(PROVIDERS).expect("the library has its providers");
     let text = loader.sources.text(file);
-    lower(syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
+    lower(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())
 }
 
 /// The names of the provider presets, in the order of the library.
 pub fn presets() -> Vec<String> {
     let text = part(PROVIDERS).map_or("", |(_, text)| text);
-    let spec = lower(syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
+    let spec = lower(&syntax::parse(text, FileId::new(0)).nodes, text, &mut Diagnostics::default());
     spec.providers.into_iter().map(|provider| provider.name.value).collect()
 }
 
@@ -65,7 +65,7 @@ mod tests {
             let mut diagnostics = Diagnostics::default();
             let tree = syntax::parse(text, FileId::new(0));
             assert_eq!(tree.problems, [], "{name}");
-            lower(tree.nodes, text, &mut diagnostics);
+            lower(&tree.nodes, text, &mut diagnostics);
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
         assert_eq!(presets(), ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"]);

@@ -2,6 +2,7 @@
 //!
 //! Paths are relative to the file that names them and stay inside the workspace. Each file is read once.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::library;
 use crate::passage::Passage;
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
-use crate::syntax::Text;
+use crate::syntax::{self, Text, Tree};
 use crate::template::{self, Kind, Part};
 
 /// How deep includes nest (DESIGN "Limits").
@@ -28,13 +29,34 @@ pub(crate) struct Loader<'a> {
     pub(crate) sources: Sources,
     read: BTreeMap<String, FileId>,
     library: BTreeMap<&'static str, FileId>,
+    /// The trees of specs, once they are asked for.
+    trees: RefCell<BTreeMap<FileId, Arc<Tree>>>,
     /// The first file that only tests read.
     tests: usize,
 }
 
 impl<'a> Loader<'a> {
     pub(crate) fn new(files: &'a dyn Files) -> Loader<'a> {
-        Loader { files, sources: Sources::new(), read: BTreeMap::new(), library: BTreeMap::new(), tests: usize::MAX }
+        Loader {
+            files,
+            sources: Sources::new(),
+            read: BTreeMap::new(),
+            library: BTreeMap::new(),
+            trees: RefCell::default(),
+            tests: usize::MAX,
+        }
+    }
+
+    /// The tree of a file that has been read.
+    pub(crate) fn tree(&self, file: FileId) -> Arc<Tree> {
+        if let Some(tree) = self.trees.borrow().get(&file) {
+            return Arc::clone(tree);
+        }
+        // Places in a tree name its file, and a tree that somebody else has is that of a first file.
+        let known = if file == FileId::new(0) { self.files.tree(self.sources.name(file)) } else { None };
+        let tree = known.unwrap_or_else(|| Arc::new(syntax::parse(self.sources.text(file), file)));
+        self.trees.borrow_mut().insert(file, Arc::clone(&tree));
+        tree
     }
 
     /// The text of the file at a workspace-relative path.

@@ -115,6 +115,8 @@ pub(crate) struct Agent<'a> {
 #[derive(Debug)]
 pub(crate) struct Server<'a> {
     pub ast: &'a ast::ToolServer,
+    /// The variable that holds what it is sent to let us in.
+    pub auth: Option<String>,
     pub env: Vec<Variable>,
     /// What `env` reads.
     pub env_reads: Vec<Read>,

@@ -12,7 +12,6 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::Loader;
 use crate::lower;
 use crate::source::{FileId, Span};
-use crate::syntax;
 
 /// How deep imports nest (DESIGN "Limits").
 const DEPTH: usize = 64;
@@ -119,9 +118,9 @@ pub(crate) fn load(
                     continue;
                 }
                 None => {
-                    let tree = syntax::parse(loader.sources.text(file), file);
-                    diagnostics.extend(tree.problems.into_iter().map(Diagnostic::from));
-                    specs.push(lower::lower(tree.nodes, loader.sources.text(file), diagnostics));
+                    let tree = loader.tree(file);
+                    diagnostics.extend(tree.problems.iter().cloned().map(Diagnostic::from));
+                    specs.push(lower::lower(&tree.nodes, loader.sources.text(file), diagnostics));
                     depths.push(depths[index] + 1);
                     let module = modules.list.len();
                     let name = loader.sources.name(file).to_owned();

@@ -12,6 +12,7 @@ mod provider;
 mod step;
 mod swarm;
 mod template;
+pub mod tools;
 
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
@@ -27,7 +28,7 @@ pub use step::{
 };
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
-    Overflow, PackRule, PlanItem, Priority, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, Synthesize,
+    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, Synthesize,
     TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
@@ -119,13 +120,15 @@ impl Plan {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// The environment variables whose values are secret: those of secrets, and keys of models.
+    /// The environment variables whose values are secret: those of secrets, keys of models and tokens of
+    /// tool servers.
     pub fn secret_variables(&self) -> impl Iterator<Item = &str> {
         let keys = self.providers.iter().filter_map(|provider| match &provider.connection {
             Connection::Llm { auth, .. } => auth.as_deref(),
             _ => None,
         });
-        self.secrets.iter().map(|secret| secret.env.as_str()).chain(keys)
+        let tokens = self.tool_servers.iter().filter_map(|server| server.auth.as_deref());
+        self.secrets.iter().map(|secret| secret.env.as_str()).chain(keys).chain(tokens)
     }
 }
 

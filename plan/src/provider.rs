@@ -367,6 +367,10 @@ pub struct ToolServer {
     pub name: String,
     /// How it is reached.
     pub transport: Transport,
+    /// The environment variable that holds the token that an address is sent, in the header `Authorization`; none sends
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
     /// Variables of its process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Environment,

@@ -20,11 +20,18 @@ mod recording;
 mod rehearse;
 mod render;
 mod run;
+mod secrets;
 #[cfg(test)]
 mod simulate;
 mod socket;
 mod state;
 mod stream;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "the part that runs swarms comes with the next commits")
+)]
+mod swarm;
+mod tools;
 mod transient;
 
 pub use answer::typed;

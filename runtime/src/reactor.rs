@@ -34,6 +34,11 @@ impl Reactor {
         self.runtime.get_or_init(start).as_ref().map(Runtime::handle).map_err(Clone::clone)
     }
 
+    /// Whether anybody has used it.
+    pub(crate) fn is_started(&self) -> bool {
+        self.runtime.get().is_some()
+    }
+
     /// Runs `future` to its end on this thread, which is none of the loop's own.
     ///
     /// # Errors

@@ -130,5 +130,7 @@ pub(crate) struct ToolServer {
     pub description: Option<String>,
     pub exec: Option<Line>,
     pub url: Option<Text>,
+    /// The secret that it is sent, or its variable.
+    pub auth: Option<Name>,
     pub env: Vec<Variable>,
 }

@@ -36,6 +36,15 @@ pub(crate) struct Swarm {
     pub span: Span,
 }
 
+impl Swarm {
+    /// Who takes turns in it, as far as the spec names them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        let leader = self.leader.iter().map(|leader| &leader.name);
+        let members = self.members.iter().map(|member| &member.name);
+        leader.chain(members).chain(self.worktrees.iter().filter_map(|tree| tree.manager.as_ref()))
+    }
+}
+
 /// Who leads.
 #[derive(Debug)]
 pub(crate) struct Leader {
@@ -135,8 +144,10 @@ pub(crate) struct Workspace {
 /// What ends a member that gets nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Convergence {
-    /// Turns in a row without a tool.
+    /// Turns in a row without progress.
     pub no_progress: u32,
+    /// What counts as progress.
+    pub counts: plan::ProgressRule,
     /// Permanent errors in a row.
     pub errors: u32,
 }

@@ -1,25 +1,33 @@
-//! SW005: a task whose provider has recorded answers, and none for it.
+//! SW005: a task, or a member of a swarm, whose provider has recorded answers, and none for it.
 
 use std::collections::BTreeSet;
 
+use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Provider, Step};
+use crate::model::{Body, Model, Provider};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let tapes: Vec<Option<Tape<'_>>> = model.providers.iter().map(Tape::of).collect();
-    let known: BTreeSet<&str> =
-        model.pipelines.iter().flat_map(|pipeline| &pipeline.steps).map(|step| step.name()).collect();
-    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
-        let provider = step.agent.and_then(|agent| model.agents[agent].provider);
-        let Some((provider, tape)) = provider.and_then(|index| Some((&model.providers[index], tapes[index].as_ref()?)))
-        else {
-            continue;
-        };
+    let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+    let members = model.spec.swarms.iter().flat_map(|swarm| swarm.names().map(|name| name.value.as_str()));
+    let known: BTreeSet<&str> = steps().map(|step| step.name()).chain(members).collect();
+    let mut asked = |agent: Option<usize>, what: &str, name: &Name| {
+        let provider = agent.and_then(|agent| model.agents[agent].provider);
+        let tape = provider.and_then(|index| Some((&model.providers[index], tapes[index].as_ref()?)));
+        let Some((provider, tape)) = tape else { return };
         // Where a name is misspelt, that is what is wrong.
         let misspelt = || !tape.tasks.is_subset(&known);
-        if matches!(step.body, Body::Prompt(_)) && !tape.any && !tape.first.contains(step.name()) && !misspelt() {
-            diagnostics.push(unanswered(provider, step));
+        if !tape.any && !tape.first.contains(name.value.as_str()) && !misspelt() {
+            diagnostics.push(unanswered(provider, what, name));
+        }
+    };
+    for step in steps().filter(|step| matches!(step.body, Body::Prompt(_))) {
+        asked(step.agent, "task", &step.ast.name);
+    }
+    for swarm in &model.swarms {
+        for (written, member) in swarm.ast.members.iter().zip(&swarm.members) {
+            asked(member.agent, "member", &written.name);
         }
     }
 }
@@ -53,10 +61,13 @@ impl<'a> Tape<'a> {
     }
 }
 
-fn unanswered(provider: &Provider<'_>, step: &Step<'_>) -> Diagnostic {
-    let (name, task) = (&provider.ast.name, step.name());
-    Diagnostic::new(Code::WrongValue, format!("provider `{}` has no recorded answer for task `{task}`", name.value))
-        .label(step.ast.name.span, "nothing answers its first attempt")
+fn unanswered(provider: &Provider<'_>, what: &str, asked: &Name) -> Diagnostic {
+    let (name, task) = (&provider.ast.name, &asked.value);
+    let first = if what == "task" { "attempt" } else { "turn" };
+    Diagnostic::new(Code::WrongValue, format!("provider `{}` has no recorded answer for {what} `{task}`", name.value))
+        .label(asked.span, format!("nothing answers its first {first}"))
         .label(name.span, "the answers are recorded here")
-        .help(format!("write `answer \"…\" task={task}` in its `script`, or an `answer` without `task=` for all tasks"))
+        .help(format!(
+            "write `answer \"…\" task={task}` in its `script`, or an `answer` without `task=` for all {what}s"
+        ))
 }

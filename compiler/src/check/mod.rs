@@ -17,6 +17,7 @@ mod given;
 pub(crate) mod hidden;
 mod injection;
 mod irreversible;
+mod lent;
 mod loops;
 mod made;
 mod maybe_missing;
@@ -104,6 +105,7 @@ pub(crate) fn check(
     }
     circles::check(model, diagnostics);
     servers::check(model, diagnostics);
+    lent::check(model, diagnostics);
     if nothing && !diagnostics.has_errors() {
         let file = FileId::new(0);
         diagnostics.push(

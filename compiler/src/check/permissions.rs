@@ -63,8 +63,22 @@ fn check_agent(agent: &Agent, diagnostics: &mut Diagnostics) {
 }
 
 /// Tools of agent programs that reach nothing but files.
-const LOCAL: &[&str] =
-    &["Read", "Write", "Edit", "MultiEdit", "Glob", "Grep", "LS", "NotebookRead", "NotebookEdit", "TodoWrite"];
+const LOCAL: &[&str] = &[
+    "Read",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "Glob",
+    "Grep",
+    "LS",
+    "NotebookRead",
+    "NotebookEdit",
+    "TodoWrite",
+    "file_read",
+    "file_write",
+    "file_list",
+    "file_search",
+];
 
 fn check_step(step: &Step<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
     for started in command::body(step, sources) {

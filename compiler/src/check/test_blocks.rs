@@ -146,7 +146,7 @@ fn body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnosti
             nothing(format!("step `{name}` is a loop, and asks nobody itself"), "fake the steps in it")
         }
         Body::Swarm { .. } => {
-            nothing(format!("step `{name}` starts a swarm, which cannot be rehearsed yet"), "test a route without it")
+            nothing(format!("step `{name}` starts a swarm, and asks nobody itself"), "fake the members of that swarm")
         }
         Body::Missing => None,
     }

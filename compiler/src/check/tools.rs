@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use swarmc_plan::tools::{built_in, covers};
+
 use crate::ast::{Agent, Tools};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -70,7 +72,7 @@ enum Wanted<'t> {
 /// What `…` in a prompt means, where it is the name of something known.
 fn wanted<'t>(quoted: &'t str, servers: &BTreeSet<&str>) -> Option<Wanted<'t>> {
     let first = quoted.split_whitespace().next()?;
-    if first == quoted && (TOOLS.contains(&first) || servers.contains(server_of(first))) {
+    if first == quoted && (TOOLS.contains(&first) || built_in(first).is_some() || servers.contains(server_of(first))) {
         return Some(Wanted::Tool(first));
     }
     COMMANDS.contains(&first).then_some(Wanted::Command(first))
@@ -82,11 +84,14 @@ fn allowed(tools: &Tools, wanted: &Wanted<'_>) -> bool {
         tool == "*"
             || match wanted {
                 Wanted::Tool(wanted) => {
-                    base.trim_end_matches('*') == *wanted || base.eq_ignore_ascii_case(wanted) || {
-                        // A whole server, or one of its tools where the server is asked for.
-                        let (own, asked) = (server_of(base), server_of(wanted));
-                        own == asked && (own == base || asked == *wanted || base.ends_with('*'))
-                    }
+                    covers(base, wanted)
+                        || base.trim_end_matches('*') == *wanted
+                        || base.eq_ignore_ascii_case(wanted)
+                        || {
+                            // A whole server, or one of its tools where the server is asked for.
+                            let (own, asked) = (server_of(base), server_of(wanted));
+                            own == asked && (own == base || asked == *wanted || base.ends_with('*'))
+                        }
                 }
                 Wanted::Command(program) => {
                     let inside = tool.split_once('(').map(|(_, inside)| inside);

@@ -59,10 +59,14 @@ impl Emitter<'_, '_, '_> {
         }
     }
 
-    /// A tool as the plan calls it: a server of an import has the name of its import before its own.
+    /// A tool as the plan calls it: a server of an import has the name of its import before its own,
+    /// and a tool of a server follows it behind a point.
     fn tool(&self, name: &ast::Name) -> String {
-        let server = self.model.tables.find(What::ToolServer, &name.value, true, name.span.file);
-        server.map_or(&name.value, |server| &self.model.spec.tool_servers[server].name.value).clone()
+        let find = |server: &str| self.model.tables.find(What::ToolServer, server, true, name.span.file);
+        let split = plan::tools::split(&name.value, |server| find(server).is_some());
+        let Some((server, rest)) = split else { return name.value.clone() };
+        let server = find(server).map_or(server, |server| &self.model.spec.tool_servers[server].name.value);
+        rest.map_or_else(|| server.to_owned(), |rest| format!("{server}.{rest}"))
     }
 
     pub(super) fn server(&self, server: &Server<'_>) -> plan::ToolServer {
@@ -71,6 +75,7 @@ impl Emitter<'_, '_, '_> {
         plan::ToolServer {
             name: ast.name.value.clone(),
             transport: url.unwrap_or_else(|| plan::Transport::Exec(words(ast.exec.as_ref()))),
+            auth: server.auth.clone(),
             env: self.env(&server.env),
             origin: self.origin(ast.name.span),
         }

@@ -20,7 +20,7 @@ struct Place {
 
 /// Gathers what stands in a file.
 pub(super) fn walk(builder: &mut Builder<'_, '_, '_>, file: FileId) {
-    let tree = syntax::parse(builder.loader.sources.text(file), file);
+    let tree = builder.loader.tree(file);
     nodes(builder, &tree.nodes, &schema::SPEC, Place::default());
 }
 
@@ -86,7 +86,7 @@ fn node(builder: &mut Builder<'_, '_, '_>, written: &Node, known: &'static schem
                 match target {
                     Target::Pipeline => callee = found,
                     // The choice that follows is one of its options.
-                    Target::AnyStep => place.owner = found,
+                    Target::AnyStep | Target::Maker => place.owner = found,
                     _ => {}
                 }
             }

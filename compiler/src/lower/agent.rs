@@ -125,11 +125,22 @@ pub(super) fn tool_server(element: &Element, diagnostics: &mut Diagnostics) -> O
     if let Some(url) = url {
         address(url, diagnostics);
     }
+    let auth = element.child("auth").and_then(|node| node.argument(0)).map(spanned);
+    if let (Some(auth), Some(_), None) = (&auth, exec, url) {
+        let diagnostic = Diagnostic::new(
+            Code::WrongValue,
+            format!("`auth` is for addresses, and tool server `{server}` is a command"),
+        )
+        .label(auth.span, "of no use to a command")
+        .help("give a command its token with `env NAME`");
+        diagnostics.push(diagnostic);
+    }
     Some(ast::ToolServer {
         name: name(element, 0)?,
         description: description(element),
         exec: exec.and_then(|exec| command(exec, diagnostics)),
         url: url.map(|url| url.text.clone()),
+        auth,
         env: variables(element, diagnostics),
     })
 }

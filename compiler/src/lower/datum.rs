@@ -33,15 +33,38 @@ pub(crate) enum Form {
     Text,
 }
 
+/// Whose value it is, as messages say it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place<'a> {
+    /// An argument of the node called so.
+    Node(&'a str),
+    /// The property called so.
+    Property(&'a str),
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Node(name) => write!(f, "`{name}`"),
+            Place::Property(name) => write!(f, "`{name}=`"),
+        }
+    }
+}
+
 /// A value as its kind, or a report.
-pub(super) fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+pub(super) fn datum(
+    value: &syntax::Value,
+    kind: Kind,
+    place: Place<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Datum> {
     let span = value.span;
     let wrong = |found: &str, help: Option<String>| {
         Diagnostic::new(Code::WrongValue, format!("{place} takes {}, not {found}", kind.noun()))
             .label(span, format!("not {}", kind.noun()))
             .help_maybe(help)
     };
-    let diagnostic = match (value.kind, kind) {
+    let diagnostic = match (&value.kind, kind) {
         (ValueKind::Missing, _) => return None,
         (ValueKind::Null, Kind::Scalar | Kind::Text | Kind::Template) => {
             let help = "leave it out, or write `\"null\"` for the word";
@@ -49,6 +72,7 @@ pub(super) fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: 
         }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
+            let on = *on;
             return Some(Datum {
                 span,
                 text: Text::plain(if on { "true" } else { "false" }, span),
@@ -75,7 +99,7 @@ pub(super) fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: 
                 None => wrong(&format!("`{}`", number.written()), None),
             }
         }
-        (ValueKind::Number(number), Kind::Literal | Kind::Number | Kind::Ratio(..)) => match json(&number, kind) {
+        (ValueKind::Number(number), Kind::Literal | Kind::Number | Kind::Ratio(..)) => match json(number, kind) {
             Some(form) => {
                 let whole = number.as_i128().and_then(|whole| i64::try_from(whole).ok());
                 let text = Text::plain(number.written(), span);
@@ -107,7 +131,7 @@ pub(super) fn datum(value: syntax::Value, kind: Kind, place: &str, diagnostics: 
                 _ => wrong("a number", None),
             }
         }
-        (ValueKind::String(text), kind) => return string(text, kind, span, place, diagnostics),
+        (ValueKind::String(text), kind) => return string(text.clone(), kind, span, place, diagnostics),
     };
     // A literal of KDL 1 has been reported; here it is the word that was meant, or nothing.
     match diagnostics.covers(span) {
@@ -129,7 +153,7 @@ fn json(number: &syntax::Number, kind: Kind) -> Option<Form> {
     whole.or_else(|| serde_json::Number::from_f64(float)).map(Form::Number)
 }
 
-fn string(mut text: Text, kind: Kind, span: Span, place: &str, diagnostics: &mut Diagnostics) -> Option<Datum> {
+fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics: &mut Diagnostics) -> Option<Datum> {
     if let Kind::Choice(words) = kind
         && !words.iter().any(|word| word.word == text.as_str())
         && let Some((word, older)) = words.iter().find_map(|it| Some((it, schema::once(it.older, text.as_str())?)))

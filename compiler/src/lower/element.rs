@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::datum::{Datum, datum};
+use super::datum::{Datum, Place, datum};
 use super::unknown::{annotated, deprecated, too_many, twice, unknown, unknown_property};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -55,7 +55,7 @@ impl Element {
 
 /// Holds the nodes of a block against what `parent` may hold, which is called so in messages.
 pub(super) fn block(
-    nodes: Vec<syntax::Node>,
+    nodes: &[syntax::Node],
     parent: &'static Node,
     called: &str,
     diagnostics: &mut Diagnostics,
@@ -69,7 +69,7 @@ pub(super) fn block(
             None => {
                 // What is no name at all, such as `-`, has been reported.
                 if !diagnostics.covers(node.name.span) {
-                    diagnostics.push(unknown(&node, parent, called));
+                    diagnostics.push(unknown(node, parent, called));
                 }
                 continue;
             }
@@ -91,20 +91,19 @@ pub(super) fn block(
     elements
 }
 
-fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnostics) -> Element {
+fn element(node: &syntax::Node, schema: &'static Node, diagnostics: &mut Diagnostics) -> Element {
     let span = node.span;
-    let written = node.name.text.clone();
-    let called = schema.called(&written);
+    let called = schema.called(&node.name.text);
     if let Some(annotation) = &node.annotation {
         diagnostics.push(annotated(annotation));
     }
     let mut arguments = Vec::new();
     let mut properties: Vec<(Name, Datum)> = Vec::new();
     // Every key that stands there, fitting or not.
-    let mut keys: BTreeMap<Box<str>, Span> = BTreeMap::new();
-    let mut surplus: Vec<syntax::Entry> = Vec::new();
+    let mut keys: BTreeMap<&str, Span> = BTreeMap::new();
+    let mut surplus: Vec<&syntax::Entry> = Vec::new();
     let mut position = 0;
-    for entry in node.entries {
+    for entry in &node.entries {
         if let Some(annotation) = &entry.annotation {
             diagnostics.push(annotated(annotation));
         }
@@ -113,8 +112,7 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
                 let known = schema.arguments.get(position).or(schema.rest.as_ref());
                 match known {
                     Some(known) => {
-                        let place = format!("`{called}`");
-                        if let Some(datum) = datum(entry.value, known.kind, &place, diagnostics) {
+                        if let Some(datum) = datum(&entry.value, known.kind, Place::Node(called), diagnostics) {
                             arguments.push((position, datum));
                         }
                     }
@@ -122,24 +120,25 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
                 }
                 position += 1;
             }
-            Some(name) => {
-                let mut name = name.clone();
+            Some(written) => {
+                let mut name = written.clone();
                 let property = schema.property(&name.text);
                 let older = property.and_then(|property| schema::once(property.older, &name.text));
                 if let Some(property) = property {
                     name.text = property.name.into();
                 }
-                if let Some(first) = keys.get(&name.text) {
+                let key = property.map_or(&*written.text, |property| property.name);
+                if let Some(first) = keys.get(key) {
                     diagnostics.push(twice(&format!("property `{}`", name.text), name.span, *first));
                     continue;
                 }
-                keys.insert(name.text.clone(), name.span);
+                keys.insert(key, name.span);
                 if let Some(older) = older {
                     diagnostics.push(deprecated(older, &name.text, name.span));
                 }
                 let known = property.map(|property| property.kind);
                 let Some(kind) = known.or(schema.open_properties.map(|(_, kind)| kind)) else {
-                    diagnostics.push(unknown_property(&name, &entry, schema, called));
+                    diagnostics.push(unknown_property(&name, entry, schema, called));
                     continue;
                 };
                 if let (None, Some((key, _))) = (known, schema.open_properties)
@@ -148,8 +147,7 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
                     diagnostics.push(wrong);
                     continue;
                 }
-                let place = format!("`{}=`", name.text);
-                if let Some(datum) = datum(entry.value, kind, &place, diagnostics) {
+                if let Some(datum) = datum(&entry.value, kind, Place::Property(key), diagnostics) {
                     properties.push((name, datum));
                 }
             }
@@ -178,11 +176,9 @@ fn element(node: syntax::Node, schema: &'static Node, diagnostics: &mut Diagnost
             }
         }
     }
-    let children = match node.children {
-        Some(children) => block(children.nodes, schema, called, diagnostics),
-        None => Vec::new(),
-    };
-    Element { schema, name: node.name, span, arguments, properties, children, comments: node.comments }
+    let children = block(node.children(), schema, called, diagnostics);
+    let (name, comments) = (node.name.clone(), node.comments.clone());
+    Element { schema, name, span, arguments, properties, children, comments }
 }
 
 /// A report of a property whose name is not what such names are.
@@ -228,7 +224,7 @@ mod tests {
     /// What is said of a text: each message with the text that its fix makes of it.
     fn check(text: &str, expected: &[&str]) -> Vec<Element> {
         let mut diagnostics = Diagnostics::default();
-        let elements = block(syntax::parse(text, FileId::new(0)).nodes, &DESK, "desk", &mut diagnostics);
+        let elements = block(&syntax::parse(text, FileId::new(0)).nodes, &DESK, "desk", &mut diagnostics);
         let said = |diagnostic: Diagnostic| match diagnostic.fix {
             Some(fix) => {
                 let mut text = text.to_owned();

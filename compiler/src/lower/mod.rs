@@ -45,11 +45,11 @@ pub(crate) fn document(
     let file = FileId::new(0);
     let tree = syntax::parse(sources.text(file), file);
     tree.problems.into_iter().for_each(|problem| diagnostics.push(problem.into()));
-    element::block(tree.nodes, schema, "", diagnostics)
+    element::block(&tree.nodes, schema, "", diagnostics)
 }
 
 /// Lowers the nodes of a spec; `text` is what they were read from.
-pub(crate) fn lower(nodes: Vec<syntax::Node>, text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {
+pub(crate) fn lower(nodes: &[syntax::Node], text: &str, diagnostics: &mut Diagnostics) -> ast::Spec {
     let mut spec = ast::Spec::default();
     for element in element::block(nodes, &schema::SPEC, "", diagnostics) {
         allows(&element, None, &mut spec.allows);

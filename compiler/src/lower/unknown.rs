@@ -113,12 +113,12 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
 }
 
 pub(super) fn too_many(
-    surplus: &[syntax::Entry],
+    surplus: &[&syntax::Entry],
     arguments: &[(usize, Datum)],
     schema: &'static Node,
     called: &str,
 ) -> Diagnostic {
-    let (first, last) = (&surplus[0], &surplus[surplus.len() - 1]);
+    let (first, last) = (surplus[0], surplus[surplus.len() - 1]);
     let count = match schema.arguments.len() {
         0 => "no arguments".to_owned(),
         1 => "one argument".to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn too_many(
     let is_text = matches!(schema.arguments.last(), Some(argument) if matches!(argument.kind, Kind::Text | Kind::Template | Kind::Expression));
     let bare = |entry: &syntax::Entry| matches!(&entry.value.kind, ValueKind::String(text) if text.is_bare());
     match arguments.last() {
-        Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().all(bare) => {
+        Some((_, text)) if is_text && text.text.is_bare() && surplus.iter().copied().all(bare) => {
             diagnostic.help("put the whole text in quotes")
         }
         _ => diagnostic.help(format!("write `{}`", schema.usage_as(called))),

@@ -9,6 +9,7 @@ mod pack;
 mod params;
 mod pipeline;
 mod reach;
+pub(crate) mod replace;
 mod step;
 mod swarm;
 pub(crate) mod tables;
@@ -34,13 +35,20 @@ pub(crate) use pipeline::receivers;
 use tables::{Tables, What};
 use text::{Has, Scope};
 
-/// Resolves a spec. `presets` are the providers of the library that it may start from, `templates` says which agents
-/// others start from.
+/// What was filled in before.
+pub(crate) struct Filled {
+    /// Which agents others start from.
+    pub(crate) templates: Vec<bool>,
+    /// Which providers others stand in for.
+    pub(crate) replaced: Vec<bool>,
+}
+
+/// Resolves a spec. `presets` are the providers of the library that it may start from.
 pub(crate) fn resolve<'a>(
     spec: &'a ast::Spec,
     presets: &'a ast::Spec,
     tables: Tables,
-    templates: Vec<bool>,
+    filled: Filled,
     loader: &mut Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Model<'a> {
@@ -48,9 +56,9 @@ pub(crate) fn resolve<'a>(
     let uses = Uses {
         params: unused(What::Param),
         secrets: unused(What::Secret),
-        providers: unused(What::Provider),
+        providers: filled.replaced,
         agents: unused(What::Agent),
-        templates,
+        templates: filled.templates,
         prompts: unused(What::Prompt),
         tasks: unused(What::Task),
         packs: unused(What::Pack),
@@ -248,6 +256,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         // An endpoint of its own is not sent the key of the preset's.
         let name = provider.auth.as_ref().or_else(|| preset.filter(|_| provider.llm.is_none())?.auth.as_ref())?;
+        self.key(name)
+    }
+
+    /// The variable that holds a secret, which may be named itself.
+    fn key(&mut self, name: &Name) -> Option<String> {
         if let Some(secret) = self.secret(name) {
             self.uses.secrets[secret] = true;
             return Some(self.spec.secrets[secret].env.clone());
@@ -304,7 +317,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn server(&mut self, server: &'a ast::ToolServer) -> Server<'a> {
         let env = self.variables(&server.env);
         let env_reads = self.outside_reads(&env, None, "the `env` of a tool server");
-        Server { ast: server, env, env_reads }
+        let auth = server.auth.as_ref().and_then(|auth| self.key(auth));
+        Server { ast: server, auth, env, env_reads }
     }
 
     /// The script file of a hook, if it runs one.

@@ -245,20 +245,31 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         (until, reads)
     }
 
-    /// Recorded answers name tasks of any pipeline; one that names none is a slip.
+    /// Recorded answers name tasks of any pipeline, or members of any swarm; one that names neither is a slip.
     pub(super) fn answers_name_steps(&mut self, pipelines: &[Pipeline<'a>]) {
         let spec = self.spec;
+        // Who leads names those that it makes, in words that only a run knows.
+        if spec.swarms.iter().any(|swarm| swarm.decompose.is_some()) {
+            return;
+        }
         let steps = pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-        let known: BTreeSet<&str> = steps.map(|step| step.name()).collect();
+        let members = spec.swarms.iter().flat_map(ast::Swarm::names);
+        let known: BTreeSet<&str> =
+            steps.map(|step| step.name()).chain(members.map(|name| name.value.as_str())).collect();
         let answers = spec.providers.iter().flat_map(|provider| &provider.script).flat_map(|script| &script.answers);
         for name in answers.filter_map(|answer| answer.task.as_ref()) {
-            if known.contains(name.value.as_str()) || spec.pipelines.is_empty() {
+            if known.contains(name.value.as_str()) || known.is_empty() {
                 continue;
             }
             let known: Vec<&str> = known.iter().copied().collect();
-            let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
+            let (what, list) = match spec.swarms.is_empty() {
+                true => ("step", "the steps are "),
+                false => ("step or member", "the steps and members are "),
+            };
+            let (close, help) = suggest::did_you_mean(&name.value, &known, list);
+            let place = if spec.swarms.is_empty() { " in any pipeline" } else { "" };
             let diagnostic =
-                Diagnostic::new(Code::UnknownReference, format!("there is no step `{}` in any pipeline", name.value))
+                Diagnostic::new(Code::UnknownReference, format!("there is no {what} `{}`{place}", name.value))
                     .label(name.span, "answers nothing")
                     .help_maybe(help);
             self.diagnostics.push(match close {

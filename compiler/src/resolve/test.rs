@@ -1,6 +1,6 @@
 //! Tests: their pipelines, parameters, steps and files are looked up. What only tests read is no part of the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::names::Names;
@@ -13,8 +13,16 @@ use crate::files::Entry;
 use crate::model::{Body, Fake, ParamRef, Pipeline, Start, StepRef, Test};
 use crate::syntax::Text;
 
-/// The steps that a run of a pipeline can come to, by name: its own, and those of what it calls.
-type Reach<'a> = BTreeMap<&'a str, Vec<StepRef>>;
+/// What a run of a pipeline can come to.
+#[derive(Default)]
+struct Reach<'a> {
+    /// The steps by name: its own, and those of what it calls.
+    steps: BTreeMap<&'a str, Vec<StepRef>>,
+    /// Who takes turns in the swarms that these start.
+    members: BTreeSet<&'a str>,
+    /// Whether somebody leads one of them who names others itself.
+    is_open: bool,
+}
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     pub(super) fn tests(
@@ -33,19 +41,25 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let reach = pipeline
                 .map(|index| Rc::clone(known[index].get_or_insert_with(|| Rc::new(reach(spec, pipelines, index)))));
             let params = pipeline.map(|index| self.test_params(test, index)).unwrap_or_default();
-            let mut steps = |name: &Name| -> Vec<StepRef> {
+            // A member of a swarm is asked as a step is; nothing else can be said of one by its name.
+            let mut steps = |name: &Name, is_asked: bool| -> Vec<StepRef> {
                 let (Some(index), Some(reach)) = (pipeline, &reach) else { return Vec::new() };
-                match reach.get(name.value.as_str()) {
+                let word = name.value.as_str();
+                match reach.steps.get(word) {
                     Some(found) => found.clone(),
+                    None if is_asked && (reach.is_open || reach.members.contains(word)) => Vec::new(),
                     None => {
-                        self.diagnostics.push(unknown(name, &pipelines[index], reach));
+                        self.diagnostics.push(unknown(name, &pipelines[index], reach, is_asked));
                         Vec::new()
                     }
                 }
             };
-            let expects =
-                test.expects.iter().map(|expect| expect.kind.steps().into_iter().map(&mut steps).collect()).collect();
-            let of_fakes: Vec<Vec<StepRef>> = test.fakes.iter().map(|fake| steps(&fake.step)).collect();
+            let mut of_expect = |kind: &ast::ExpectKind| {
+                let is_asked = matches!(kind, ast::ExpectKind::Prompt(..));
+                kind.steps().into_iter().map(|name| steps(name, is_asked)).collect()
+            };
+            let expects = test.expects.iter().map(|expect| of_expect(&expect.kind)).collect();
+            let of_fakes: Vec<Vec<StepRef>> = test.fakes.iter().map(|fake| steps(&fake.step, true)).collect();
             let fakes = test.fakes.iter().zip(of_fakes);
             let fakes = fakes
                 .map(|(fake, steps)| Fake { ast: fake, steps, file: self.fake_file(fake.file.as_ref()) })
@@ -135,7 +149,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
 }
 
 fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> Reach<'a> {
-    let mut reach: Reach<'a> = BTreeMap::new();
+    let mut reach = Reach::default();
     let mut seen = vec![false; spec.pipelines.len()];
     let mut open = vec![start];
     while let Some(pipeline) = open.pop() {
@@ -144,19 +158,27 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> R
         }
         for (step, resolved) in pipelines[pipeline].steps.iter().enumerate() {
             let name: &'a str = &resolved.ast.name.value;
-            reach.entry(name).or_default().push(StepRef { pipeline, step });
-            if let Body::Call { pipeline: Some(called), .. } = &resolved.body {
-                open.push(*called);
+            reach.steps.entry(name).or_default().push(StepRef { pipeline, step });
+            match &resolved.body {
+                Body::Call { pipeline: Some(called), .. } => open.push(*called),
+                Body::Swarm { swarm: Some(swarm), .. } => {
+                    let swarm = &spec.swarms[*swarm];
+                    reach.members.extend(swarm.names().map(|name| name.value.as_str()));
+                    reach.is_open |= swarm.decompose.is_some();
+                }
+                _ => {}
             }
         }
     }
     reach
 }
 
-fn unknown(name: &Name, pipeline: &Pipeline<'_>, reach: &Reach<'_>) -> Diagnostic {
+fn unknown(name: &Name, pipeline: &Pipeline<'_>, reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
     let of = &pipeline.ast.name;
-    let known: Vec<&str> = reach.keys().copied().collect();
-    let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
+    let members = reach.members.iter().filter(|_| is_asked);
+    let known: Vec<&str> = reach.steps.keys().chain(members).copied().collect();
+    let list = if is_asked && !reach.members.is_empty() { "the steps and members are " } else { "the steps are " };
+    let (close, help) = suggest::did_you_mean(&name.value, &known, list);
     let diagnostic = Diagnostic::new(
         Code::UnknownReference,
         format!("there is no step `{}` in pipeline `{}`", name.value, of.value),

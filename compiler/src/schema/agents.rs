@@ -104,13 +104,18 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
     .arguments(&[optional("TEXT", Kind::Text)])
     .properties(&[
         Property::new("file", Kind::Path, "The file that holds the text."),
-        Property::new("task", Kind::Reference(Target::AnyStep), "The task it answers; any, when left out."),
+        Property::new(
+            "task",
+            Kind::Reference(Target::Maker),
+            "The task, or the member of a swarm, that it answers; any, when left out.",
+        ),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
         Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
         Property::new(
             "turn",
             ANY_COUNT,
-            "The turn of the attempt it answers: 1, or 2 and more for repairs; any, when left out.",
+            "The turn of the attempt it answers: 1, or 2 and more for repairs; of a swarm's member its turn, from 1; any, when \
+             left out.",
         ),
         Property::new(
             "index",
@@ -171,7 +176,7 @@ static MAX_OUTPUT: Node =
     Node::new("max-output", "The tokens of one answer at most.").arguments(&[required("TOKENS", ANY_AMOUNT)]);
 static TOOLS: Node = Node::new(
     "tools",
-    "The tools that it may use, by name or by the name of their server; without arguments: none. Without this node, those of its provider.",
+    "The tools that it may use, by name or by the name of their server, a final `*` for whatever follows; without arguments: none. Without this node, those of its provider; of an `llm`, none.",
 )
 .rest("NAME", Kind::Text);
 static CAN: Node = Node::new("can", "What it is able to do beyond answering, for the checks of what may reach what.")
@@ -187,7 +192,12 @@ pub(super) static TOOL_SERVER: Node =
     Node::new("tool-server", "A server of tools that speaks MCP: a command, or an address.")
         .arguments(NAME)
         .properties(&[Property::new("url", Kind::Text, "Where it listens.")])
-        .children(&[&DESCRIPTION, &SERVER_EXEC, &ENV])
+        .children(&[&DESCRIPTION, &SERVER_EXEC, &SERVER_AUTH, &ENV])
         .many();
+static SERVER_AUTH: Node = Node::new(
+    "auth",
+    "The token of a server with an address: a secret, or the environment variable that holds it. It is sent in a header to that address, and nowhere else; without this node none is sent.",
+)
+.arguments(&[required("SECRET", Kind::Text)]);
 static SERVER_EXEC: Node = Node::new("exec", "The command that serves on its standard input, as an argument vector.")
     .rest("ARG", Kind::Scalar);

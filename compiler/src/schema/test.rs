@@ -22,19 +22,24 @@ pub(crate) static TEST_PARAM: Node = Node::new("param", "Values of parameters; p
 static TEST_STDIN: Node = Node::new("stdin", "What is piped into the run.").arguments(&[required("TEXT", Kind::Text)]);
 
 const STEP: &[Argument] = &[required("STEP", Kind::Reference(Target::AnyStep))];
+/// What is asked for something: a member of a swarm too.
+const ASKED: &[Argument] = &[required("STEP", Kind::Reference(Target::Maker))];
 const ITERATION: Property = Property::new("iteration", ANY_COUNT, "The round, from 1; any, when left out.");
 const ATTEMPT: Property = Property::new("attempt", ANY_COUNT, "The attempt, from 1; any, when left out.");
-const TURN: Property =
-    Property::new("turn", ANY_COUNT, "The turn of the attempt: 1, or 2 and more for repairs; any, when left out.");
+const TURN: Property = Property::new(
+    "turn",
+    ANY_COUNT,
+    "The turn of the attempt: 1, or 2 and more for repairs; of a swarm's member its turn, from 1; any, when left out.",
+);
 const INDEX: Property =
     Property::new("index", Kind::Count(0, u32::MAX as u64), "The item of a `for-each`, from 0; any, when left out.");
 
 static FAKE: Node = Node::new(
     "fake",
-    "What a step is answered instead of being started; the first `fake` that fits answers. Of several texts each answers \
+    "What a step, or a member of a swarm, is answered instead of being started; the first `fake` that fits answers. Of several texts each answers \
      once, in order, and the last one from then on. Without a text it succeeds and says nothing.",
 )
-.arguments(STEP)
+.arguments(ASKED)
 .rest("TEXT", Kind::Text)
 .properties(&[
     FILE,
@@ -86,9 +91,10 @@ const SNAPSHOT: Property = Property::new(
 
 static PROMPT: Node = Node::new(
     "prompt",
-    "What a step is asked, each time that fits: the prompt of an agent, the standard input of a command, the message of a gate.",
+    "What a step, or a member of a swarm, is asked, each time that fits: the prompt of an agent, the standard input of a \
+     command, the message of a gate.",
 )
-.arguments(STEP)
+.arguments(ASKED)
 .properties(&[ITERATION, ATTEMPT, TURN, INDEX, CONTAINS, LACKS, MATCHES, EQUALS, SNAPSHOT])
 .many();
 static OUTPUT: Node = Node::new("output", "The value of a step, of its last round unless said.")

@@ -4,6 +4,7 @@
 //! moved. The result is always the tree that a full parse gives.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::parse::{MAX_BYTES, parse, parse_part};
 use super::problem::{MAX_PROBLEMS, Problem};
@@ -12,9 +13,13 @@ use crate::source::{FileId, Span};
 
 /// Reads a text that came about by replacing the bytes `old` of the text of `tree` with others, `inserted` of them; `text` is
 /// the whole new text.
-pub fn reparse(tree: Tree, text: &str, file: FileId, old: Range<usize>, inserted: usize) -> Tree {
+pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, inserted: usize) -> Tree {
     match part(&tree, text, file, &old, inserted) {
-        Some((part, read)) => put_together(tree, part, read),
+        Some((part, read)) => {
+            // What is read again needs no copy where others still look at the old tree.
+            let kept = Arc::try_unwrap(tree).unwrap_or_else(|tree| without(&tree, &part.nodes));
+            put_together(kept, part, read)
+        }
         None => parse(text, file),
     }
 }
@@ -54,6 +59,30 @@ fn part(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, inserted: usi
     }
     move_tree(&mut read, i64::from(start));
     Some((Part { nodes: first.map_or(0, |first| first + 1)..last + 1, old: start..end, shift }, read))
+}
+
+/// A copy of a tree in which some top-level nodes are empty.
+fn without(tree: &Tree, emptied: &Range<usize>) -> Tree {
+    let copy = |(index, node): (usize, &Node)| match emptied.contains(&index) {
+        true => Node {
+            name: node.name.clone(),
+            annotation: None,
+            entries: Vec::new(),
+            children: None,
+            span: node.span,
+            broken: node.broken,
+            comments: Vec::new(),
+            trailing: None,
+        },
+        false => node.clone(),
+    };
+    Tree {
+        nodes: tree.nodes.iter().enumerate().map(copy).collect(),
+        problems: tree.problems.clone(),
+        tokens: tree.tokens.clone(),
+        cuts: tree.cuts.clone(),
+        ..*tree
+    }
 }
 
 fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {

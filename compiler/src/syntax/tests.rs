@@ -1,5 +1,7 @@
 //! Tests of the whole front end: text in, a tree in short form and annotated problems out.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -438,6 +440,10 @@ proptest! {
         let (start, end) = (ends[first], ends[(first + length).min(ends.len() - 1)]);
         let new = new.chars().take(12).collect::<String>();
         let edited = format!("{}{new}{}", &text[..start], &text[end..]);
-        prop_assert_eq!(reparse(read(&text), &edited, FILE, start..end, new.len()), read(&edited));
+        let (old, range) = (Arc::new(read(&text)), start..end);
+        let shared = Arc::clone(&old);
+        prop_assert_eq!(reparse(shared, &edited, FILE, range.clone(), new.len()), read(&edited));
+        prop_assert_eq!(&*old, &read(&text), "whoever holds the old tree keeps it");
+        prop_assert_eq!(reparse(old, &edited, FILE, range, new.len()), read(&edited));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::graph::{Mark, Marks};
-use swarmc_plan::Capability;
+use swarmc_plan::{Capability, tools};
 
 use crate::ast::{self, Variable};
 use crate::model::Model;
@@ -71,7 +71,8 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
         let tools = agent.tools.as_ref()?;
         tools.names.iter().find_map(|tool| {
             let server = server(model, tool)?;
-            let (secret, _) = secrets.of(&server.env).next()?;
+            let token = server.auth.as_ref().and_then(|auth| secrets.find(auth));
+            let secret = secrets.of(&server.env).map(|(secret, _)| secret).next().or(token)?;
             let text = format!(
                 "agent `{name}` uses the tools of `{}`, which holds the secret `{}`",
                 server.name.value, secret.name.value
@@ -92,10 +93,9 @@ fn marks(model: &Model<'_>, agent: &ast::Agent, provider: Option<usize>, secrets
 
 /// The server of this spec that a tool in a list of tools belongs to.
 pub(crate) fn server<'m>(model: &'m Model<'_>, tool: &ast::Name) -> Option<&'m ast::ToolServer> {
-    // A name with a qualifier is a server itself; a name with a point may be one of its tools.
     let find = |name: &str| model.tables.find(What::ToolServer, name, true, tool.span.file);
-    let index = find(&tool.value).or_else(|| find(server_of(&tool.value)))?;
-    model.servers.get(index).map(|server| server.ast)
+    let (server, _) = tools::split(&tool.value, |name| find(name).is_some())?;
+    model.servers.get(find(server)?).map(|server| server.ast)
 }
 
 /// The server that a tool belongs to: `github`, `github.search`, `github:search`, `github/*`, `mcp__github__search`.

@@ -8,7 +8,7 @@ use std::ops::Range;
 const TRIED: usize = 16;
 
 /// The pieces of `text` that may be the answer, the likeliest first.
-pub(super) fn pieces(text: &str) -> Vec<&str> {
+pub(crate) fn pieces(text: &str) -> Vec<&str> {
     let whole = text.trim_start_matches('\u{feff}').trim();
     if whole.is_empty() {
         return Vec::new();

@@ -17,6 +17,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use swarmc_plan::{Plan, Schema};
 
+pub(crate) use extract::pieces;
 pub(crate) use words::{afresh, again, instructed};
 
 /// The violations that are told at most.

@@ -1,4 +1,5 @@
-//! Commands beside the steps of a run: hooks, whose output nobody keeps, and what the run itself asks of a program.
+//! Commands beside the steps of a run: hooks, whose output nobody keeps, what the run itself asks of a program, and what
+//! agents run with a tool.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,6 +11,7 @@ use super::Cancel;
 use super::attempt::argv;
 use super::process::{Cause, Limits, Means, Sink, run};
 use super::spawn::Launch;
+use super::tail::Tail;
 use crate::event::Process;
 
 /// The bytes of standard error that are told of a command that failed.
@@ -56,6 +58,69 @@ pub(crate) fn output(
         (_, exit) if problem.is_empty() => Err(format!("it exited with {exit}")),
         (_, exit) => Err(format!("it exited with {exit}: {problem}")),
     }
+}
+
+/// What a command printed, on both streams as it came.
+pub(crate) struct Printed {
+    /// The last bytes of it.
+    pub text: Vec<u8>,
+    /// Whether earlier bytes were dropped.
+    pub is_cut: bool,
+    /// Its exit code; 128 + N when signal N ended it.
+    pub exit: i32,
+    /// Whether it was ended because its time was over.
+    pub too_long: bool,
+    /// Whether it was ended because somebody wanted it so.
+    pub cancelled: bool,
+}
+
+/// Runs a command to its end, so long at most, and keeps the last `kept` bytes of what it prints. Its whole group ends
+/// with it.
+///
+/// # Errors
+/// It could not be started: says why.
+pub(crate) fn printed(
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    most: Duration,
+    kept: usize,
+    cancel: &Cancel,
+) -> Result<Printed, String> {
+    let mut means = Means::new().map_err(|error| error.to_string())?;
+    let launch = Launch { argv, environment, directory, stdin: None, install: None };
+    let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
+    let mut both = Both(Tail::new(kept));
+    let end = run(&mut means, &launch, limits, cancel, &mut both)?;
+    Ok(Printed {
+        is_cut: both.0.is_cut(),
+        text: both.0.into_bytes(),
+        exit: end.exit,
+        too_long: end.cause == Cause::Timeout,
+        cancelled: end.cause == Cause::Cancelled,
+    })
+}
+
+/// The end of both streams.
+struct Both(Tail);
+
+impl Sink for Both {
+    fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.0.push(bytes);
+        false
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.0.push(bytes);
+    }
+
+    fn lives(&mut self, _: Process) {}
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn tick(&mut self, _: Instant) {}
 }
 
 /// The beginning of a standard output, and the end of a standard error.

@@ -71,6 +71,19 @@ impl<'a> Capture<'a> {
         self.used_tool = true;
     }
 
+    /// A model uses a tool, or is given what came of it: `shown` is for those who watch, `logged` for the log.
+    pub(super) fn tool(&mut self, shown: &str, logged: &str) {
+        self.used_tool = true;
+        if self.broken.is_none() {
+            let written = self.err.push(format!("{logged}\n").as_bytes());
+            self.keep(written);
+        }
+        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let break_line = if self.fresh_line { "" } else { "\n" };
+        show.bytes(format!("{break_line}[{shown}]\n").as_bytes());
+        self.fresh_line = true;
+    }
+
     /// What follows comes from a check: it is shown and logged, but no longer part of the output.
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
@@ -120,6 +133,7 @@ impl Sink for Capture<'_> {
             None => {
                 show.bytes(bytes);
                 self.output.push(bytes);
+                self.fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
                 false
             }
             Some(decoder) => {

@@ -8,6 +8,7 @@ mod attempt;
 mod cancel;
 mod capture;
 mod exchange;
+mod lending;
 mod log;
 mod model;
 mod pool;
@@ -27,13 +28,15 @@ use std::time::Duration;
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
-pub(crate) use alone::alone;
+pub(crate) use alone::{alone, printed};
 pub(crate) use cancel::Cancel;
+pub(crate) use lending::Lending;
 pub(crate) use model::Model;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use process::{group_ends, start_time};
 pub(crate) use scribe::Scribe;
+pub(crate) use spawn::{Finder, Launch};
 pub(crate) use trees::{Repository, Tree, Trees, any_in};
 pub(crate) use turn::{argument, may_pass};
 pub(crate) use viewer::Viewer;

@@ -8,11 +8,13 @@ use tokio::sync::mpsc;
 
 use super::Job;
 use super::attempt::{Place, millis, sleep};
+use super::lending::{Lending, Lent, Step, TURNS};
 use super::process::Sink;
 use super::tail::{keep_last, text};
-use crate::event::{Failure, INLINE};
+use crate::event::{Failure, INLINE, Usage};
 use crate::llm::{Fault, Message, Question, Reply};
 use crate::recording::Answer;
+use crate::stream::sum;
 use crate::transient::{RETRIES, backoff};
 
 /// A model, and what every question for it says.
@@ -20,58 +22,101 @@ use crate::transient::{RETRIES, backoff};
 pub(crate) struct Model {
     /// What is asked, but for the messages.
     pub question: Question,
+    /// The tools that it may call.
+    pub lending: Option<Lending>,
 }
 
-/// Why a request ended without a reply.
-enum Stop {
+/// Why a request ended without a reply, or a call without a result.
+pub(super) enum Stop {
     Cancelled,
     Timeout,
     Idle,
     Fault(Fault),
+    Failed(Failure),
 }
 
-/// Asks `model` to go on with `messages`. Beside the answer, what it said, to go on from.
+/// Asks `model` to go on with `messages`, and does what it calls for until it answers. Beside the answer, what was said
+/// on the way there, to go on from.
 pub(super) fn ask(
     job: &Job,
     provider: &str,
     model: &Model,
     messages: &[Message],
     place: &mut Place<'_, '_>,
-) -> (Answer, Option<Message>) {
-    let question = Question { messages: messages.to_vec(), ..model.question.clone() };
+) -> (Answer, Vec<Message>) {
     place.capture.begin_turn(None);
+    let mut said = Vec::new();
+    let reply = talk(job, provider, model, messages, &mut said, place);
+    let (_, stderr) = place.capture.begin_check();
+    let stderr = text(stderr.into_bytes(), INLINE);
+    let used_tool = place.capture.used_tool();
+    match reply {
+        Ok(reply) => {
+            let (answer, message) = answered(job, reply, stderr);
+            said.push(message);
+            (Answer { used_tool, ..answer }, said)
+        }
+        Err(stop) => (Answer { stderr, used_tool, ..Answer::failed(failure(job, stop)) }, said),
+    }
+}
+
+fn talk(
+    job: &Job,
+    provider: &str,
+    model: &Model,
+    messages: &[Message],
+    said: &mut Vec<Message>,
+    place: &mut Place<'_, '_>,
+) -> Result<Reply, Stop> {
+    let lent = model.lending.as_ref().map(|lending| Lent::open(job, lending, place)).transpose()?;
+    // Unknown in part is unknown.
+    let mut used = Some(Usage::default());
+    for number in 1..=TURNS {
+        let mut question = model.question.clone();
+        question.messages = messages.iter().chain(said.iter()).cloned().collect();
+        if let Some(lent) = &lent {
+            lent.offer(&mut question, number == TURNS);
+        }
+        let reply = reply(job, provider, &question, place)?;
+        used = used.zip(reply.usage).map(|(one, other)| sum(one, other));
+        let reply = Reply { usage: used, ..reply };
+        let Some(lent) = &lent else { return Ok(reply) };
+        match lent.step(job, reply, place)? {
+            Step::Answer(reply) => return Ok(reply),
+            Step::Further(messages) => said.extend(messages),
+        }
+    }
+    let message = format!("the model went on using tools for {TURNS} requests, and gave no answer");
+    Err(Stop::Failed(Failure::Agent { message }))
+}
+
+/// The reply to a question, asked again where a failure passes.
+fn reply(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
     let mut retries = 0;
-    let reply = loop {
-        let fault = match request(job, provider, &question, place) {
-            Ok(reply) => break Ok(reply),
+    loop {
+        let fault = match request(job, provider, question, place) {
             Err(Stop::Fault(fault)) => fault,
-            Err(stop) => break Err(failure(job, stop)),
+            outcome => return outcome,
         };
         let wait = fault.retry_after.unwrap_or_else(|| backoff(retries + 1));
         let again = Instant::now() + wait;
         let is_late = place.limits.deadline.is_some_and(|deadline| deadline <= again);
         if !fault.transient || retries == RETRIES || is_late {
-            break Err(failure(job, Stop::Fault(fault)));
+            return Err(Stop::Fault(fault));
         }
         retries += 1;
         let note = format!("{}; asked again in {wait:?}, {retries} of {RETRIES}\n", fault.message);
         place.capture.stderr(note.as_bytes());
         if !sleep(job, again) {
-            break Err(Failure::Cancelled);
+            return Err(Stop::Cancelled);
         }
         // What came of the answer before is no part of this one.
         place.capture.begin_turn(None);
-    };
-    let (_, stderr) = place.capture.begin_check();
-    let stderr = text(stderr.into_bytes(), INLINE);
-    match reply {
-        Ok(reply) => answered(job, reply, stderr),
-        Err(failure) => (Answer { stderr, ..Answer::failed(failure) }, None),
     }
 }
 
 /// What a reply comes to.
-fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Option<Message>) {
+fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Message) {
     let Reply { text: mut said, calls, usage, cut, .. } = reply;
     let message = Message::Assistant { text: said.clone(), calls };
     // A value that is cut off is none, which its type will say.
@@ -82,7 +127,7 @@ fn answered(job: &Job, reply: Reply, stderr: String) -> (Answer, Option<Message>
     let is_cut = said.len() > job.max_output;
     keep_last(&mut said, job.max_output);
     let text = (!said.is_empty()).then(|| said.into_bytes());
-    (Answer { failure, stderr, usage, text, whole, is_cut, ..Answer::default() }, Some(message))
+    (Answer { failure, stderr, usage, text, whole, is_cut, ..Answer::default() }, message)
 }
 
 fn failure(job: &Job, stop: Stop) -> Failure {
@@ -91,6 +136,7 @@ fn failure(job: &Job, stop: Stop) -> Failure {
         Stop::Timeout => Failure::Timeout { after_ms: millis(job.timeout) },
         Stop::Idle => Failure::Idle { after_ms: millis(job.idle) },
         Stop::Fault(fault) => Failure::Agent { message: fault.message },
+        Stop::Failed(failure) => failure,
     }
 }
 
@@ -128,7 +174,7 @@ fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_,
 }
 
 /// Waits until a moment; for ever, where there is none.
-async fn until(moment: Option<Instant>) {
+pub(super) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) if moment <= Instant::now() => {}
         Some(moment) => tokio::time::sleep_until(moment.into()).await,

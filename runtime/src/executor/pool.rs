@@ -16,6 +16,7 @@ use crate::llm::Models;
 use crate::reactor::Reactor;
 use crate::recording::Source;
 use crate::run::Input;
+use crate::tools::Toolbox;
 
 /// A thread only polls and copies; its buffers are on the heap.
 pub(crate) const STACK: usize = 512 * 1024;
@@ -33,6 +34,8 @@ pub(crate) struct Services {
     /// The models that it may be.
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,
+    /// The tools that models may be lent.
+    pub tools: Arc<Toolbox>,
     pub inputs: Sender<Input>,
 }
 

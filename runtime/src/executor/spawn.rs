@@ -14,7 +14,7 @@ use std::{env, io};
 
 /// What to start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Launch<'a> {
+pub(crate) struct Launch<'a> {
     pub argv: &'a [OsString],
     pub environment: &'a [(OsString, OsString)],
     pub directory: &'a Path,
@@ -25,7 +25,7 @@ pub(super) struct Launch<'a> {
 
 /// Finds programs, and remembers where.
 #[derive(Debug, Default)]
-pub(super) struct Finder {
+pub(crate) struct Finder {
     found: HashMap<(OsString, OsString), PathBuf>,
 }
 
@@ -34,7 +34,7 @@ impl Finder {
     ///
     /// # Errors
     /// Says what is missing, and what to type.
-    pub(super) fn start(&mut self, launch: &Launch<'_>) -> Result<Child, String> {
+    pub(crate) fn start(&mut self, launch: &Launch<'_>) -> Result<Child, String> {
         let Some(program) = launch.argv.first() else {
             return Err("the command is empty".to_owned());
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::redirect::{Attempt, Policy};
-use swarmc_plan::{Ability, Connection, LlmKind, Provider};
+use swarmc_plan::{Ability, Connection, LlmKind, Provider, ToolProtocol};
 
 /// How long making a connection may take.
 const CONNECT: Duration = Duration::from_secs(20);
@@ -44,13 +44,14 @@ impl Endpoint {
     /// # Errors
     /// Why it has none: it is no model, its address or its key cannot be used.
     pub(super) fn new(provider: &Provider, environment: &BTreeMap<OsString, OsString>) -> Result<Endpoint, String> {
-        let Connection::Llm { kind, base_url, model, auth, .. } = &provider.connection else {
+        let Connection::Llm { kind, base_url, model, auth, tools } = &provider.connection else {
             return Err(format!("provider `{}` is no model", provider.name));
         };
         let base = base(*kind, base_url.as_deref())?;
         let key = auth.as_deref().map(|variable| key(variable, environment)).transpose()?;
         let client = client(&base).map_err(|error| format!("no HTTP client can be made: {error}"))?;
-        let provides_schema = provider.provides.contains(&Ability::Schema);
+        // Whoever calls tools by schema is held to one.
+        let provides_schema = provider.provides.contains(&Ability::Schema) || *tools == Some(ToolProtocol::Schema);
         Ok(Endpoint { kind: *kind, model: model.clone(), provides_schema, client, base, key })
     }
 

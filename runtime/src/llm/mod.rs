@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use self::endpoint::Endpoint;
+pub(crate) use self::endpoint::client;
 use self::limits::Limits;
 use crate::Usage;
 use crate::state::budget::cost;
@@ -61,7 +62,6 @@ pub(crate) enum Message {
         calls: Vec<Call>,
     },
     /// What came of the calls before.
-    #[cfg_attr(not(test), expect(dead_code, reason = "made where agents that are models get their tools"))]
     Results(Vec<CallResult>),
 }
 

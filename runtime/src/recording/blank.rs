@@ -11,11 +11,10 @@ use std::path::Path;
 
 use memchr::memmem;
 
+use crate::secrets;
+
 const OPEN: &str = "⟦";
 const CLOSE: &str = "⟧";
-
-/// Shorter secrets are in too many texts by chance.
-const SHORTEST_SECRET: usize = 6;
 
 /// The values of one run, and what stands for them.
 #[derive(Clone, Debug, Default)]
@@ -35,11 +34,11 @@ struct Value {
 }
 
 impl Blanks {
-    /// The blanks of the run with this id, in this folder, of this workspace; `secrets` are the variables that hold some.
+    /// The blanks of the run with this id, in this folder, of this workspace; `variables` hold secrets.
     pub(crate) fn new(
         (run, folder, workspace): (&str, &Path, &Path),
         environment: &BTreeMap<OsString, OsString>,
-        secrets: &BTreeSet<&str>,
+        variables: &BTreeSet<&str>,
     ) -> Blanks {
         let mut values = Vec::new();
         let mut path = |path: &Path, name: &str| {
@@ -54,17 +53,11 @@ impl Blanks {
             path(Path::new(home), "home");
         }
         values.push(Value { bytes: run.as_bytes().to_vec(), blank: blank("id"), whole: true, fills: true });
-        for name in secrets {
-            let blank = secret(name);
-            // A replay gives processes the blank itself for a secret.
-            values.push(Value { bytes: blank.clone().into(), blank: blank.clone(), whole: false, fills: false });
-            if let Some(value) = environment.get(OsStr::new(name))
-                && value.len() >= SHORTEST_SECRET
-                && value.as_bytes() != blank.as_bytes()
-            {
-                values.push(Value { bytes: value.as_bytes().to_vec(), blank, whole: false, fills: false });
-            }
-        }
+        let mut secret =
+            |bytes, name: &str| values.push(Value { bytes, blank: secrets::blank(name), whole: false, fills: false });
+        // A replay gives processes the blank itself for a secret.
+        variables.iter().for_each(|name| secret(secrets::blank(name).into(), name));
+        secrets::values(environment, variables).into_iter().for_each(|(value, name)| secret(value, name));
         values.sort_by_key(|value| std::cmp::Reverse(value.bytes.len()));
         Blanks { values }
     }
@@ -124,11 +117,6 @@ impl Blanks {
     pub(crate) fn fill_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.fill(text.as_bytes())).into_owned()
     }
-}
-
-/// What stands for the secret in this variable.
-pub(crate) fn secret(variable: &str) -> String {
-    blank(&format!("secret:{variable}"))
 }
 
 fn blank(name: &str) -> String {

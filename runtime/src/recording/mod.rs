@@ -21,7 +21,7 @@ pub use difference::{Difference, Divergence};
 pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
-pub(crate) use blank::{Blanks, secret};
+pub(crate) use blank::Blanks;
 pub(crate) use replay::{GateTake, Replay};
 pub(crate) use write::{Recorder, may_replace, publish};
 

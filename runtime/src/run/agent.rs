@@ -2,6 +2,7 @@
 //! reached.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
@@ -11,8 +12,9 @@ use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::{self, Shape};
 use crate::event::{Failure, StepId};
-use crate::executor::{Asked, Door, Model, Program, Session, Taker, argument, may_pass};
+use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
 use crate::llm::Question;
+use crate::tools::Grant;
 
 /// The agents in a chain of fallbacks at most, the first one included.
 const LONGEST_CHAIN: usize = 16;
@@ -64,7 +66,10 @@ impl Loop<'_> {
             agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
         let (prompt, system) = told(provider, prompt, system, stdin.as_deref(), *shape);
         let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
-            Ok(environment) => (environment, self.door(agent, provider, (&system, *shape), attempt)),
+            Ok(environment) => {
+                let door = self.door(agent, provider, (&system, *shape), attempt, &environment);
+                (environment, door)
+            }
             // Without its secrets it cannot be reached.
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
             Err(failure) => return Err(failure),
@@ -79,6 +84,7 @@ impl Loop<'_> {
         provider: &Provider,
         (system, shape): (&Option<String>, Option<&Shape>),
         attempt: &Attempt<'_>,
+        environment: &Arc<Vec<(OsString, OsString)>>,
     ) -> Door {
         let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
             Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
@@ -88,7 +94,13 @@ impl Loop<'_> {
                 let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
                 return recorded(answers, attempt.id, attempt.number, item);
             }
-            Connection::Llm { .. } => {
+            Connection::Llm { tools, .. } => {
+                // Where it works is known when the attempt begins.
+                let lent = tools.filter(|_| agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()));
+                let lending = lent.map(|protocol| Lending {
+                    grant: Grant::new(&agent.name, agent, Path::new(""), environment),
+                    protocol,
+                });
                 let schema = shape.and_then(Shape::native).filter(|_| provider.provides.contains(&Ability::Schema));
                 let question = Question {
                     model: agent.model.clone(),
@@ -98,7 +110,7 @@ impl Loop<'_> {
                     max_output: agent.max_output,
                     ..Question::default()
                 };
-                return Door::Llm(Box::new(Model { question }));
+                return Door::Llm(Box::new(Model { question, lending }));
             }
             Connection::Acp { .. } => {
                 let message = format!("this version cannot reach provider `{}`: it speaks `acp`", provider.name);

@@ -113,6 +113,11 @@ impl Surroundings {
         self.allowed.clone()
     }
 
+    /// By which processes of a run are known that belong to no attempt.
+    pub(super) fn mark(run: &str) -> (OsString, OsString) {
+        (OsString::from(MARK), OsString::from(run))
+    }
+
     /// The environment of a hook: the allow-list, and what happened.
     pub(super) fn of_hook(&self, run: &str, facts: Vec<(&str, String)>) -> Vec<(OsString, OsString)> {
         let facts = facts.into_iter().chain([(MARK, run.to_owned())]);

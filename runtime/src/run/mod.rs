@@ -6,6 +6,7 @@ mod environment;
 mod gates;
 mod hooks;
 mod limits;
+mod outside;
 mod prepare;
 mod refuse;
 mod replay;
@@ -17,7 +18,7 @@ mod tests;
 mod trees;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use swarmc_plan::{EnvValue, Pipeline, Plan};
+use swarmc_plan::{Pipeline, Plan};
 
 use crate::control::{Control, GateAnswer, Wish};
 use crate::error::{JournalError, RunError};
@@ -38,6 +39,7 @@ use crate::llm::Models;
 use crate::observer::Observer;
 use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
+use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
 use environment::Surroundings;
@@ -369,6 +371,12 @@ impl Begin<'_> {
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
+        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
+        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
+        scene.trees.clone_from(&trees);
+        scene.source = self.source.clone();
+        let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
+        let reactor = Arc::new(Reactor::default());
         let services = Services {
             folder: folder.clone(),
             layout: layout.clone(),
@@ -377,15 +385,12 @@ impl Begin<'_> {
             durability: Arc::clone(&durability),
             source: self.source.clone(),
             models: Arc::new(Models::new(plan, surroundings.caller())),
-            reactor: Arc::new(Reactor::default()),
+            reactor: Arc::clone(&reactor),
+            tools: Arc::clone(&tools),
             inputs: inputs.clone(),
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
-        let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
-        let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
-        scene.trees.clone_from(&trees);
-        scene.source = self.source.clone();
         let mut run_loop = Loop {
             scene,
             surroundings,
@@ -418,6 +423,11 @@ impl Begin<'_> {
         };
         run_loop.run(first);
         run_loop.await_hooks();
+        if reactor.is_started()
+            && let Err(problem) = reactor.wait(tools.close())
+        {
+            viewer.notice(problem);
+        }
         // What left its group to stay would run on with nobody to end it.
         if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));
@@ -450,25 +460,13 @@ impl Begin<'_> {
 /// What is left blank in a recording of this run.
 fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &Surroundings) -> Blanks {
     let names = (folder.id.as_str(), folder.path.as_path(), surroundings.workspace.as_path());
-    Blanks::new(names, surroundings.caller(), &secrets(plan))
-}
-
-/// The variables that hold a secret.
-fn secrets(plan: &Plan) -> BTreeSet<&str> {
-    let steps = plan.pipelines.iter().flat_map(Pipeline::all_steps).map(|step| &step.env);
-    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.env);
-    let environments = plan.providers.iter().map(|provider| &provider.env).chain(pipelines).chain(steps);
-    let used = environments.flatten().filter_map(|value| match value {
-        EnvValue::Secret(name) => Some(name.as_str()),
-        EnvValue::Pass(_) | EnvValue::Set { .. } => None,
-    });
-    plan.secret_variables().chain(used).collect()
+    Blanks::new(names, surroundings.caller(), &secrets::variables(plan))
 }
 
 /// A replay needs no secret: what stands for them in recordings takes their place.
 fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
-    environment
-        .extend(secrets(plan).into_iter().map(|name| (OsString::from(name), OsString::from(recording::secret(name)))));
+    let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
+    environment.extend(secrets::variables(plan).into_iter().map(blank));
 }
 
 fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {

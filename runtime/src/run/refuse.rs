@@ -76,8 +76,11 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
         Connection::Llm { .. } if step.session.is_some() => {
             Some(format!("it goes on with a session, and its provider `{}` is an `llm`", provider.name))
         }
-        Connection::Llm { .. } if agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) => {
-            Some(format!("its agent `{}` uses tools, and its provider `{}` is an `llm`", agent.name, provider.name))
+        Connection::Llm { tools: None, .. } if agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) => {
+            Some(format!(
+                "its agent `{}` uses tools, and its provider `{}` says neither `provides tools` nor `tools=schema`",
+                agent.name, provider.name
+            ))
         }
         Connection::Llm { .. } | Connection::Exec { .. } | Connection::Script { .. } => None,
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod inside;
+mod lent;
 mod trees;
 mod world;
 

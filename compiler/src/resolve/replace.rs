@@ -1,0 +1,57 @@
+//! Providers that a person puts in the place of others, as where recorded answers stand in for a model.
+//!
+//! In goes a spec, out comes the same with every agent and tier at the provider that was chosen for it.
+
+use crate::ast::{Name, Spec};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::resolve::tables::{Tables, What};
+use crate::suggest;
+
+/// Puts the second provider of each pair in the place of the first; says by index which were replaced. Names are those
+/// that the spec itself may use; each is looked up once, so pairs do not chain.
+pub(crate) fn apply(
+    spec: &mut Spec,
+    tables: &Tables,
+    pairs: &[(String, String)],
+    diagnostics: &mut Diagnostics,
+) -> Vec<bool> {
+    let mut replaced = vec![false; spec.providers.len()];
+    if pairs.is_empty() {
+        return replaced;
+    }
+    let home = tables.modules.list[0].file;
+    let mut others: Vec<Option<Name>> = vec![None; spec.providers.len()];
+    for (from, to) in pairs {
+        let mut find = |name: &str| {
+            let found = tables.find(What::Provider, name, true, home);
+            if found.is_none() {
+                diagnostics.push(unknown(spec, name));
+            }
+            found
+        };
+        let (Some(from), Some(to)) = (find(from), find(to)) else { continue };
+        replaced[from] = true;
+        // With the place of its declaration, the name means that provider in every file.
+        others[from] = Some(spec.providers[to].name.clone());
+    }
+    let names = spec.agents.iter_mut().filter_map(|agent| agent.provider.as_mut());
+    for name in names.chain(spec.tiers.iter_mut().map(|tier| &mut tier.provider)) {
+        let found = tables.find(What::Provider, &name.value, true, name.span.file);
+        if let Some(other) = found.and_then(|found| others[found].clone()) {
+            *name = other;
+        }
+    }
+    replaced
+}
+
+fn unknown(spec: &Spec, name: &str) -> Diagnostic {
+    let known: Vec<&str> = spec.providers.iter().map(|provider| provider.name.value.as_str()).collect();
+    let (_, help) = suggest::did_you_mean(name, &known, "the providers are ");
+    let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no provider `{name}`"));
+    let diagnostic = match spec.providers.first() {
+        Some(first) => diagnostic.label(first.name.span, "what `--provider` names is declared as this is"),
+        None => diagnostic,
+    };
+    diagnostic.help_maybe(help)
+}

@@ -1,0 +1,119 @@
+//! Secrets by value: what must not stand in a journal, a prompt, a log or a recording.
+//!
+//! In: the variables that hold secrets, and their values in the caller's environment. Out: texts with `⟦secret:NAME⟧`
+//! in the place of each. Invariant: one pass from left to right, so that what stands for a secret is not looked at again.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use memchr::memmem::Finder;
+use swarmc_plan::{EnvValue, Pipeline, Plan};
+
+/// Shorter secrets are in too many texts by chance.
+const SHORTEST: usize = 6;
+
+/// The secrets of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Secrets {
+    /// The longest value first: one may be the beginning of another.
+    values: Vec<(Finder<'static>, String)>,
+}
+
+/// What stands for the secret in this variable.
+pub(crate) fn blank(variable: &str) -> String {
+    format!("⟦secret:{variable}⟧")
+}
+
+/// The variables that hold a secret of this plan.
+pub(crate) fn variables(plan: &Plan) -> BTreeSet<&str> {
+    let steps = plan.pipelines.iter().flat_map(Pipeline::all_steps).map(|step| &step.env);
+    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.env);
+    let servers = plan.tool_servers.iter().map(|server| &server.env);
+    let environments = plan.providers.iter().map(|provider| &provider.env).chain(servers).chain(pipelines).chain(steps);
+    let used = environments.flatten().filter_map(|value| match value {
+        EnvValue::Secret(name) => Some(name.as_str()),
+        EnvValue::Pass(_) | EnvValue::Set { .. } => None,
+    });
+    plan.secret_variables().chain(used).collect()
+}
+
+/// The values of these variables that are worth hiding, each with its variable.
+pub(crate) fn values<'v>(
+    environment: &BTreeMap<OsString, OsString>,
+    variables: &BTreeSet<&'v str>,
+) -> Vec<(Vec<u8>, &'v str)> {
+    let value = |name: &&'v str| {
+        let value = environment.get(OsStr::new(name))?.as_bytes();
+        (value.len() >= SHORTEST && value != blank(name).as_bytes()).then(|| (value.to_vec(), *name))
+    };
+    variables.iter().filter_map(value).collect()
+}
+
+impl Secrets {
+    /// The secrets in these variables of `environment`.
+    pub(crate) fn new(environment: &BTreeMap<OsString, OsString>, variables: &BTreeSet<&str>) -> Secrets {
+        let mut found = Vec::new();
+        for (value, variable) in values(environment, variables) {
+            // As JSON has it, a value with quotes or newlines is another text.
+            let escaped = std::str::from_utf8(&value).ok().map(|text| serde_json::Value::from(text).to_string());
+            let escaped = escaped.map(|text| text[1..text.len() - 1].as_bytes().to_vec());
+            found.extend(escaped.filter(|escaped| *escaped != value).map(|escaped| (escaped, blank(variable))));
+            found.push((value, blank(variable)));
+        }
+        found.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        Secrets { values: found.into_iter().map(|(value, blank)| (Finder::new(&value).into_owned(), blank)).collect() }
+    }
+
+    /// The text without them.
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        // Where each value stands next, found again only once the reading is past it.
+        let find = |finder: &Finder<'_>, from: usize| finder.find(&text.as_bytes()[from..]).map(|at| from + at);
+        let mut next: Vec<Option<usize>> = self.values.iter().map(|(finder, _)| find(finder, 0)).collect();
+        let mut out = String::new();
+        let mut done = 0;
+        while let Some((at, value)) = (0..next.len()).filter_map(|value| Some((next[value]?, value))).min() {
+            let (finder, blank) = &self.values[value];
+            out.push_str(&text[done..at]);
+            out.push_str(blank);
+            done = at + finder.needle().len();
+            for (next, (finder, _)) in next.iter_mut().zip(&self.values) {
+                if next.is_some_and(|next| next < done) {
+                    *next = find(finder, done);
+                }
+            }
+        }
+        if done == 0 {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(&text[done..]);
+        Cow::Owned(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(values: &[(&str, &str)]) -> Secrets {
+        let environment = values.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Secrets::new(&environment, &values.iter().map(|(name, _)| *name).collect())
+    }
+
+    #[test]
+    fn every_secret_is_blank_and_the_longer_one_wins() {
+        let ours = secrets(&[("KEY", "s3cr3t"), ("LONG", "s3cr3t-and-more"), ("SHORT", "abc"), ("KIND", "secret")]);
+        assert_eq!(ours.redact("nothing here: abc"), "nothing here: abc");
+        assert_eq!(ours.redact("s3cr3ts3cr3t-and-mores3cr3"), "⟦secret:KEY⟧⟦secret:LONG⟧s3cr3");
+        // What stands for one is not taken for another.
+        assert_eq!(ours.redact("a secret s3cr3t"), "a ⟦secret:KIND⟧ ⟦secret:KEY⟧");
+    }
+
+    #[test]
+    fn a_secret_is_found_as_json_has_it() {
+        let ours = secrets(&[("PEM", "line \"1\"\nline 2")]);
+        assert_eq!(ours.redact(r#"{"k":"line \"1\"\nline 2"}"#), r#"{"k":"⟦secret:PEM⟧"}"#);
+        assert_eq!(ours.redact("line \"1\"\nline 2"), "⟦secret:PEM⟧");
+    }
+}

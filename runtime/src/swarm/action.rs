@@ -1,0 +1,191 @@
+//! What an agent does in one turn: exactly one action, read from a model's text or from the tool that it called.
+//!
+//! Texts are anybody's: reading is linear in their length, nothing recurses on them beyond the nesting that JSON is read
+//! with, and what is no action comes back as a sentence that tells the model what to return.
+
+mod offer;
+mod read;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub(crate) use offer::{Offer, schema, tools};
+pub(crate) use read::{from_calls, read};
+
+/// The bytes of an answer that are looked at; a longer one is no action.
+pub(crate) const ANSWER_BYTES: usize = 256 * 1024;
+/// The characters of a tool's name at most, and of a skill.
+pub(crate) const TOOL_CHARS: usize = 128;
+/// The bytes of a tool call's parameters at most, as JSON.
+pub(crate) const PARAMS_BYTES: usize = 128 * 1024;
+/// The characters of a topic at most.
+pub(crate) const TOPIC_CHARS: usize = 64;
+/// The characters of what is published at most.
+pub(crate) const DATA_CHARS: usize = 16_000;
+/// The characters of a receiver's name at most.
+pub(crate) const LONGEST_NAME: usize = 64;
+/// The names that a model is told of where it wrote one that there is not.
+pub(crate) const TOLD: usize = 20;
+/// The bytes of a message at most, as JSON.
+pub(crate) const PAYLOAD_BYTES: usize = 4_000;
+/// The characters of a request for help at most.
+pub(crate) const DESCRIPTION_CHARS: usize = 2_000;
+/// The skills of a request for help at most.
+pub(crate) const SKILLS: usize = 20;
+/// How deep parameters and messages nest at most.
+pub(crate) const NESTING: usize = 32;
+/// The characters of a final answer that is not repaired.
+pub(crate) const RESPONSE_CHARS: usize = 500;
+
+/// What an agent does. Written as the JSON that models answer with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub(crate) enum Action {
+    /// Calls a tool.
+    ToolCall {
+        /// Its name.
+        tool: String,
+        /// Its parameters, an object.
+        #[serde(rename = "tool_params")]
+        params: Value,
+    },
+    /// Adds an entry to the shared workspace.
+    PublishData {
+        /// Where it belongs.
+        topic: String,
+        /// The entry.
+        data: String,
+    },
+    /// Writes to another agent.
+    SendMessage {
+        /// Its name, as the model wrote it.
+        to: String,
+        /// What kind of message it is.
+        #[serde(rename = "message_type")]
+        kind: MessageType,
+        /// The message, an object.
+        payload: Value,
+    },
+    /// Asks for a further agent.
+    RequestHelp {
+        /// What that agent is to do.
+        #[serde(rename = "help_description")]
+        description: String,
+        /// The tools that it needs.
+        #[serde(rename = "help_skills")]
+        skills: Vec<String>,
+    },
+    /// Ends its work.
+    Done {
+        /// The result: a text, or a JSON value as one.
+        response: String,
+    },
+    /// Does nothing this turn.
+    Idle,
+}
+
+/// What kind of message one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageType {
+    /// Asks for something to be done.
+    Request,
+    /// Offers to help.
+    Offer,
+    /// Takes a task.
+    Accept,
+    /// Hands a task on.
+    Delegation,
+    /// Tells something.
+    Info,
+}
+
+impl MessageType {
+    /// All of them.
+    pub(crate) const ALL: [MessageType; 5] =
+        [MessageType::Request, MessageType::Offer, MessageType::Accept, MessageType::Delegation, MessageType::Info];
+
+    /// Its name, as models write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            MessageType::Request => "request",
+            MessageType::Offer => "offer",
+            MessageType::Accept => "accept",
+            MessageType::Delegation => "delegation",
+            MessageType::Info => "info",
+        }
+    }
+}
+
+impl Action {
+    /// How the turn stands in the history: `tool_call:web_search`, `publish_data`.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Action::ToolCall { tool, .. } => format!("tool_call:{tool}"),
+            Action::PublishData { .. } => "publish_data".to_owned(),
+            Action::SendMessage { .. } => "send_message".to_owned(),
+            Action::RequestHelp { .. } => "request_help".to_owned(),
+            Action::Done { .. } => "done".to_owned(),
+            Action::Idle => "idle".to_owned(),
+        }
+    }
+}
+
+/// One action as models are told of it.
+pub(crate) struct Form {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, one sentence.
+    pub does: &'static str,
+    /// The JSON of it.
+    pub json: &'static str,
+}
+
+/// The actions, in the order in which models are told of them.
+pub(crate) const FORMS: [Form; 6] = [
+    Form {
+        name: "tool_call",
+        does: "Call one of your tools. You see its result in your next turn.",
+        json: r#"{"action": "tool_call", "tool": "NAME", "tool_params": {"PARAMETER": "..."}}"#,
+    },
+    Form {
+        name: "publish_data",
+        does: "Share a finding with the whole team.",
+        json: r#"{"action": "publish_data", "topic": "findings", "data": "..."}"#,
+    },
+    Form {
+        name: "send_message",
+        does: "Write to one teammate. Types: request, offer, accept, delegation, info.",
+        json: r#"{"action": "send_message", "to": "NAME", "message_type": "info", "payload": {"message": "..."}}"#,
+    },
+    Form {
+        name: "request_help",
+        does: "Ask the supervisor for a further agent, with the tools that it needs.",
+        json: r#"{"action": "request_help", "help_description": "...", "help_skills": ["TOOL"]}"#,
+    },
+    Form {
+        name: "done",
+        does: "End your work with your result: under 500 characters, details belong in files that you wrote before.",
+        json: r#"{"action": "done", "response": "..."}"#,
+    },
+    Form { name: "idle", does: "Wait for messages; nothing is gained by it.", json: r#"{"action": "idle"}"# },
+];
+
+/// What to say to an agent whose final answer is over [`RESPONSE_CHARS`]; none where it is not.
+pub(crate) fn too_long(response: &str) -> Option<String> {
+    let chars = response.chars().count();
+    (chars > RESPONSE_CHARS).then(|| {
+        format!(
+            "the response of `done` has {chars} characters and may have {RESPONSE_CHARS}: save the details to a file \
+             first, then return `done` with a short summary that names the file"
+        )
+    })
+}
+
+/// A final answer as it counts when it stayed too long: its first characters, and how many are missing.
+pub(crate) fn cut_response(response: &str) -> String {
+    super::prompt::cut(response, RESPONSE_CHARS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! What the agents of a swarm are asked, as seed 001 lays it out: a system text with the actions and rules, and a prompt
+//! with task, team, findings, history, inbox and budget.
+//!
+//! In: plain borrowed data. Out: texts. Invariant: what an agent, a tool or a message says never begins a line of its
+//! own at the left edge, so it cannot pass for a section, a teammate or a message; and it is never expanded.
+
+mod data;
+mod findings;
+mod lead;
+mod system;
+mod user;
+
+use serde_json::Value;
+use swarmc_plan::History;
+
+use crate::llm::Tool;
+
+pub(crate) use data::{cut, inline};
+pub(crate) use findings::{Entry, findings};
+pub(crate) use lead::{Ended, Split, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
+pub(crate) use system::system;
+pub(crate) use user::user;
+
+/// What one turn of an agent is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    /// The agent's name.
+    pub name: &'a str,
+    /// Its task.
+    pub task: &'a str,
+    /// What the swarm works towards; empty where that is the task.
+    pub goal: &'a str,
+    /// The system text of its role; empty is none.
+    pub role: &'a str,
+    /// Everybody in the swarm, itself included.
+    pub roster: &'a [Mate<'a>],
+    /// Whom it may write to; none: everybody.
+    pub receivers: Option<&'a [&'a str]>,
+    /// What it sees of the workspace, the newest last: see [`findings()`].
+    pub findings: &'a [Finding<'a>],
+    /// Its turns so far, the newest last.
+    pub history: &'a [Turn<'a>],
+    /// What came for it since its last turn, the newest last.
+    pub inbox: &'a [Letter<'a>],
+    /// The turn that this is, from 0.
+    pub iteration: u32,
+    /// The turns that it has at most.
+    pub iterations: u32,
+    /// What else is left to it.
+    pub left: Left,
+    /// Its tools.
+    pub tools: &'a [Tool],
+    /// Whether it may ask for a further agent.
+    pub help: bool,
+    /// How it answers.
+    pub protocol: Protocol,
+    /// How much of the past it sees.
+    pub limits: History,
+}
+
+/// How an agent says what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// By one JSON object.
+    Json,
+    /// By calling one tool.
+    Native,
+}
+
+/// An agent of the swarm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mate<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its task; empty is none yet.
+    pub task: &'a str,
+    /// Whether it is the one who is asked.
+    pub is_you: bool,
+    /// How it ended, in a word; empty while it works.
+    pub state: &'a str,
+}
+
+/// An entry of the workspace, as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finding<'a> {
+    /// Who published it.
+    pub author: &'a str,
+    /// Where it belongs.
+    pub topic: &'a str,
+    /// Its beginning.
+    pub text: String,
+}
+
+/// An earlier turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn<'a> {
+    /// Which, from 0.
+    pub iteration: u32,
+    /// What was done: [`crate::swarm::action::Action::label`].
+    pub label: &'a str,
+    /// What came of it.
+    pub result: &'a str,
+}
+
+/// A message that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter<'a> {
+    /// Who sent it.
+    pub from: &'a str,
+    /// Its type.
+    pub kind: &'a str,
+    /// What it says.
+    pub payload: &'a Value,
+}
+
+/// What is left of an agent's limits; none is not said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Left {
+    /// Messages, and how many it had.
+    pub messages: Option<(u32, u32)>,
+    /// Seconds.
+    pub seconds: Option<u64>,
+    /// Tokens.
+    pub tokens: Option<u64>,
+}
+
+/// What is asked of whoever leads or sums up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Prompt {
+    /// The system text.
+    pub system: String,
+    /// The prompt.
+    pub user: String,
+}
+
+#[cfg(test)]
+mod tests;

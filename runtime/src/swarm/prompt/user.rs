@@ -1,0 +1,177 @@
+//! The prompt of one turn, section by section.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
+
+use super::{Left, Letter, Mate, Protocol, Turn, View, data, system};
+
+/// The characters of a teammate's task that are shown, of a name of somebody else's choice, and of a message.
+const TASK: usize = 500;
+const WORD: usize = 200;
+const LETTER: usize = 4_000;
+
+/// The prompt of a turn. Where it and the system text are over `prompt_chars`, the oldest turns are left out, but for
+/// the last `keep`.
+pub(crate) fn user(view: &View<'_>) -> String {
+    let before = before(view);
+    let after = after(view);
+    let around = system(view).chars().count() + before.chars().count() + after.chars().count();
+    let limit = usize::try_from(view.limits.prompt_chars).unwrap_or(usize::MAX);
+    format!("{before}{}{after}", history(view, limit.saturating_sub(around)))
+}
+
+fn before(view: &View<'_>) -> String {
+    let mut out = String::from("## Task\n");
+    data::push_paragraph(&mut out, view.task);
+    out.push('\n');
+    if !view.goal.trim().is_empty() && view.goal.trim() != view.task.trim() {
+        out.push_str("\nIt is a part of what the team works towards:\n");
+        data::push_paragraph(&mut out, view.goal);
+        out.push('\n');
+    }
+    team(&mut out, view);
+    if !view.findings.is_empty() {
+        out.push_str("\n## Shared Findings\n");
+        for finding in view.findings {
+            let _ = write!(out, "- {}: ", data::inline(finding.author, WORD));
+            data::push(&mut out, &finding.text, usize::MAX);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn team(out: &mut String, view: &View<'_>) {
+    out.push_str("\n## Your Team (shared session workspace)\n");
+    view.roster.iter().for_each(|mate| teammate(out, mate));
+    match view.receivers {
+        None => {}
+        Some([]) => out.push_str("You may write to nobody.\n"),
+        Some(names) => _ = writeln!(out, "You may write to: {}.", names.join(", ")),
+    }
+}
+
+fn teammate(out: &mut String, mate: &Mate<'_>) {
+    let name = data::inline(mate.name, WORD);
+    match mate.is_you {
+        true => _ = write!(out, "- **{name} (you)**: "),
+        false => _ = write!(out, "- {name}: "),
+    }
+    match mate.task.trim() {
+        "" => out.push_str("no task yet"),
+        task => _ = write!(out, "\"{}\"", data::inline(task, TASK).replace('"', "\\\"")),
+    }
+    if !mate.state.is_empty() {
+        let _ = write!(out, " ({})", data::inline(mate.state, WORD));
+    }
+    out.push('\n');
+}
+
+/// The section of earlier turns: the last ones in full, older ones in short, as many as fit into `room` characters.
+fn history(view: &View<'_>, room: usize) -> String {
+    let limits = view.limits;
+    let first_recent = view.history.len().saturating_sub(limits.recent as usize);
+    let chars = |limit: u64| usize::try_from(limit).unwrap_or(usize::MAX);
+    let line = |(position, turn): (usize, &Turn<'_>)| {
+        let limit = if position < first_recent { chars(limits.older_chars) } else { chars(limits.recent_chars) };
+        let line = turn_line(turn, limit);
+        (line.chars().count(), line)
+    };
+    let mut lines: VecDeque<(usize, String)> = view.history.iter().enumerate().map(line).collect();
+    let mut total: usize = lines.iter().map(|(chars, _)| chars).sum::<usize>() + HEADING.chars().count();
+    let mut dropped = 0;
+    while total > room && lines.len() > limits.keep as usize {
+        let Some((chars, _)) = lines.pop_front() else { break };
+        // The first that goes leaves a line behind that says so.
+        total = total - chars + if dropped == 0 { LEFT_OUT } else { 0 };
+        dropped += 1;
+    }
+    if lines.is_empty() && dropped == 0 {
+        return String::new();
+    }
+    let mut out = HEADING.to_owned();
+    if dropped > 0 {
+        let _ = writeln!(out, "- ({dropped} earlier iterations are left out)");
+    }
+    lines.iter().for_each(|(_, line)| out.push_str(line));
+    out
+}
+
+const HEADING: &str = "\n## Previous Actions\n";
+/// The characters of the line that stands for turns left out, at most.
+const LEFT_OUT: usize = 60;
+
+fn turn_line(turn: &Turn<'_>, limit: usize) -> String {
+    let mut out = format!("- Iteration {}: {}", turn.iteration, data::inline(turn.label, WORD));
+    if !turn.result.trim().is_empty() {
+        let is_tools = turn.label.starts_with("tool_call");
+        out.push_str(if is_tools { " → <data>" } else { " → " });
+        data::push(&mut out, turn.result, limit);
+        if is_tools {
+            out.push_str("</data>");
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn after(view: &View<'_>) -> String {
+    let mut out = String::new();
+    if !view.inbox.is_empty() {
+        out.push_str("\n## Inbox Messages\n");
+        view.inbox.iter().for_each(|letter| message(&mut out, letter));
+    }
+    let _ = writeln!(out, "\n## Budget: Iteration {} of {}", view.iteration, view.iterations);
+    left(&mut out, view.left);
+    if view.iteration.saturating_add(2) >= view.iterations {
+        out.push_str(
+            "⚠️ FINAL ITERATIONS: You MUST return done NOW with your best answer. Do not start new searches.\n",
+        );
+    }
+    out.push_str(match view.protocol {
+        Protocol::Json => "Decide your next action. Return ONLY valid JSON.",
+        Protocol::Native => "Decide your next action. Call exactly one tool.",
+    });
+    out
+}
+
+fn message(out: &mut String, letter: &Letter<'_>) {
+    let _ = write!(out, "- From {} ({}): ", data::inline(letter.from, WORD), data::inline(letter.kind, WORD));
+    data::push(out, &spaced(letter.payload), LETTER);
+    out.push('\n');
+}
+
+fn left(out: &mut String, left: Left) {
+    let messages = left.messages.map(|(left, all)| format!("{left} of {all} messages"));
+    let seconds = left.seconds.map(|seconds| format!("{seconds} seconds"));
+    let tokens = left.tokens.map(|tokens| format!("{tokens} tokens"));
+    let parts: Vec<String> = [messages, seconds, tokens].into_iter().flatten().collect();
+    if !parts.is_empty() {
+        let _ = writeln!(out, "Left: {}.", parts.join(", "));
+    }
+}
+
+/// JSON on one line, with the spaces that people write.
+fn spaced(value: &Value) -> String {
+    struct Spaced;
+    impl Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+            out.write_all(b": ")
+        }
+    }
+    let mut bytes = Vec::new();
+    match value.serialize(&mut Serializer::with_formatter(&mut bytes, Spaced)) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(_) => value.to_string(),
+    }
+}
