@@ -153,3 +153,52 @@ fn beginning(path: &Path) -> Option<String> {
     bytes.truncate(whole);
     String::from_utf8(bytes).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use swarmc_compiler::compile;
+
+    use super::*;
+
+    fn plan() -> swarmc_plan::Plan {
+        let spec = "pipeline p {\n    task a { run ls }\n    loop again max=2 { task b { run ls } }\n    \
+                    task c { run ls }\n}\n";
+        let files = BTreeMap::from([("flow.kdl".to_owned(), spec.to_owned())]);
+        compile("flow.kdl", &files).plan.expect("the spec is right")
+    }
+
+    #[test]
+    fn steps_of_the_pipeline_and_of_its_loops_are_its_own() {
+        let plan = plan();
+        let pipeline = plan.pipeline("p").expect("it is there");
+        let check = |within: Option<&str>, instance: u32, expected: bool| {
+            let step = StepId { within: within.map(Arc::from), ..StepId::new("b", 1, instance) };
+            assert_eq!(is_own(&step, pipeline), expected, "{within:?} {instance}");
+        };
+        check(None, 1, true);
+        check(Some("again.2"), 1, true);
+        check(Some("again~1"), 1, true);
+        check(Some("a"), 1, false);
+        check(Some("again.1/elsewhere"), 1, false);
+        check(None, 2, false);
+    }
+
+    #[test]
+    fn the_beginning_of_an_output_ends_with_a_whole_character() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("output");
+        let check = |text: &str, expected: usize| {
+            std::fs::write(&path, text).expect("it can be written");
+            assert_eq!(beginning(&path).as_deref(), Some(&text[..expected]));
+        };
+        check("", 0);
+        check("short", 5);
+        check(&"x".repeat(5000), 4096);
+        check(&"é".repeat(5000), 4096);
+        check(&format!("x{}", "é".repeat(5000)), 4095);
+        check(&"\u{1F600}".repeat(2000), 4096);
+        assert_eq!(beginning(&folder.path().join("none")), None);
+    }
+}

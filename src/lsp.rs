@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use miette::miette;
-use swarmc_compiler::{Compilation, Files};
+use swarmc_compiler::{Code, Compilation, Files};
 use swarmc_lsp::LastRun;
 use swarmc_plan::Plan;
 
@@ -15,6 +15,7 @@ use crate::files::Workspace;
 use crate::find;
 use crate::graph;
 use crate::last::{Known, LastRuns};
+use crate::pages;
 use crate::plan;
 use crate::terminal::Paint;
 
@@ -48,6 +49,10 @@ impl swarmc_lsp::Disk for Disk {
 
     fn runs(&self, root: &Path) -> Arc<dyn swarmc_lsp::Runs> {
         Arc::new(LastRuns { root: root.to_owned(), known: Arc::clone(&self.runs) })
+    }
+
+    fn page(&self, code: Code) -> Option<PathBuf> {
+        pages::page(code)
     }
 
     fn views(&self) -> &dyn swarmc_lsp::Views {

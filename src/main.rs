@@ -31,6 +31,7 @@ mod live;
 mod load;
 mod logs;
 mod lsp;
+mod pages;
 mod params;
 mod plan;
 mod render;

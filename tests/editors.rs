@@ -1,4 +1,5 @@
-//! Real editors against the real server: Neovim, pytest-lsp as Visual Studio Code, and the extension for the latter.
+//! Real editors against the real server: Neovim, old and new, Emacs, pytest-lsp as Visual Studio Code, and the extension for
+//! the latter.
 //!
 //! `tests/install-editors` puts what is needed into a cache outside the checkout; these tests call it, and fail without.
 
@@ -60,10 +61,19 @@ fn run(command: &mut Command) -> String {
 }
 
 #[test]
-fn neovim() {
+fn neovim_of_debian() {
     programs();
+    neovim(Path::new("nvim"));
+}
+
+#[test]
+fn neovim_of_today() {
+    neovim(&programs().join("python/bin/nvim"));
+}
+
+fn neovim(program: &Path) {
     let (workspace, home) = (workspace(), TempDir::new().expect("a temporary folder can be made"));
-    let printed = run(Command::new("nvim")
+    let printed = run(Command::new(program)
         .args(["--headless", "-u", "NONE", "-i", "NONE", "-c"])
         .arg(format!("luafile {}", root().join("tests/editors/neovim.lua").display()))
         .env("HOME", home.path())
@@ -74,6 +84,22 @@ fn neovim() {
         .env("WORKSPACE", workspace.path())
         .current_dir(workspace.path()));
     assert!(printed.lines().count() >= 15 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
+}
+
+#[test]
+fn emacs() {
+    programs();
+    let (workspace, home) = (workspace(), TempDir::new().expect("a temporary folder can be made"));
+    let printed = run(Command::new("emacs")
+        .args(["--batch", "-l"])
+        .arg(root().join("tests/editors/emacs.el"))
+        .env("HOME", home.path())
+        .env("SWARMC", env!("CARGO_BIN_EXE_swarmc"))
+        .env("SWARM_HOME", workspace.path().join(".swarm"))
+        .env("CONFIG", root().join("editors/emacs/swarmc.el"))
+        .env("WORKSPACE", workspace.path())
+        .current_dir(workspace.path()));
+    assert!(printed.lines().count() >= 12 && printed.lines().all(|line| line.starts_with("ok - ")), "{printed}");
 }
 
 #[test]

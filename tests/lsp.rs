@@ -344,6 +344,130 @@ fn files_on_disk_are_followed() {
 }
 
 #[test]
+fn the_settings_of_the_workspace_are_followed() {
+    let capabilities = json!({ "workspace": { "didChangeWatchedFiles": { "dynamicRegistration": true } } });
+    let spec = SPEC.replace("agent coder", "provider spare { exec cat }\nagent coder");
+    let files = [("a/flow.kdl", spec.as_str()), ("a/make.md", ""), ("b/flow.kdl", &spec), ("b/make.md", "")];
+    let mut client = Client::new(&files, capabilities);
+    let severity = |problems: Vec<Value>| problems[0]["severity"].as_u64().expect("a problem says how bad it is");
+    for folder in ["a", "b"] {
+        assert_eq!(severity(client.problems(&format!("{folder}/flow.kdl"), &["SW103"])), 2);
+    }
+    // On disk, for one workspace of the two.
+    client.write("a/swarmc.kdl", "deny SW103\n");
+    let change = json!({ "uri": client.uri("a/swarmc.kdl"), "type": 1 });
+    client.tell("workspace/didChangeWatchedFiles", json!({ "changes": [change] }));
+    assert_eq!(severity(client.problems("a/flow.kdl", &["SW103"])), 1);
+    // In the editor, wrong at first.
+    client.open("a/swarmc.kdl", "allov SW103\n");
+    assert_eq!(severity(client.problems("a/flow.kdl", &["SW103"])), 2);
+    let problem = client.problems("a/swarmc.kdl", &["SW003"]).remove(0);
+    assert_eq!(problem["range"], range(0, 0, 5));
+    client.change("a/swarmc.kdl", 2, json!([{ "range": range(0, 4, 5), "text": "w" }]));
+    client.problems("a/flow.kdl", &[]);
+    client.problems("a/swarmc.kdl", &[]);
+    // What is not saved is gone with the document.
+    let params = json!({ "textDocument": { "uri": client.uri("a/swarmc.kdl") } });
+    client.tell("textDocument/didClose", params);
+    assert_eq!(severity(client.problems("a/flow.kdl", &["SW103"])), 1);
+    let told = |message: &Message| matches!(message, Message::Notification(one) if one.params["uri"].as_str().is_some_and(|uri| uri.contains("/b/")));
+    assert!(!client.kept.iter().any(told), "{:?}", client.kept);
+    client.leave();
+}
+
+#[test]
+fn a_code_leads_to_its_page() {
+    let capabilities = json!({ "textDocument": { "publishDiagnostics": { "codeDescriptionSupport": true } } });
+    let mut client = flow(capabilities);
+    let problem = client.problems("make.md", &["SW101"]).remove(0);
+    let link = problem["codeDescription"]["href"].as_str().expect("the code has a link");
+    let path = link.strip_prefix("file://").expect("it is a file");
+    assert!(path.ends_with("/SW101.md"), "{path}");
+    let page = std::fs::read_to_string(path).expect("the page is there");
+    assert!(page.starts_with("# SW101"), "{page}");
+    client.leave();
+    // Nothing is written for editors that would not open it.
+    let mut client = flow(json!({}));
+    let problem = client.problems("make.md", &["SW101"]).remove(0);
+    assert_eq!(problem["codeDescription"], Value::Null);
+    assert!(!client.folder.path().join(".cache").exists());
+    client.leave();
+}
+
+/// Runs a pipeline of the folder as a person would, and says whether it succeeded.
+fn run(client: &Client, folder: &str, arguments: &[&str]) -> bool {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_swarmc"));
+    command.arg("run").args(arguments).arg("-q").current_dir(client.folder.path().join(folder));
+    command.env("SWARM_HOME", client.folder.path().join(".swarm")).stdin(std::process::Stdio::null());
+    command.output().expect("the program starts").status.success()
+}
+
+#[test]
+fn the_last_run_is_shown_where_its_values_are_read() {
+    let spec = "\
+workflow flow
+param goal type=string default=\"all\"
+provider local { exec cat }
+agent coder provider=local
+pipeline build {
+    task plan { run \"printf 'plan of %s' $GOAL; test $GOAL != none\"; env GOAL=\"<<param:goal>>\" }
+    task long { run \"seq 3000\" }
+    task make { depends-on plan long; prompt file=\"make.md\" }
+}
+";
+    let prompt = "For <<param:goal>>: <<output:plan>> <<output:long>> <<status:plan>>\n";
+    let files = [("a/flow.kdl", spec), ("a/make.md", prompt), ("b/flow.kdl", spec), ("b/make.md", prompt)];
+    let mut client = Client::new(&files, json!({}));
+    client.open("a/flow.kdl", spec);
+    client.open("a/make.md", prompt);
+    let hover = |client: &mut Client, character: u32| {
+        let at = client.at("a/make.md", 0, character);
+        let found = client.ask("textDocument/hover", at).expect("a hover");
+        found["contents"]["value"].as_str().expect("it is Markdown").to_owned()
+    };
+    let (param, plan, long, status) = (6, 21, 37, 53);
+    assert!(!hover(&mut client, plan).contains("Last run"), "nothing was run yet");
+    // A run of the same workflow in another workspace is not this one's.
+    assert!(run(&client, "b", &["flow.kdl", "--param", "goal=elsewhere"]));
+    assert!(!hover(&mut client, plan).contains("Last run"));
+    assert!(run(&client, "a", &["flow.kdl", "--param", "goal=speed"]));
+    let shown = hover(&mut client, plan);
+    assert!(shown.contains("Last run") && shown.contains("plan of speed"), "{shown}");
+    assert!(hover(&mut client, param).contains("```text\nspeed\n```"));
+    assert!(hover(&mut client, status).contains("succeeded"));
+    // Of a long output the beginning is shown.
+    let shown = hover(&mut client, long);
+    assert!(shown.contains("\n1\n2\n3\n") && !shown.contains("2999"), "{shown}");
+    // The newest one counts, whatever came of it: the step that failed, and what never ran after it.
+    assert!(!run(&client, "a", &["flow.kdl", "--param", "goal=none"]));
+    assert!(hover(&mut client, status).contains("failed"));
+    let document = json!({ "textDocument": { "uri": client.uri("a/flow.kdl") } });
+    let lenses = client.ask("textDocument/codeLens", document).expect("lenses");
+    let titles: Vec<String> = lenses
+        .as_array()
+        .expect("a list")
+        .clone()
+        .into_iter()
+        .map(|lens| match lens["command"]["title"].as_str() {
+            Some(title) => title.to_owned(),
+            None => {
+                let resolved = client.ask("codeLens/resolve", lens).expect("a lens");
+                resolved["command"]["title"].as_str().expect("a title").to_owned()
+            }
+        })
+        .collect();
+    assert!(titles.iter().any(|title| title.starts_with("last run: failed")), "{titles:?}");
+    let end = prompt.len() as u32;
+    let values = json!({
+        "textDocument": { "uri": client.uri("a/make.md") }, "range": range(0, 0, end),
+        "context": { "frameId": 0, "stoppedLocation": range(0, 0, 0) },
+    });
+    let values = client.ask("textDocument/inlineValue", values).expect("values");
+    assert!(values.to_string().contains("none"), "{values}");
+    client.leave();
+}
+
+#[test]
 fn an_open_spec_whose_file_becomes_a_folder_is_still_the_text_that_is_open() {
     let mut client = flow(json!({}));
     client.open("flow.kdl", SPEC);

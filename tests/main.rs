@@ -17,6 +17,7 @@ mod models;
 mod modules;
 mod mutants;
 mod properties;
+mod queries;
 mod record;
 mod runs;
 mod schema;

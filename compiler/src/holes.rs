@@ -90,13 +90,13 @@ pub fn roots() -> impl Iterator<Item = &'static str> {
 }
 
 /// The filters of expressions.
-pub fn expression_filters() -> &'static [&'static str] {
-    template::FILTERS
+pub fn expression_filters() -> impl Iterator<Item = Term> {
+    template::applied_terms(template::FILTERS)
 }
 
 /// The tests of expressions, which follow `is`.
-pub fn expression_tests() -> &'static [&'static str] {
-    template::TESTS
+pub fn expression_tests() -> impl Iterator<Item = Term> {
+    template::applied_terms(template::TESTS)
 }
 
 /// The statements of `{% … %}`.

@@ -1,6 +1,6 @@
 ;;; swarmc.el --- Workflows of swarmc, with Eglot -*- lexical-binding: t -*-
 
-;; Package-Requires: ((emacs "28.1") (eglot "1.12"))
+;; Package-Requires: ((emacs "28.1") (eglot "1.9"))
 
 ;;; Commentary:
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swarmc_compiler::Files;
+use swarmc_compiler::{Code, Files};
 
 use crate::runs::Runs;
 use crate::views::{NoViews, Views};
@@ -21,6 +21,11 @@ pub trait Disk: Send + Sync {
 
     /// The runs of a workspace.
     fn runs(&self, root: &Path) -> Arc<dyn Runs>;
+
+    /// A file with the page of a rule, for editors to open; none where that is not said.
+    fn page(&self, _: Code) -> Option<PathBuf> {
+        None
+    }
 
     /// What a plan looks like; nothing where that is not said.
     fn views(&self) -> &dyn Views {

@@ -184,8 +184,30 @@ pub struct WorkspaceView {
 pub struct Convergence {
     /// Turns in a row without progress.
     pub no_progress: u32,
+    /// What counts as progress.
+    #[serde(default, skip_serializing_if = "ProgressRule::is_tools")]
+    pub counts: ProgressRule,
     /// Errors in a row.
     pub errors: u32,
+}
+
+/// What counts as progress of an agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgressRule {
+    /// Calling tools.
+    #[default]
+    Tools,
+    /// Calling tools and publishing.
+    Findings,
+    /// Calling tools, publishing, and writing to others.
+    Messages,
+}
+
+impl ProgressRule {
+    fn is_tools(&self) -> bool {
+        *self == ProgressRule::Tools
+    }
 }
 
 /// How transient errors are repeated.

@@ -36,6 +36,9 @@ impl Client {
         }
         let mut process = Command::new(env!("CARGO_BIN_EXE_swarmc"))
             .arg("lsp")
+            // What others have run or cached is not seen, and nothing is left behind.
+            .env("SWARM_HOME", folder.path().join(".swarm"))
+            .env("XDG_CACHE_HOME", folder.path().join(".cache"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -144,8 +144,10 @@ pub(crate) struct Workspace {
 /// What ends a member that gets nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Convergence {
-    /// Turns in a row without a tool.
+    /// Turns in a row without progress.
     pub no_progress: u32,
+    /// What counts as progress.
+    pub counts: plan::ProgressRule,
     /// Permanent errors in a row.
     pub errors: u32,
 }

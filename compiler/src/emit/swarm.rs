@@ -46,7 +46,11 @@ impl Emitter<'_, '_, '_> {
                 snippet: ast.workspace.snippet.into(),
             },
             ttl_ms: ast.ttl_ms,
-            convergence: plan::Convergence { no_progress: ast.convergence.no_progress, errors: ast.convergence.errors },
+            convergence: plan::Convergence {
+                no_progress: ast.convergence.no_progress,
+                counts: ast.convergence.counts,
+                errors: ast.convergence.errors,
+            },
             retry: plan::TransientRetry { backoff_ms: ast.retry.transient_ms, max_backoff_ms: ast.retry.max_ms },
             spawn: plan::Spawn { approval: self.approval(ast), per_agent: ast.spawn.per_agent },
             channels: ast

@@ -150,7 +150,16 @@ fn workspace(section: Section<'_>) -> ast::Workspace {
 }
 
 fn convergence(section: Section<'_>) -> ast::Convergence {
-    ast::Convergence { no_progress: section.child("no-progress").count(), errors: section.child("errors").count() }
+    let no_progress = section.child("no-progress");
+    ast::Convergence {
+        no_progress: no_progress.count(),
+        counts: match no_progress.word_of("counts").as_str() {
+            "findings" => plan::ProgressRule::Findings,
+            "messages" => plan::ProgressRule::Messages,
+            _ => plan::ProgressRule::Tools,
+        },
+        errors: section.child("errors").count(),
+    }
 }
 
 fn retry(transient: Section<'_>) -> ast::TransientRetry {

@@ -304,7 +304,7 @@ fn swarms_are_what_is_written() {
             history { recent 1 chars=10; older chars=20; prompt chars=30 keep=2 }
             workspace { per-topic 1; entries 2; snippet 3 }
             ttl "1h"
-            convergence { no-progress 4; errors 5 }
+            convergence { no-progress 4 counts=findings; errors 5 }
             retry { transient "1s" max="2s" }
             spawn approval=coordinator per-agent=2
             channel parser { members takao mitaka }
@@ -321,6 +321,7 @@ fn swarms_are_what_is_written() {
     assert_eq!((swarm.members.len(), swarm.groups[0].count.value), (2, 3));
     assert!(swarm.members[0].task.is_some() && swarm.members[1].task.is_none());
     assert_eq!(swarm.decompose.as_ref().map(|decompose| decompose.max), Some(10));
+    assert_eq!(swarm.convergence.counts, plan::ProgressRule::Findings);
     assert_eq!((swarm.timeouts.turn.retries, swarm.timeouts.synthesize.retries), (0, 3));
     assert_eq!((swarm.history.prompt_chars, swarm.history.keep), (30, 2));
     assert_eq!(swarm.spawn.approval.as_ref().map(|approval| approval.value), Some(plan::Approval::Coordinator));

@@ -6,7 +6,7 @@ use super::{Argument, Kind, Node, Property, defaulted, required};
 const CODE: &[Argument] = &[required("CODE", Kind::Text)];
 
 /// The top level of `swarmc.kdl`.
-pub(crate) static CONFIG: Node =
+pub static CONFIG: Node =
     Node::new("", "What a workspace asks of `swarmc check`.").children(&[&PROFILE, &DENY, &WARN, &ALLOWED, &BASELINE]);
 
 static PROFILE: Node =

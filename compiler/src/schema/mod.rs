@@ -15,7 +15,8 @@ mod task;
 mod test;
 mod words;
 
-pub(crate) use config::{CONFIG, KNOWN};
+pub use config::CONFIG;
+pub(crate) use config::KNOWN;
 pub use kind::{Kind, Target};
 pub(crate) use page::page;
 pub use pipeline::EDGE;

@@ -126,6 +126,12 @@ pub(crate) const APPROVAL: &[Word] = &[
     word("coordinator", "the coordinator of the swarm approves"),
 ];
 
+pub(crate) const PROGRESS: &[Word] = &[
+    word("tools", "calling tools"),
+    word("findings", "calling tools and publishing"),
+    word("messages", "calling tools, publishing and writing to others"),
+];
+
 pub(crate) const UNATTENDED: &[Word] =
     &[word("deny", "it is refused"), word("approve", "it is granted"), word("fail", "the run fails")];
 

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::applied::{self, Applied, FILTERS, TESTS};
 use super::directive::clip;
 use super::fact::{self, Fact, Outcomes, Reading, Status, outcomes};
-use super::names::{self, FILTERS, FUNCTIONS, LOOP, TESTS, roots};
+use super::names::{FUNCTIONS, LOOP, roots};
 use super::path::Path;
 use super::region::template_error;
 use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
@@ -218,13 +219,13 @@ impl<'a> Walk<'a, '_> {
                     let default = matches!(name.value.as_str(), "default" | "d");
                     self.operand(of, facts, if default { Missing::Harmless } else { Missing::Harms });
                 }
-                self.applied("filter", name, arguments.len(), FILTERS, names::filter_needs(&name.value));
+                self.applied("filter", name, arguments.len(), FILTERS);
                 self.arguments(arguments, facts);
             }
             ExprKind::Test { of, name, arguments } => {
                 let presence = matches!(name.value.as_str(), "defined" | "undefined");
                 self.operand(of, facts, if presence { Missing::Harmless } else { Missing::Harms });
-                self.applied("test", name, arguments.len(), TESTS, names::test_needs(&name.value));
+                self.applied("test", name, arguments.len(), TESTS);
                 self.arguments(arguments, facts);
             }
             ExprKind::Call { of, arguments } => self.call(expr, of, arguments, facts),
@@ -356,11 +357,14 @@ impl<'a> Walk<'a, '_> {
     }
 
     /// Reports a filter or a test that there is not, or that lacks arguments.
-    fn applied(&mut self, what: &str, name: &Spanned<String>, given: usize, known: &[&str], needs: usize) {
-        if !known.contains(&name.value.as_str()) {
-            self.unknown(what, &name.value, name.range.clone(), known);
-        } else if given < needs {
-            self.too_few(what, &name.value, name.range.clone(), needs);
+    fn applied(&mut self, what: &str, name: &Spanned<String>, given: usize, known: &'static [Applied]) {
+        match applied::find(known, &name.value).map(applied::needs) {
+            None => {
+                let words: Vec<&str> = known.iter().map(|(word, ..)| *word).collect();
+                self.unknown(what, &name.value, name.range.clone(), &words);
+            }
+            Some(needs) if given < needs => self.too_few(what, &name.value, name.range.clone(), needs),
+            Some(_) => {}
         }
     }
 
@@ -403,7 +407,7 @@ impl<'a> Walk<'a, '_> {
             "a value cannot be called",
         );
         self.problems.push(match name.value.as_str() {
-            name if FILTERS.contains(&name) => problem.help(format!("write `| {name}`")),
+            name if applied::find(FILTERS, name).is_some() => problem.help(format!("write `| {name}`")),
             "contains" | "includes" => problem.help("write `'TEXT' in VALUE`"),
             "startswith" | "startsWith" | "starts_with" => problem.help("write `VALUE is startingwith('TEXT')`"),
             "endswith" | "endsWith" | "ends_with" => problem.help("write `VALUE is endingwith('TEXT')`"),

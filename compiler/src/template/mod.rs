@@ -4,6 +4,7 @@
 //! parts cover it without gaps. Nothing is looked up: whether a name exists is for the caller to say. Any text is
 //! accepted in linear time and bounded depth.
 
+mod applied;
 mod blocks;
 mod condition;
 mod directive;
@@ -25,11 +26,12 @@ use swarmc_plan::Filter;
 
 use crate::code::Code;
 
+pub(crate) use applied::{FILTERS, TESTS, terms as applied_terms};
 pub(crate) use condition::expression;
 pub(crate) use directive::{clip, filter_terms};
 pub(crate) use fact::{Fact, Status, same_name};
 pub(crate) use logic::meant;
-pub(crate) use names::{FILTERS, OPENING, PLAIN, TESTS, roots, terms};
+pub(crate) use names::{OPENING, PLAIN, roots, terms};
 pub(crate) use path::Path;
 pub(crate) use scan::scan;
 pub(crate) use tree::{Argument, Comparison, Const, Expr, ExprKind, Operator, Statement, Target};

@@ -45,7 +45,8 @@ pub enum ActionKind {
 /// What can be done in a range of a file.
 pub fn actions(snapshot: &Snapshot, path: &str, range: Range<usize>) -> Vec<Action> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
-    if document.kind() == FileKind::Foreign {
+    let kind = document.kind();
+    if kind == FileKind::Foreign {
         return Vec::new();
     }
     let problems = diagnostics(snapshot).remove(path).unwrap_or_default();
@@ -53,6 +54,9 @@ pub fn actions(snapshot: &Snapshot, path: &str, range: Range<usize>) -> Vec<Acti
     let mut found: Vec<Action> = Vec::new();
     for problem in problems.iter().filter(touched) {
         found.extend(fix(problem));
+        if kind == FileKind::Settings {
+            continue;
+        }
         found.extend(create(snapshot, path, &document, problem));
         found.extend(default(&document, path, problem));
         found.extend(allow(&document, path, problem));

@@ -45,23 +45,32 @@ pub struct Fix {
     pub certain: bool,
 }
 
-/// The problems of every file that has one, by path. A file that only other specs take in is judged as a part of these.
+/// The problems of every file that has one, by path, as the workspace asks for them. A file that only other specs take in is
+/// judged as a part of these.
 pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
-    let mut found: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
+    let rules = snapshot.rules();
+    let mut known = rules.known();
+    let mut hidden: Vec<(String, Problem)> = Vec::new();
+    let mut found: BTreeMap<String, Vec<Problem>> = rules.problems.clone();
     let analyses = snapshot.specs().filter_map(|spec| snapshot.analysis(spec));
     for analysis in analyses.filter(|analysis| analysis.kind == Kind::Spec) {
         let sources = &analysis.compilation.sources;
         for diagnostic in &analysis.compilation.diagnostics {
-            let Some(span) = diagnostic.span() else { continue };
+            let (Some(span), Some(severity)) = (diagnostic.span(), rules.level(diagnostic)) else { continue };
             let path = sources.name(span.file);
             if path.starts_with("std:") {
                 continue;
             }
-            let list = found.entry(path.to_owned()).or_default();
-            let problem = problem(diagnostic, span, sources);
+            let problem = problem(diagnostic, span, severity, sources);
             // Two specs can be told the same about a text that they share.
-            if !list.contains(&problem) {
-                list.push(problem);
+            let twice = found.get(path).is_some_and(|list| list.contains(&problem))
+                || hidden.iter().any(|(file, hidden)| file == path && *hidden == problem);
+            match twice {
+                true => {}
+                false if known.take(path, diagnostic.code, &diagnostic.message) => {
+                    hidden.push((path.to_owned(), problem));
+                }
+                false => found.entry(path.to_owned()).or_default().push(problem),
             }
         }
     }
@@ -69,7 +78,8 @@ pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
     found
 }
 
-fn problem(diagnostic: &Diagnostic, span: Span, sources: &Sources) -> Problem {
+/// A diagnostic as a problem of its file, as bad as it counts.
+pub(super) fn problem(diagnostic: &Diagnostic, span: Span, severity: Severity, sources: &Sources) -> Problem {
     let place = |span: Span| Place { path: sources.name(span.file).to_owned(), range: span.range() };
     let mut message = diagnostic.message.clone();
     if let Some(help) = &diagnostic.help {
@@ -79,7 +89,7 @@ fn problem(diagnostic: &Diagnostic, span: Span, sources: &Sources) -> Problem {
     let related = diagnostic.places().into_iter().skip(1);
     Problem {
         range: span.range(),
-        severity: diagnostic.severity(),
+        severity,
         code: diagnostic.code,
         message,
         related: related.map(|label| Related { place: place(label.span), text: label.text }).collect(),

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use swarmc_compiler::schema::{self, SPEC};
+use swarmc_compiler::schema::{self, CONFIG, SPEC};
 use swarmc_compiler::syntax::{self, Node, Tree};
-use swarmc_compiler::{FileId, SourceFile};
+use swarmc_compiler::{CONFIG_NAME, FileId, SourceFile};
 
 /// The file of the tree of a document, which stands alone.
 const FILE: FileId = FileId::new(0);
@@ -53,7 +53,7 @@ impl Document {
     /// The nodes around an offset, the outermost first, with what the table of the language says of each; as far as it
     /// knows them.
     pub fn nodes_at(&self, offset: usize) -> Vec<(&Node, &'static schema::Node)> {
-        let (mut nodes, mut parent) = (self.tree.as_ref().map_or(&[] as &[Node], |tree| &tree.nodes), &SPEC);
+        let (mut nodes, mut parent) = (self.tree.as_ref().map_or(&[] as &[Node], |tree| &tree.nodes), self.language());
         let mut found = Vec::new();
         while let Some(node) =
             nodes.iter().find(|node| node.span.range().start <= offset && offset <= node.span.range().end)
@@ -65,9 +65,17 @@ impl Document {
         found
     }
 
+    /// What may stand at its top level.
+    pub fn language(&self) -> &'static schema::Node {
+        if self.source.name() == CONFIG_NAME { &CONFIG } else { &SPEC }
+    }
+
     /// What kind of file it is.
     pub fn kind(&self) -> Kind {
         let Some(tree) = &self.tree else { return Kind::Text };
+        if self.source.name() == CONFIG_NAME {
+            return Kind::Settings;
+        }
         let names = || tree.nodes.iter().map(|node| &*node.name.text);
         if names().any(|name| matches!(name, "workflow" | "pipeline" | "swarm")) {
             return Kind::Spec;
@@ -86,6 +94,8 @@ pub enum Kind {
     Spec,
     /// Declarations that specs import, or the empty beginning of a spec.
     Part,
+    /// What the workspace asks of a check.
+    Settings,
     /// KDL of another program.
     Foreign,
     /// No KDL: a prompt, or anything else.

@@ -1,7 +1,9 @@
 //! The tree of a spec held against the table of the language: which part of which node stands in a place.
 
 use swarmc_compiler::schema::{self, Argument, Kind, Property};
-use swarmc_compiler::syntax::{Entry, Name, Node, Text, Tree, ValueKind};
+use swarmc_compiler::syntax::{Entry, Name, Node, Text, ValueKind};
+
+use super::Document;
 
 /// A part of a node that the language knows.
 #[derive(Debug)]
@@ -48,9 +50,10 @@ impl Slot {
 }
 
 /// The part of the innermost node around an offset.
-pub(super) fn at(tree: &Tree, offset: usize) -> Option<Element<'_>> {
+pub(super) fn at(document: &Document, offset: usize) -> Option<Element<'_>> {
+    let tree = document.tree()?;
     let covers = |node: &&Node| node.span.range().start <= offset && offset <= node.span.range().end;
-    let (mut nodes, mut parent, mut found) = (tree.nodes.as_slice(), &schema::SPEC, None);
+    let (mut nodes, mut parent, mut found) = (tree.nodes.as_slice(), document.language(), None);
     // Of two nodes that meet at a place, the later one begins there.
     while let Some(node) = nodes.iter().rev().find(covers) {
         let Some(known) = known(parent, node) else { break };
@@ -68,8 +71,9 @@ pub(super) fn known(parent: &'static schema::Node, node: &Node) -> Option<&'stat
 
 /// Calls `visit` for every node that the language knows, with how deep it stands, outer ones first; recursion is bounded
 /// by how deep a document nests.
-pub(super) fn walk<'t>(tree: &'t Tree, visit: &mut dyn FnMut(&'t Node, &'static schema::Node)) {
-    inside(&tree.nodes, &schema::SPEC, visit);
+pub(super) fn walk<'t>(document: &'t Document, visit: &mut dyn FnMut(&'t Node, &'static schema::Node)) {
+    let nodes = document.tree().map_or(&[] as &[Node], |tree| &tree.nodes);
+    inside(nodes, document.language(), visit);
 }
 
 fn inside<'t>(

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swarmc_compiler::Settings;
-
 use super::{Document, Snapshot, Workspace};
 
 /// A workspace of `//- PATH` lines, each with the text of its file after it; the path and offset are those of the `$0`,
@@ -25,7 +23,7 @@ pub(super) fn fixture(text: &str) -> (Snapshot, String, usize) {
         files.insert(path.to_owned(), body);
     }
     let (path, offset) = cursor.unwrap_or_else(|| (first.expect("a fixture has a file"), 0));
-    let mut workspace = Workspace::new(Arc::new(files.clone()), Settings::default());
+    let mut workspace = Workspace::new(Arc::new(files.clone()));
     for spec in files.keys().filter(|path| path.ends_with(".kdl")) {
         workspace.touched(spec);
     }

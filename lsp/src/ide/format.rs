@@ -9,7 +9,7 @@ use super::document::{Document, Kind};
 
 /// The edits that format a document; those of a range of bytes, where one is given.
 pub fn format(document: &Document, within: Option<Range<usize>>) -> Vec<Edit> {
-    if !matches!(document.kind(), Kind::Spec | Kind::Part) {
+    if !matches!(document.kind(), Kind::Spec | Kind::Part | Kind::Settings) {
         return Vec::new();
     }
     let old = document.text();

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use swarmc_compiler::{FileId, Settings, syntax};
+use swarmc_compiler::{FileId, syntax};
 
 use super::*;
 use crate::runs::NoRuns;
@@ -229,7 +229,7 @@ fn compare(random: &mut Random, kept: &Snapshot, fresh: &Snapshot, texts: &Texts
 
 /// A workspace as a server that starts now would have it.
 fn fresh(disk: &Texts, open: &Texts) -> Workspace {
-    let mut workspace = Workspace::new(Arc::new(disk.clone()), Settings::default());
+    let mut workspace = Workspace::new(Arc::new(disk.clone()));
     for path in disk.keys() {
         workspace.touched(path);
     }

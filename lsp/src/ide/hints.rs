@@ -53,7 +53,7 @@ const LONGEST: usize = 256 * 1024;
 pub fn hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted: Hints) -> Vec<Hint> {
     let Some(document) = snapshot.document(path) else { return Vec::new() };
     let about = match document.kind() {
-        Kind::Foreign => return Vec::new(),
+        Kind::Foreign | Kind::Settings => return Vec::new(),
         _ => snapshot.about(path),
     };
     let mut found = Vec::new();
@@ -61,10 +61,10 @@ pub fn hints(snapshot: &Snapshot, path: &str, within: Range<usize>, wanted: Hint
         found.extend(of_directives(snapshot, &about, path, &document, &within));
     }
     match document.tree() {
-        Some(tree) => {
+        Some(_) => {
             let Some(analysis) = about.first() else { return found };
             let steps = steps(&analysis.index);
-            element::walk(tree, &mut |node, known| {
+            element::walk(&document, &mut |node, known| {
                 let range = node.span.range();
                 if range.start < within.end && within.start < range.end {
                     let asked = Asked { snapshot, analysis, path, document: &document, steps: &steps, wanted };

@@ -22,6 +22,7 @@ mod links;
 mod names;
 mod outline;
 mod ranges;
+mod rules;
 mod signature;
 mod snapshot;
 mod spot;

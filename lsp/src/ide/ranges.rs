@@ -35,7 +35,7 @@ pub fn folds(snapshot: &Snapshot, path: &str) -> Vec<Fold> {
         Kind::Foreign => Vec::new(),
         Kind::Text if !texts::is_prompt(snapshot, path) => Vec::new(),
         Kind::Text => sections(document.text()),
-        Kind::Spec | Kind::Part => of_spec(&document),
+        Kind::Spec | Kind::Part | Kind::Settings => of_spec(&document),
     };
     let lines = |range: &Range<usize>| {
         let source = document.source();

@@ -45,8 +45,8 @@ pub fn signature(snapshot: &Snapshot, path: &str, offset: usize) -> Option<Signa
                 .any(|(analysis, file)| analysis.index.users(*file).next().is_some());
             is_read.then(|| in_text(text, 0..text.len(), offset)).flatten()
         }
-        Kind::Spec | Kind::Part => {
-            let spot = spot::spot(text, document.tree()?, offset);
+        Kind::Spec | Kind::Part | Kind::Settings => {
+            let spot = spot::spot(text, document.tree()?, document.language(), offset);
             let What::Entry(entry) = spot.what else { return None };
             match (entry.kind(), entry.quote) {
                 (Some(Values::Template), Some(_)) => in_text(text, entry.range, offset),

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use swarmc_compiler::syntax::Tree;
-use swarmc_compiler::{Bounds, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn};
+use swarmc_compiler::{
+    Bounds, CONFIG_NAME, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn,
+};
 
 use super::document::{Document, Kind};
+use super::rules::Rules;
 
 /// A workspace as it changes. Every change is made here, and [`Workspace::snapshot`] is what questions are asked of.
 #[derive(Clone)]
@@ -18,7 +21,7 @@ pub struct Workspace {
     specs: BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>,
     /// What was known of a spec before the last change.
     last: BTreeMap<String, Arc<Analysis>>,
-    settings: Arc<Settings>,
+    rules: Arc<OnceLock<Rules>>,
 }
 
 /// Texts on disk, or why there are none, by path.
@@ -30,7 +33,7 @@ pub struct Snapshot {
     files: Arc<Texts>,
     specs: Arc<BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>>,
     last: Arc<BTreeMap<String, Arc<Analysis>>>,
-    settings: Arc<Settings>,
+    rules: Arc<OnceLock<Rules>>,
 }
 
 /// What the compiler says of a spec.
@@ -77,14 +80,14 @@ struct Asked<'f> {
 
 impl Workspace {
     /// A workspace with nothing open.
-    pub fn new(disk: Arc<dyn Files + Send + Sync>, settings: Settings) -> Workspace {
+    pub fn new(disk: Arc<dyn Files + Send + Sync>) -> Workspace {
         Workspace {
             disk,
             cache: Arc::default(),
             open: BTreeMap::new(),
             specs: BTreeMap::new(),
             last: BTreeMap::new(),
-            settings: Arc::new(settings),
+            rules: Arc::default(),
         }
     }
 
@@ -181,7 +184,7 @@ impl Workspace {
             files: Arc::new(texts),
             specs: Arc::new(self.specs.clone()),
             last: Arc::new(self.last.clone()),
-            settings: Arc::clone(&self.settings),
+            rules: Arc::clone(&self.rules),
         }
     }
 
@@ -190,8 +193,12 @@ impl Workspace {
         self.last.remove(path);
     }
 
-    /// Drops what is known of the specs that read a file, or that looked for it.
+    /// Drops what is known of the specs that read a file, or that looked for it; of all of them when they are to be checked
+    /// in another way.
     fn changed(&mut self, path: &str) {
+        if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.ask(path)) {
+            self.rules = Arc::default();
+        }
         for (spec, known) in &mut self.specs {
             let Some(analysis) = known.get() else {
                 // One that is being worked out is about the text before.
@@ -200,7 +207,7 @@ impl Workspace {
                 }
                 continue;
             };
-            if spec == path || analysis.asks(path) {
+            if spec == path || path == CONFIG_NAME || analysis.asks(path) {
                 self.last.insert(spec.clone(), Arc::clone(analysis));
                 *known = Arc::default();
             }
@@ -224,7 +231,12 @@ impl Snapshot {
 
     /// How problems are reported.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.rules().settings
+    }
+
+    /// What the workspace asks for; read by the first who asks.
+    pub(super) fn rules(&self) -> &Rules {
+        self.rules.get_or_init(|| Rules::read(&*self.files))
     }
 
     /// The specs of the workspace, by path.
@@ -237,7 +249,7 @@ impl Snapshot {
         let known = self.specs.get(spec)?;
         Some(Arc::clone(known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };
-            let (compilation, index) = swarmc_compiler::analyze(spec, &files, &self.settings);
+            let (compilation, index) = swarmc_compiler::analyze(spec, &files, self.settings());
             let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
             let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
             Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() })

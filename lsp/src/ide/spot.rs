@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use swarmc_compiler::schema::{self, Argument, EDGE, Kind, Node};
+use swarmc_compiler::schema::{Argument, EDGE, Kind, Node};
 use swarmc_compiler::syntax::{Token, TokenKind, Tree};
 
 /// What stands at a cursor.
@@ -116,8 +116,8 @@ impl Entry<'_> {
     }
 }
 
-/// What stands at an offset.
-pub(super) fn spot<'t>(text: &'t str, tree: &Tree, offset: usize) -> Spot<'t> {
+/// What stands at an offset of a text in a language.
+pub(super) fn spot<'t>(text: &'t str, tree: &Tree, language: &'static Node, offset: usize) -> Spot<'t> {
     // What stands before the top-level node around, or before the cursor, says nothing.
     let nodes = tree.nodes.partition_point(|node| (node.span.start as usize) < offset);
     let start = nodes.checked_sub(1).map_or(0, |node| tree.nodes[node].span.start as usize);
@@ -126,8 +126,8 @@ pub(super) fn spot<'t>(text: &'t str, tree: &Tree, offset: usize) -> Spot<'t> {
         Reader { text, tokens: &tree.tokens, offset, next: first, at: start, open: Vec::new(), node: None };
     let what = reader.run();
     let mut around = reader.open;
-    know(&mut around);
-    let home = around.last().map_or(Some(&schema::SPEC), |node| node.known);
+    know(language, &mut around);
+    let home = around.last().map_or(Some(language), |node| node.known);
     let mut what = what;
     match &mut what {
         What::Entry(entry) => entry.node.known = home.and_then(|home| known(home, entry.node.name)),
@@ -140,8 +140,8 @@ pub(super) fn spot<'t>(text: &'t str, tree: &Tree, offset: usize) -> Spot<'t> {
     Spot { around, what }
 }
 
-fn know(around: &mut [Written<'_>]) {
-    let mut home = Some(&schema::SPEC);
+fn know(language: &'static Node, around: &mut [Written<'_>]) {
+    let mut home = Some(language);
     for node in around {
         node.known = home.and_then(|home| known(home, node.name));
         home = node.known;
@@ -429,6 +429,7 @@ fn inside(text: &str, kind: TokenKind, start: usize, end: usize) -> Range<usize>
 #[cfg(test)]
 mod tests {
     use swarmc_compiler::FileId;
+    use swarmc_compiler::schema::SPEC;
     use swarmc_compiler::syntax::parse;
 
     use super::*;
@@ -437,7 +438,7 @@ mod tests {
         let offset = marked.find("$0").expect("a cursor");
         let text = marked.replacen("$0", "", 1);
         let tree = parse(&text, FileId::new(0));
-        let Spot { around, what } = spot(&text, &tree, offset);
+        let Spot { around, what } = spot(&text, &tree, &SPEC, offset);
         let around: Vec<&str> = around.iter().map(|node| node.name).collect();
         let what = match what {
             What::Name { range, siblings, followed } => {

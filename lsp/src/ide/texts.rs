@@ -19,7 +19,7 @@ pub(super) struct Said {
 
 /// The texts of a file, by place; none where the file is nothing of ours.
 pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec<Said> {
-    let Some(tree) = document.tree() else {
+    let Some(_) = document.tree() else {
         let whole = Said { range: 0..document.text().len(), expression: false };
         return if is_prompt(snapshot, path) { vec![whole] } else { Vec::new() };
     };
@@ -27,7 +27,7 @@ pub(super) fn texts(snapshot: &Snapshot, path: &str, document: &Document) -> Vec
     if document.kind() == Kind::Foreign {
         return found;
     }
-    element::walk(tree, &mut |node, known| {
+    element::walk(document, &mut |node, known| {
         for (entry, slot) in element::entries(node, known) {
             let (Some(slot), Some(_)) = (slot, element::text(entry)) else { continue };
             if let Value::Template | Value::Expression = slot.kind() {

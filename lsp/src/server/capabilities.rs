@@ -31,6 +31,8 @@ pub(super) struct Client {
     pub(super) type_links: bool,
     /// Whether problems may say which version of a text they are about.
     pub(super) versions: bool,
+    /// Whether it opens what the code of a problem links to.
+    pub(super) pages: bool,
     /// Whether an edit may make files.
     pub(super) creates: bool,
 }
@@ -72,6 +74,9 @@ impl Client {
             links: text.and_then(|text| text.definition.as_ref()?.link_support).unwrap_or(false),
             type_links: text.and_then(|text| text.type_definition.as_ref()?.link_support).unwrap_or(false),
             versions: text.and_then(|text| text.publish_diagnostics.as_ref()?.version_support).unwrap_or(false),
+            pages: text
+                .and_then(|text| text.publish_diagnostics.as_ref()?.diagnostics_capabilities.code_description_support)
+                .unwrap_or(false),
             encoding,
             folders: folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),

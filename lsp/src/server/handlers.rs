@@ -20,6 +20,7 @@ use super::capabilities::Client;
 use super::convert::{self, Encoding};
 use super::dispatch::{Dispatch, Failure};
 use super::options::Options;
+use super::pages::Pages;
 use super::world::{File, Moment};
 use crate::ide::{self, Document, Place};
 
@@ -103,7 +104,8 @@ pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, 
         for (path, problems) in ide::diagnostics(snapshot) {
             let Some(file) = moment.at(root, &path) else { continue };
             let Some(document) = file.document() else { continue };
-            let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, encoding)).collect();
+            let each = problems.iter().map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding));
+            let problems = each.collect();
             found.insert(file.uri(&path).0, problems);
         }
     }
@@ -128,10 +130,17 @@ fn problems_of(
     problems: &[ide::Problem],
     context: &Context,
 ) -> Vec<lsp::Diagnostic> {
-    problems.iter().map(|problem| problem_of(file, document, problem, context.encoding)).collect()
+    let pages = &context.moment.pages;
+    problems.iter().map(|problem| problem_of(file, document, problem, pages, context.encoding)).collect()
 }
 
-fn problem_of(file: &File<'_>, document: &Document, problem: &ide::Problem, encoding: Encoding) -> lsp::Diagnostic {
+fn problem_of(
+    file: &File<'_>,
+    document: &Document,
+    problem: &ide::Problem,
+    pages: &Pages,
+    encoding: Encoding,
+) -> lsp::Diagnostic {
     let related = problem.related.iter().filter_map(|related| {
         let location = file.location(&related.place, encoding)?;
         Some(lsp::DiagnosticRelatedInformation { location, message: related.text.clone() })
@@ -145,6 +154,7 @@ fn problem_of(file: &File<'_>, document: &Document, problem: &ide::Problem, enco
             Severity::Hint => lsp::DiagnosticSeverity::Hint,
         }),
         code: Some(problem.code.id().to_owned().into()),
+        code_description: pages.link(problem.code),
         source: Some("swarmc".to_owned()),
         message: problem.message.clone().into(),
         tags: match problem.code {

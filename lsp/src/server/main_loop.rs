@@ -57,7 +57,7 @@ pub(super) fn run(connection: &Connection, disk: Arc<dyn Disk>) -> Exit {
     });
     let mut server = Server {
         connection,
-        world: World::new(Arc::clone(&disk)),
+        world: World::new(Arc::clone(&disk), client.pages),
         disk,
         pool: Pool::new(THREADS),
         revision: 0,

@@ -10,6 +10,7 @@ mod handlers;
 mod handshake;
 mod main_loop;
 mod options;
+mod pages;
 mod pool;
 mod stdio;
 mod world;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gen_lsp_types::Uri;
-use swarmc_compiler::Settings;
 
 use super::convert;
+use super::pages::Pages;
 use crate::disk::Disk;
 use crate::ide::{Document, Place, Snapshot, Workspace};
 use crate::runs::Runs;
@@ -16,6 +16,7 @@ use crate::views::Views;
 /// The workspaces as they change.
 pub(super) struct World {
     disk: Arc<dyn Disk>,
+    pages: Arc<Pages>,
     workspaces: BTreeMap<PathBuf, Workspace>,
     names: Arc<Names>,
 }
@@ -24,6 +25,8 @@ pub(super) struct World {
 #[derive(Clone)]
 pub(super) struct Moment {
     disk: Arc<dyn Disk>,
+    /// The pages of rules.
+    pub(super) pages: Arc<Pages>,
     pub(super) workspaces: Arc<BTreeMap<PathBuf, Snapshot>>,
     names: Arc<Names>,
 }
@@ -48,8 +51,9 @@ pub(super) struct File<'m> {
 }
 
 impl World {
-    pub(super) fn new(disk: Arc<dyn Disk>) -> World {
-        World { disk, workspaces: BTreeMap::new(), names: Arc::default() }
+    /// `pages` says whether the editor opens what a diagnostic links to.
+    pub(super) fn new(disk: Arc<dyn Disk>, pages: bool) -> World {
+        World { pages: Arc::new(Pages::new(&disk, pages)), disk, workspaces: BTreeMap::new(), names: Arc::default() }
     }
 
     /// The workspace of a file, and the path there.
@@ -64,7 +68,7 @@ impl World {
     pub(super) fn at(&mut self, file: &Path) -> Option<(&mut Workspace, String)> {
         let (root, path) = self.disk.workspace(file)?;
         let disk = &self.disk;
-        let new = || Workspace::new(disk.files(&root), Settings::default());
+        let new = || Workspace::new(disk.files(&root));
         Some((self.workspaces.entry(root.clone()).or_insert_with(new), path))
     }
 
@@ -77,7 +81,7 @@ impl World {
     pub(super) fn open(&mut self, uri: &Uri, text: &str) {
         let Some((root, path)) = convert::path(uri).and_then(|file| self.disk.workspace(&file)) else { return };
         let disk = &self.disk;
-        let new = || Workspace::new(disk.files(&root), Settings::default());
+        let new = || Workspace::new(disk.files(&root));
         self.workspaces.entry(root.clone()).or_insert_with(new).open(&path, Document::new(&path, text));
         let names = Arc::make_mut(&mut self.names);
         names.places.insert(uri.0.clone(), (root.clone(), path.clone()));
@@ -96,7 +100,12 @@ impl World {
     pub(super) fn moment(&self) -> Moment {
         let snapshots = self.workspaces.iter().map(|(root, workspace)| (root.clone(), workspace.snapshot()));
         let workspaces = Arc::new(snapshots.collect());
-        Moment { disk: Arc::clone(&self.disk), workspaces, names: Arc::clone(&self.names) }
+        Moment {
+            disk: Arc::clone(&self.disk),
+            pages: Arc::clone(&self.pages),
+            workspaces,
+            names: Arc::clone(&self.names),
+        }
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) enum Action {
 /// What kind of message one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MessageType {
+pub enum MessageType {
     /// Asks for something to be done.
     Request,
     /// Offers to help.

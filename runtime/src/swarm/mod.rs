@@ -1,8 +1,17 @@
 //! Swarms: agents that take turns, message each other and share a workspace until their work is done.
 //!
-//! `prompt` makes what an agent is asked, `action` reads what it answers, `names` names agents that nobody named. All of
-//! it is pure.
+//! A swarm is a step that runs for long, with a core of its own: `event` says what can happen in it, `state` folds that,
+//! `decide` is its whole supervisor. `prompt` makes what an agent is asked, `action` reads what it answers, `names` names
+//! agents that nobody named. All of it is pure; `run/swarms` drives it.
 
 pub(crate) mod action;
+mod decide;
+pub(crate) mod event;
 pub(crate) mod names;
 pub(crate) mod prompt;
+mod rules;
+pub(crate) mod state;
+
+pub(crate) use decide::{Order, next};
+pub(crate) use rules::Rules;
+pub(crate) use state::Swarm;

@@ -83,11 +83,14 @@ fn the_lists_are_what_minijinja_has() {
         let compiled = environment.compile_expression(&source).expect("an expression");
         compiled.eval(()).expect("a value").is_true()
     };
-    let own = |name: &&&str| names::OWN_FILTERS.contains(*name);
-    for name in names::FILTERS.iter().filter(|name| !own(name)) {
+    let own = |(name, ..): &&applied::Applied| applied::OWN_FILTERS.contains(name);
+    for (name, usage, doc) in applied::FILTERS.iter().chain(applied::TESTS) {
+        assert!(usage.split(['(', '[']).next() == Some(*name) && doc.ends_with('.'), "{usage}: {doc}");
+    }
+    for (name, ..) in applied::FILTERS.iter().filter(|filter| !own(filter)) {
         assert!(holds(format!("'{name}' is filter")), "filter {name}");
     }
-    for name in names::TESTS {
+    for (name, ..) in applied::TESTS {
         assert!(holds(format!("'{name}' is test")), "test {name}");
     }
     let globals: Vec<&str> = environment.globals().map(|(name, _)| name).collect();
@@ -109,10 +112,10 @@ fn arguments_are_needed_where_minijinja_needs_them() {
             assert_eq!(lacks(&source), given < needs, "{source}");
         }
     };
-    let own = |name: &&&str| names::OWN_FILTERS.contains(*name);
-    let theirs = names::FILTERS.iter().filter(|name| !own(name));
-    theirs.for_each(|name| check("|", name, names::filter_needs(name)));
-    names::TESTS.iter().for_each(|name| check("is", name, names::test_needs(name)));
+    let own = |(name, ..): &&applied::Applied| applied::OWN_FILTERS.contains(name);
+    let theirs = applied::FILTERS.iter().filter(|filter| !own(filter));
+    theirs.for_each(|filter| check("|", filter.0, applied::needs(filter)));
+    applied::TESTS.iter().for_each(|test| check("is", test.0, applied::needs(test)));
 }
 
 fn piece() -> impl Strategy<Value = String> {

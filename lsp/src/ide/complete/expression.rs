@@ -1,6 +1,6 @@
 //! Inside `{{ … }}`, `{% … %}`, `when`, `until` and `for-each`: names, fields, filters, tests and what a value may equal.
 
-use swarmc_compiler::holes;
+use swarmc_compiler::holes::{self, Term};
 use swarmc_compiler::index::{Index, ShapeId, ShapeKind};
 use swarmc_compiler::schema::{Kind, SPEC};
 
@@ -78,10 +78,10 @@ pub(super) fn complete(ask: &Ask<'_>, scopes: &[Scope], logic: &Logic<'_>) -> Op
         None if logic.statement => statements(ask, logic),
         None => names.roots(),
         Some(Token::Sign(".")) => names.fields(&before[..before.len() - 1]),
-        Some(Token::Sign("|")) => words(holes::expression_filters(), "filter"),
-        Some(Token::Word("is")) => [words(holes::expression_tests(), "test"), keywords(&["not"])].concat(),
+        Some(Token::Sign("|")) => words(holes::expression_filters().collect(), "filter"),
+        Some(Token::Word("is")) => [words(holes::expression_tests().collect(), "test"), keywords(&["not"])].concat(),
         Some(Token::Word("not")) if before.len() > 1 && before[before.len() - 2].1 == Token::Word("is") => {
-            words(holes::expression_tests(), "test")
+            words(holes::expression_tests().collect(), "test")
         }
         Some(Token::Sign("==" | "!=")) => {
             let quoted = |item: Item| match item.kind {
@@ -459,7 +459,7 @@ fn keywords(words: &[&str]) -> Vec<Item> {
 }
 
 /// Filters or tests, those that most texts need first.
-fn words(list: &[&'static str], what: &str) -> Vec<Item> {
+fn words(mut list: Vec<Term>, what: &str) -> Vec<Item> {
     const COMMON: &[&str] = &[
         "default",
         "length",
@@ -480,9 +480,12 @@ fn words(list: &[&'static str], what: &str) -> Vec<Item> {
         "startingwith",
         "endingwith",
     ];
-    let mut list = list.to_vec();
-    list.sort_by_key(|word| COMMON.iter().position(|common| common == word).unwrap_or(COMMON.len()));
-    list.into_iter().map(|word| Item::new(word, ItemKind::Filter).detail(what)).collect()
+    list.sort_by_key(|term| COMMON.iter().position(|common| *common == term.word).unwrap_or(COMMON.len()));
+    let item = |term: Term| {
+        let detail = if term.usage == term.word { what.to_owned() } else { format!("{what} {}", term.usage) };
+        Item::new(term.word, ItemKind::Filter).detail(detail).doc(term.doc)
+    };
+    list.into_iter().map(item).collect()
 }
 
 fn once(mut items: Vec<Item>) -> Vec<Item> {

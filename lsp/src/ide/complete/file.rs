@@ -21,7 +21,7 @@ pub(super) fn paths(ask: &Ask<'_>, entry: &Entry<'_>) -> Vec<Item> {
             ItemKind::Folder => true,
             _ if only_folders => false,
             _ if is_import => item.label.ends_with(".kdl"),
-            _ => !item.label.ends_with(".kdl") || entry.node.is("docs"),
+            _ => !item.label.ends_with(".kdl") || entry.node.is("docs") || entry.node.is("baseline"),
         };
         if wanted {
             items.push(written(ask, entry, item));

@@ -151,7 +151,7 @@ pub fn complete(snapshot: &Snapshot, path: &str, offset: usize, trigger: Option<
         Kind::Foreign if begins(&ask) => spec(&ask),
         Kind::Foreign => None,
         Kind::Text => prompt(&ask),
-        Kind::Spec | Kind::Part => spec(&ask),
+        Kind::Spec | Kind::Part | Kind::Settings => spec(&ask),
     };
     found.map_or_else(Completion::default, |found| short(&ask, found))
 }
@@ -200,7 +200,7 @@ fn in_text(ask: &Ask<'_>, scopes: &[Scope], region: Range<usize>, quote: Option<
 }
 
 fn spec(ask: &Ask<'_>) -> Option<Completion> {
-    let spot = spot::spot(ask.text(), ask.document.tree()?, ask.offset);
+    let spot = spot::spot(ask.text(), ask.document.tree()?, ask.document.language(), ask.offset);
     match &spot.what {
         What::Nothing => None,
         What::Comment(range) => suppression(ask, range.start..ask.offset),

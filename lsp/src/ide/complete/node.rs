@@ -27,7 +27,7 @@ pub(super) fn complete(
 ) -> Completion {
     let home = match spot.around.last() {
         Some(node) => node.known,
-        None => Some(&swarmc_compiler::schema::SPEC),
+        None => Some(ask.document.language()),
     };
     let Some(home) = home else { return Completion::default() };
     let mut items = Vec::new();
@@ -41,7 +41,8 @@ pub(super) fn complete(
         "description" => 2,
         _ => 1,
     });
-    let allow = (!home.children.is_empty() || home.name == "fake").then_some(&ALLOW);
+    let own = home.child(ALLOW.name).is_some();
+    let allow = (!own && !home.children.is_empty() || home.name == "fake").then_some(&ALLOW);
     for child in children.into_iter().chain(allow) {
         items.push(item(child, followed));
         let text = child.arguments.iter().any(|argument| matches!(argument.kind, Kind::Template) && !argument.required);

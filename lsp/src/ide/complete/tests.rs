@@ -211,6 +211,10 @@ fn expressions_know_names_values_filters_and_tests() {
     );
     assert_eq!(labels(&when("status.plan != '$0'\"")), ["succeeded", "failed", "skipped"]);
     assert!(labels(&when("output.plan | le$0\"")).contains(&"length".to_owned()));
+    let filters = at(&when("output.plan | re$0\"")).items;
+    let replace = filters.iter().find(|item| item.label == "replace").expect("a filter");
+    assert_eq!(replace.detail.as_deref(), Some("filter replace(FROM, TO)"));
+    assert_eq!(replace.doc.as_deref(), Some("A text with another for each part that is `FROM`."));
     assert!(labels(&when("output.plan is $0\"")).contains(&"defined".to_owned()));
     assert_eq!(first(&judge("{% $0"), 2), ["for", "if"]);
     assert_eq!(first(&judge("{% if output.plan.approved %}yes{% $0"), 3), ["endif", "else", "elif"]);
@@ -444,8 +448,7 @@ fn any_place_of_any_text_can_be_asked() {
         let mut disk: std::collections::BTreeMap<String, String> = others().cloned().collect();
         disk.insert(path.clone(), text.clone());
         let workspace = |text: &str| {
-            let mut workspace =
-                super::super::Workspace::new(std::sync::Arc::new(disk.clone()), swarmc_compiler::Settings::default());
+            let mut workspace = super::super::Workspace::new(std::sync::Arc::new(disk.clone()));
             let folder = path.split('/').next().unwrap_or_default();
             for spec in disk.keys().filter(|spec| spec.ends_with(".kdl") && spec.starts_with(folder)) {
                 workspace.touched(spec);
@@ -517,7 +520,7 @@ fn copied(snapshot: &super::super::Snapshot, open: &str) -> super::super::Worksp
     let paths = ["flow.kdl", "judge.md", "each.md"];
     let text = |path: &str| snapshot.document(path).expect("the file is there").text().to_owned();
     let files: std::collections::BTreeMap<String, String> = paths.map(|path| (path.to_owned(), text(path))).into();
-    let mut workspace = super::super::Workspace::new(std::sync::Arc::new(files), swarmc_compiler::Settings::default());
+    let mut workspace = super::super::Workspace::new(std::sync::Arc::new(files));
     workspace.touched("flow.kdl");
     workspace.open(open, super::super::Document::new(open, &text(open)));
     workspace
@@ -567,4 +570,14 @@ fn a_text_made_to_be_slow_does_not_hide_what_follows() {
         assert_eq!(labels(&judge(&format!("{text}\n\n<<output:plan.$0")))[..2], ["approved", "severity"], "{piece}");
         labels(&judge(&format!("{text}\n\n{{{{ x.$0")));
     }
+}
+
+#[test]
+fn settings_of_a_workspace_are_completed() {
+    let known = ["profile", "deny", "warn", "allow", "baseline"];
+    assert_eq!(labels("//- swarmc.kdl\n$0\n"), known);
+    assert_eq!(labels("//- swarmc.kdl\ndeny SW103\nprof$0\n"), known);
+    assert_eq!(labels("//- swarmc.kdl\nprofile $0\n"), ["default", "strict", "audit"]);
+    assert!(labels("//- swarmc.kdl\ndeny SW103 unus$0\n").contains(&"unused-definition".to_owned()));
+    assert_eq!(labels("//- swarmc.kdl\nbaseline \"$0\"\n//- known.kdl\n"), ["known.kdl"]);
 }

@@ -71,7 +71,9 @@ pub(super) fn values(ask: &Ask<'_>, spot: &Spot<'_>, entry: &Entry<'_>) -> Vec<I
         Kind::Glob => file::globs(ask, entry),
         Kind::Type => types(ask, spot),
         Kind::Variable => variables(ask, spot, entry).into_iter().map(written).collect(),
-        Kind::Text if entry.node.is("allow") && entry.key.is_none() => codes().map(written).collect(),
+        Kind::Text if ["allow", "deny", "warn"].into_iter().any(|name| entry.node.is(name)) && entry.key.is_none() => {
+            codes().map(written).collect()
+        }
         Kind::Text if entry.key.is_none() && (entry.node.is("tools") || entry.node.is("tool")) => {
             tools(ask, spot).into_iter().map(written).collect()
         }

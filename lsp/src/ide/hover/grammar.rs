@@ -15,7 +15,7 @@ pub(super) fn hover(document: &Document, offset: usize) -> Option<Hover> {
     if let Some(hover) = rule(document, offset) {
         return Some(hover);
     }
-    let found = element::at(document.tree()?, offset)?;
+    let found = element::at(document, offset)?;
     let known = found.known;
     match found.part {
         Part::Name(name) => Some(Hover { range: name.span.range(), markdown: node(known, &name.text) }),
@@ -118,8 +118,8 @@ fn rule(document: &Document, offset: usize) -> Option<Hover> {
         None => document.text()[..range.start].trim_end().ends_with("swarmc: allow("),
     };
     let suppresses = || {
-        let found = element::at(document.tree()?, offset)?;
-        (found.known.name == schema::ALLOW.name).then_some(())
+        let found = element::at(document, offset)?;
+        [schema::ALLOW.name, "deny", "warn"].contains(&found.known.name).then_some(())
     };
     if !comment && suppresses().is_none() {
         return None;

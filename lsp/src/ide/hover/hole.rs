@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use swarmc_compiler::holes::{self, Hole, HoleKind};
+use swarmc_compiler::holes::{self, Hole, HoleKind, Term};
 use swarmc_compiler::index::{Index, Occurrence, Role, ShapeId, SymbolKind, TextUse};
 
 use super::{Hover, RULE, block, code, slice, symbol};
@@ -27,7 +27,7 @@ pub(super) fn hover(
         let written = slice(document, filter);
         let name = written.split(':').next().unwrap_or_default().trim();
         let known = holes::directive_filters(slice(document, word)).into_iter().find(|term| term.word == name)?;
-        return Some(Hover { range: filter.clone(), markdown: format!("{}\n\n{}", code(&known.usage), known.doc) });
+        return Some(Hover { range: filter.clone(), markdown: shown(&known.usage, known.doc) });
     }
     let parts = [title(document, hole), value(about, path, document, hole, runs)];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
@@ -38,8 +38,7 @@ pub(super) fn hover(
 pub(super) fn title(document: &Document, hole: &Hole) -> Option<String> {
     let HoleKind::Directive { word, .. } = &hole.kind else { return None };
     let word = slice(document, word);
-    let known = holes::directives().find(|term| term.word == word)?;
-    Some(format!("{}\n\n{}", code(&known.usage), known.doc))
+    directive(word).map(|known| shown(&known.usage, known.doc))
 }
 
 /// The type of what a directive gives, and what that was in the last run.
@@ -160,16 +159,32 @@ fn field<'f>(text: &str, fields: impl Iterator<Item = &'f str>) -> Option<String
     })
 }
 
-/// A word of an expression that the language knows.
 fn logic(document: &Document, hole: &Hole, offset: usize) -> Option<Hover> {
-    if hole.kind != HoleKind::Logic {
-        return None;
-    }
+    (hole.kind == HoleKind::Logic).then(|| word(document, &hole.range, offset)).flatten()
+}
+
+/// A word of an expression that the language knows: a filter behind `|`, a test behind `is`, else what a path begins with.
+pub(super) fn word(document: &Document, expression: &Range<usize>, offset: usize) -> Option<Hover> {
     let text = document.text();
     let is_word = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let start = text[..offset].rfind(|sign| !is_word(sign)).map_or(0, |at| at + 1);
     let end = text[offset..].find(|sign| !is_word(sign)).map_or(text.len(), |at| offset + at);
     let word = text.get(start..end).filter(|word| !word.is_empty())?;
-    let known = holes::directives().find(|term| term.word == word)?;
-    Some(Hover { range: start..end, markdown: format!("{}\n\n{}", code(word), known.doc) })
+    let before = text.get(expression.start..start)?.trim_end();
+    let behind = |word: &str| before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_word));
+    let is = behind("is") || behind("not") && before.trim_end_matches("not").trim_end().ends_with(" is");
+    let known = match () {
+        () if before.ends_with('|') => holes::expression_filters().find(|term| term.word == word),
+        () if is => holes::expression_tests().find(|term| term.word == word),
+        () => return directive(word).map(|known| Hover { range: start..end, markdown: shown(word, known.doc) }),
+    };
+    known.map(|known| Hover { range: start..end, markdown: shown(&known.usage, known.doc) })
+}
+
+fn directive(word: &str) -> Option<Term> {
+    holes::directives().find(|term| term.word == word)
+}
+
+fn shown(usage: &str, doc: &str) -> String {
+    format!("{}\n\n{doc}", code(usage))
 }

@@ -54,8 +54,15 @@ pub fn hover(snapshot: &Snapshot, path: &str, offset: usize, runs: &dyn Runs) ->
     }
     match hole {
         Some(hole) => hole::hover(&about, path, &document, &hole, offset, runs),
-        None => grammar::hover(&document, offset),
+        None => expression(snapshot, path, &document, offset).or_else(|| grammar::hover(&document, offset)),
     }
+}
+
+/// What is known of a word of an expression that is a value of its own: `when "…"`.
+fn expression(snapshot: &Snapshot, path: &str, document: &Document, offset: usize) -> Option<Hover> {
+    let texts = texts::texts(snapshot, path, document);
+    let said = texts.iter().find(|said| said.expression && said.range.start <= offset && offset <= said.range.end)?;
+    hole::word(document, &said.range, offset)
 }
 
 /// What stands between two answers.

@@ -384,3 +384,35 @@ fn hostile_texts_stay_in_their_blocks() {
     let long = "x".repeat(2000);
     assert!(block("text", &long).len() < 700);
 }
+
+#[test]
+fn settings_of_a_workspace_are_explained() {
+    let shown = |text: &str| {
+        let (snapshot, path, offset) = fixture(text);
+        hover(&snapshot, &path, offset, &NoRuns).expect("something is known").markdown
+    };
+    assert!(shown("//- swarmc.kdl\npro$0file strict\n").contains("How much is shown."));
+    assert!(shown("//- swarmc.kdl\nprofile str$0ict\n").contains("careful team"));
+    assert!(shown("//- swarmc.kdl\ndeny SW2$002\n").starts_with("# SW202"));
+    assert!(shown("//- swarmc.kdl\nallow unused-$0definition\n").starts_with("# SW103"));
+}
+
+#[test]
+fn filters_and_tests_of_expressions_say_what_they_give() {
+    let spec = "//- flow.kdl\nworkflow w\nparam goal type=string default=\"all\"\nprovider p { exec cat }\nagent a provider=p\n\
+        pipeline m {\n    task x { when \"param.goal is startingwith('a')\"; prompt \"{{ param.goal | trim | replace('a', 'b') }}\" }\n\
+        task y { prompt \"{% if param.goal is not none and is %}{{ param.goal }}{% endif %}\" }\n}\n";
+    let shown = |word: &str| {
+        let at = spec.find(word).expect("the word is there") + 1;
+        let (snapshot, path, offset) = fixture(&format!("{}$0{}", &spec[..at], &spec[at..]));
+        let hover = hover(&snapshot, &path, offset, &NoRuns).expect("something is known");
+        hover.markdown.split("\n\n").map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        shown("trim"),
+        ["`trim[(CHARACTERS)]`", "A text without blanks at its ends, or without these characters."]
+    );
+    assert_eq!(shown("replace")[0], "`replace(FROM, TO)`");
+    assert_eq!(shown("startingwith"), ["`startingwith(TEXT)`", "Whether a text begins with another."]);
+    assert_eq!(shown("none"), ["`none`", "Whether it is null."]);
+}

@@ -171,7 +171,7 @@ impl Painter<'_> {
             };
             self.paint(0, range, kind, false);
         }
-        element::walk(&tree, &mut |node, known| self.node(node, known));
+        element::walk(self.document, &mut |node, known| self.node(node, known));
     }
 
     fn node(&mut self, node: &Node, known: &'static schema::Node) {

@@ -1,0 +1,363 @@
+//! What a swarm does next, given what happened in it.
+//!
+//! In: a swarm and the time. Out: one order at a time, each given once, until there is nothing to do. Pure: the same facts
+//! and times give the same orders; the cost of an order does not depend on the number of agents.
+
+use std::sync::Arc;
+
+use super::action::{self, MessageType};
+use super::event::{Act, End, Fact, Phase, Purpose, SUPERVISOR, Sent, TurnId};
+use super::names;
+use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
+use crate::event::Content;
+
+/// An order, which a fact answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Order {
+    /// Record this fact: it follows from those before.
+    Record(Fact),
+    /// Render the task of a place of the roster, and record [`Fact::AgentSpawned`].
+    Spawn {
+        /// The place, from 0.
+        place: u32,
+        /// The name of the new agent.
+        name: Arc<str>,
+        /// The agent that it plays.
+        plays: Arc<str>,
+        /// Its task, where that is a part of the goal and not its own.
+        task: Option<Content>,
+    },
+    /// Ask a model, and record [`Fact::TurnStarted`] and [`Fact::TurnEnded`].
+    Ask(TurnId),
+    /// Call a tool, and record [`Fact::ToolStarted`] and [`Fact::ToolEnded`].
+    Call(TurnId),
+    /// Nobody wants the answer of this turn or call any more: end it, and record nothing.
+    Cancel(TurnId),
+    /// Put together what an agent came to, and record [`Fact::AgentCompleted`].
+    Conclude {
+        /// Which agent, from 0.
+        agent: u32,
+        /// How it ended.
+        how: End,
+        /// Why it failed.
+        error: Option<String>,
+    },
+    /// Put together the result of the swarm, and record [`Fact::WorkflowCompleted`]; or [`Phase::Synthesizing`], where
+    /// somebody is to bring the only result into another form.
+    Finish,
+    /// Record [`Fact::WorkflowCompleted`] without a result.
+    Fail(String),
+    /// Ask again at this time at the latest, in milliseconds since 1970.
+    WakeAt(u64),
+}
+
+/// What to do next; none when everything waits for a fact.
+pub(crate) fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    if swarm.is_over {
+        return None;
+    }
+    if let Some(turn) = swarm.agenda.cancel.pop_front() {
+        return Some(Order::Cancel(turn));
+    }
+    ring(swarm, now);
+    if let Some(turn) = swarm.agenda.cancel.pop_front() {
+        return Some(Order::Cancel(turn));
+    }
+    let order = lead(swarm).or_else(|| agents(swarm, now)).or_else(|| phases(swarm));
+    order.or_else(|| alarm(swarm))
+}
+
+/// What was waited for is over.
+fn ring(swarm: &mut Swarm, now: u64) {
+    while let Some(&(due, timer)) = swarm.agenda.timers.first()
+        && due <= now
+    {
+        swarm.agenda.timers.pop_first();
+        match timer {
+            Timer::Lead => {
+                if matches!(swarm.lead.stage, LeadStage::Resting(_)) {
+                    swarm.lead.stage = LeadStage::Ready;
+                }
+            }
+            Timer::Again(index) => match swarm.agents[index as usize].stage.clone() {
+                Stage::Resting(_) => swarm.enter(index, Stage::Ready),
+                Stage::Retrying(act, _) => swarm.enter(index, Stage::Calling(act, false)),
+                _ => {}
+            },
+            Timer::Deadline(index) => {
+                let agent = &swarm.agents[index as usize];
+                if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
+                    continue;
+                }
+                if matches!(agent.stage, Stage::Ordered | Stage::Asking | Stage::Calling(_, true)) {
+                    let turn = swarm.turn(index);
+                    swarm.agenda.cancel.push_back(turn);
+                }
+                let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
+                swarm.enter(index, Stage::Ending(End::TimedOut, Some(error)));
+            }
+        }
+    }
+}
+
+fn lead(swarm: &mut Swarm) -> Option<Order> {
+    match &swarm.lead.stage {
+        LeadStage::Ready => {
+            swarm.lead.stage = LeadStage::Ordered;
+            Some(Order::Ask(swarm.lead_turn()))
+        }
+        LeadStage::Failed(why) if !swarm.agenda.finishing => {
+            let what = match swarm.lead.purpose {
+                Purpose::Synthesize => "its results cannot be merged",
+                Purpose::Act | Purpose::Decompose => "its goal cannot be split",
+            };
+            let why = format!("{what}: {why}");
+            swarm.agenda.finishing = true;
+            Some(Order::Fail(why))
+        }
+        _ => None,
+    }
+}
+
+fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
+    // Nobody acts before the whole roster is there: who comes first must not know less of the team.
+    if swarm.phase < Some(Phase::Monitoring) {
+        return None;
+    }
+    while let Some(index) = swarm.agenda.agents.pop_first() {
+        if let Some(order) = agent(swarm, index, now) {
+            return Some(order);
+        }
+    }
+    None
+}
+
+fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
+    let rules = Arc::clone(&swarm.rules);
+    let agent = &mut swarm.agents[index as usize];
+    let name = Arc::clone(&agent.name);
+    let order = match &agent.stage {
+        Stage::Ready if agent.began.is_none() => Order::Record(Fact::AgentStarted { agent: name }),
+        Stage::Ready => {
+            let expired = |at: u64| at.saturating_add(rules.ttl_ms) <= now;
+            while agent.mailbox.front().is_some_and(|letter| expired(letter.at)) {
+                agent.mailbox.pop_front();
+            }
+            // What comes while a turn is repeated waits for the next iteration.
+            let letter = agent.mailbox.front().filter(|_| agent.attempt == 1);
+            match letter {
+                Some(letter) => {
+                    let (from, seq) = (Arc::clone(&letter.from), letter.seq);
+                    Order::Record(Fact::MessageReceived { agent: name, from, seq })
+                }
+                None => {
+                    swarm.enter(index, Stage::Ordered);
+                    Order::Ask(swarm.turn(index))
+                }
+            }
+        }
+        Stage::Calling(act, false) => {
+            let act = act.clone();
+            swarm.enter(index, Stage::Calling(act, true));
+            Order::Call(swarm.turn(index))
+        }
+        Stage::Acting(act) => {
+            let act = act.clone();
+            carry_out(swarm, index, act)
+        }
+        Stage::Helping(description, skills) => {
+            let (description, skills) = (description.clone(), skills.clone());
+            help(swarm, index, description, skills)
+        }
+        Stage::Informed(helper) => {
+            let text = serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
+            let payload = Content::Text(text.to_string());
+            let sent = Sent {
+                seq: agent.letters + 1,
+                from: SUPERVISOR.into(),
+                to: name,
+                kind: MessageType::Accept,
+                payload,
+            };
+            Order::Record(Fact::MessageSent(sent))
+        }
+        Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
+        _ => return None,
+    };
+    Some(order)
+}
+
+fn refused(agent: &Agent, reason: String) -> Order {
+    Order::Record(Fact::Refused { agent: Arc::clone(&agent.name), reason })
+}
+
+/// What an action comes to.
+fn carry_out(swarm: &Swarm, index: u32, act: Act) -> Order {
+    let agent = &swarm.agents[index as usize];
+    let name = Arc::clone(&agent.name);
+    let fact = match act {
+        Act::PublishData { topic, data } => {
+            Fact::WorkspaceUpdated { seq: swarm.workspace.last + 1, topic, author: name, data }
+        }
+        Act::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
+            Ok(receiver) => {
+                let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
+                Fact::MessageSent(Sent { seq, from: name, to, kind: message_type, payload })
+            }
+            Err(reason) => return refused(agent, reason),
+        },
+        Act::RequestHelp { description, skills } => Fact::HelpRequested { agent: name, description, skills },
+        Act::Done { response } => {
+            Fact::AgentCompleted { agent: name, how: End::Done, response: Some(response), error: None }
+        }
+        Act::Idle => Fact::Idled { agent: name },
+        // Calls have a stage of their own.
+        Act::ToolCall { tool, .. } => return refused(agent, format!("tool `{tool}` was not called")),
+    };
+    Order::Record(fact)
+}
+
+/// Who gets a message, or why nobody does.
+fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Agent, String> {
+    let limit = swarm.rules.limits.messages;
+    if from.sent >= limit {
+        return Err(format!("not sent: you have sent {limit} messages, which is the most; publish_data still works"));
+    }
+    if *from.name == **to {
+        return Err("not sent: you are the receiver yourself".to_owned());
+    }
+    let Some(receiver) = swarm.agent(to) else {
+        let others = swarm.agents.iter().map(|agent| &*agent.name).filter(|name| *name != &*from.name).take(action::TOLD);
+        let others: Vec<&str> = others.collect();
+        let words: String = to.chars().take(action::LONGEST_NAME).collect();
+        return Err(format!("not sent: there is no agent `{words}` in your team; there are {}", others.join(", ")));
+    };
+    if !swarm.rules.may_write(&from.name, &receiver.name) {
+        let edges = swarm.rules.edges.iter().flatten().filter(|(sender, _)| **sender == *from.name);
+        let may: Vec<&str> = edges.map(|(_, to)| &**to).take(action::TOLD).collect();
+        let may = if may.is_empty() { "nobody".to_owned() } else { may.join(", ") };
+        return Err(format!("not sent: no edge leads from you to {to}; you may write to {may}"));
+    }
+    if receiver.is_done() {
+        return Err(format!("not sent: {to} is done"));
+    }
+    Ok(receiver)
+}
+
+/// What the supervisor does about a request for help.
+fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) -> Order {
+    let agent = &swarm.agents[index as usize];
+    let (limit, most) = (swarm.rules.helpers, swarm.rules.limits.agents as usize);
+    if agent.helpers >= limit {
+        let reason = match limit {
+            0 => "no helper: this swarm has none".to_owned(),
+            1 => "no helper: you have had the one that each agent may ask for".to_owned(),
+            limit => format!("no helper: you have had the {limit} that each agent may ask for"),
+        };
+        return refused(agent, reason);
+    }
+    if swarm.agents.len() >= most {
+        return refused(agent, format!("no helper: the swarm has {most} agents, which is the most"));
+    }
+    let taken = |name: &str| swarm.names.contains_key(name);
+    let name = names::name(&swarm.run, swarm.agents.len() as u32, taken);
+    Order::Record(Fact::AgentSpawned {
+        agent: name.into(),
+        plays: Arc::clone(&agent.plays),
+        task: Some(description),
+        by: Some(Arc::clone(&agent.name)),
+        tools: Some(skills),
+    })
+}
+
+/// From one phase to the next.
+fn phases(swarm: &mut Swarm) -> Option<Order> {
+    let enter = |phase| Some(Order::Record(Fact::Progress { phase }));
+    match swarm.phase {
+        None if swarm.rules.parts.is_some() => enter(Phase::Planning),
+        None => enter(Phase::Spawning),
+        Some(Phase::Planning) if swarm.split => enter(Phase::Spawning),
+        Some(Phase::Planning) => None,
+        Some(Phase::Spawning) => spawn(swarm).or_else(|| enter(Phase::Monitoring)),
+        Some(Phase::Monitoring) => monitor(swarm),
+        Some(Phase::Synthesizing) => {
+            let done = swarm.merged.is_some() && !std::mem::replace(&mut swarm.agenda.finishing, true);
+            done.then_some(Order::Finish)
+        }
+    }
+}
+
+/// The next agent of the roster, or for a part of the goal that nobody of the roster takes.
+fn spawn(swarm: &Swarm) -> Option<Order> {
+    let (rules, placed) = (&swarm.rules, swarm.placed);
+    let place = rules.roster.get(placed as usize);
+    if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
+        return None;
+    }
+    let declared = |name: &str| rules.roster.iter().any(|place| place.name.as_deref() == Some(name));
+    let taken = |name: &str| swarm.names.contains_key(name) || declared(name);
+    let name = place.and_then(|place| place.name.clone());
+    let name = name.unwrap_or_else(|| names::name(&swarm.run, placed, taken).into());
+    let plays = match place {
+        Some(place) => Arc::clone(&place.plays),
+        // Those who have no place play what the roster plays, in turn; without a roster, what the lead plays.
+        None => {
+            let open: Vec<&Arc<str>> = rules.roster.iter().filter(|place| !place.has_task).map(|it| &it.plays).collect();
+            match open.is_empty() {
+                false => Arc::clone(open[placed as usize % open.len()]),
+                true => Arc::clone(rules.lead.as_ref()?),
+            }
+        }
+    };
+    let task = swarm.part().map(|part| swarm.parts[part].task.clone());
+    Some(Order::Spawn { place: placed, name, plays, task })
+}
+
+fn monitor(swarm: &mut Swarm) -> Option<Order> {
+    let agenda = &mut swarm.agenda;
+    if (agenda.done as usize) < swarm.agents.len() {
+        // Those who wait are roused when nobody is left to wait for; then those who never had a task are not needed.
+        let asleep = agenda.done as usize + agenda.idle.len() + agenda.waiting.len();
+        if asleep < swarm.agents.len() {
+            return None;
+        }
+        if let Some(index) = agenda.idle.first().copied() {
+            swarm.enter(index, Stage::Ready);
+        } else if let Some(index) = agenda.waiting.first().copied() {
+            swarm.enter(index, Stage::Ending(End::Unneeded, None));
+        }
+        return agents(swarm, 0);
+    }
+    if agenda.finishing {
+        return None;
+    }
+    match swarm.results().count() {
+        0 => {
+            swarm.agenda.finishing = true;
+            Some(Order::Fail(failures(swarm)))
+        }
+        2.. if swarm.rules.merges => Some(Order::Record(Fact::Progress { phase: Phase::Synthesizing })),
+        _ => {
+            swarm.agenda.finishing = true;
+            Some(Order::Finish)
+        }
+    }
+}
+
+/// Why nobody came to a result, in words.
+fn failures(swarm: &Swarm) -> String {
+    let told = swarm.agents.iter().take(action::TOLD).map(|agent| {
+        let error = agent.end.as_ref().and_then(|end| end.error.as_deref());
+        format!("{}: {}", agent.name, error.unwrap_or("it was never needed"))
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => "it has no agents".to_owned(),
+        false => format!("no agent came to a result: {}", told.join("; ")),
+    }
+}
+
+fn alarm(swarm: &mut Swarm) -> Option<Order> {
+    let due = swarm.due();
+    (due != std::mem::replace(&mut swarm.agenda.alarm, due)).then_some(due).flatten().map(Order::WakeAt)
+}

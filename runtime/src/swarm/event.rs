@@ -1,0 +1,371 @@
+//! What happens in a swarm: the facts of its journal, beside those of the step that it runs as.
+//!
+//! The first eight kinds have the names that seed dashboards know; [`Fact::agent`] is who they are about, with the ids
+//! [`SUPERVISOR`] and [`WORKSPACE`] for what no agent did. Texts that may be long are [`Content`].
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::action::MessageType;
+use crate::event::{Content, Reserved, Usage};
+
+/// Who decomposes, spawns, answers requests for help and merges.
+pub const SUPERVISOR: &str = "swarm-supervisor";
+
+/// Whose events those of the shared workspace are.
+pub const WORKSPACE: &str = "workspace";
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Fact {
+    /// The swarm exists. Always its first.
+    WorkflowStarted {
+        /// What names of agents are made from: the run's id.
+        run: String,
+        /// What it is to reach.
+        goal: Content,
+    },
+    /// It entered a phase.
+    Progress {
+        /// Which.
+        phase: Phase,
+    },
+    /// An agent begins its first iteration.
+    AgentStarted {
+        /// Its name.
+        agent: Arc<str>,
+    },
+    /// An agent is done.
+    AgentCompleted {
+        /// Its name.
+        agent: Arc<str>,
+        /// How it came to its end.
+        how: End,
+        /// Its answer; of one that was ended, what its last turns came to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        response: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A message lies in a mailbox.
+    MessageSent(Sent),
+    /// An agent took a message out of its mailbox.
+    MessageReceived {
+        /// Who.
+        agent: Arc<str>,
+        /// Who wrote it.
+        from: Arc<str>,
+        /// Its number in that mailbox.
+        seq: u64,
+    },
+    /// There is a new entry in the shared workspace.
+    WorkspaceUpdated {
+        /// Its number in the workspace, from 1.
+        seq: u64,
+        /// The topic.
+        topic: Arc<str>,
+        /// Who published it.
+        author: Arc<str>,
+        /// What.
+        data: Content,
+    },
+    /// The swarm is done.
+    WorkflowCompleted {
+        /// Its result; none where it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Content>,
+        /// Why it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// There is a further agent. It starts when it has something to do.
+    AgentSpawned {
+        /// Its name, which no other agent of the swarm has.
+        agent: Arc<str>,
+        /// The declared agent that it plays.
+        plays: Arc<str>,
+        /// Its task; none: it waits for its first message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<Content>,
+        /// Who asked for it; none for those of the roster.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Arc<str>>,
+        /// The tools that it may use, where those are not simply the tools of the agent that it plays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tools: Option<Vec<String>>,
+    },
+    /// A model is asked.
+    TurnStarted {
+        /// Who asks.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it may use at most, of the budgets that it counts for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
+    },
+    /// A model answered, or did not. Dropped when the turn is not the current one.
+    TurnEnded {
+        /// Who asked.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What came of it.
+        answer: Answer,
+        /// The tokens that it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// What that cost in millionths of a dollar, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<u64>,
+        /// The model that answered, as it calls itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// A tool is called.
+    ToolStarted {
+        /// Whose call it is.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// The tool.
+        tool: Arc<str>,
+    },
+    /// A tool answered, or failed. Dropped when the call is not the current one.
+    ToolEnded {
+        /// Whose call it was.
+        #[serde(flatten)]
+        turn: TurnId,
+        /// What it answered, or why it failed.
+        result: Content,
+        /// How it failed; none when it did not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    },
+    /// What an agent wanted is not allowed, or not possible.
+    Refused {
+        /// Who.
+        agent: Arc<str>,
+        /// Why, and what would be.
+        reason: String,
+    },
+    /// An agent waits for something to happen.
+    Idled {
+        /// Who.
+        agent: Arc<str>,
+    },
+    /// An agent asked for help.
+    HelpRequested {
+        /// Who.
+        agent: Arc<str>,
+        /// What the helper is to do.
+        description: Content,
+        /// The tools that it needs.
+        skills: Vec<String>,
+    },
+}
+
+/// A turn of an agent, or of the supervisor: deterministic, the same in every replay.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TurnId {
+    /// The agent; [`SUPERVISOR`] where `purpose` is not to act.
+    pub agent: Arc<str>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Purpose::is_act")]
+    pub purpose: Purpose,
+    /// The iteration, from 0.
+    #[serde(default)]
+    pub iteration: u32,
+    /// How often it was asked, or the tool called, in this iteration: from 1.
+    pub attempt: u32,
+}
+
+/// What a model is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next action of an agent.
+    #[default]
+    Act,
+    /// The goal, split into tasks.
+    Decompose,
+    /// The results, merged into one.
+    Synthesize,
+}
+
+impl Purpose {
+    fn is_act(&self) -> bool {
+        *self == Purpose::Act
+    }
+}
+
+/// A phase of a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The goal is split.
+    Planning,
+    /// The agents of the roster are made.
+    Spawning,
+    /// Agents take turns.
+    Monitoring,
+    /// The results are merged.
+    Synthesizing,
+}
+
+/// How an agent came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It said so.
+    Done,
+    /// It made no progress.
+    Converged,
+    /// Its iterations are used up.
+    Exhausted,
+    /// Its tools failed again and again.
+    ToolErrors,
+    /// Its model cannot be reached, or refuses.
+    Unreachable,
+    /// Its time is over.
+    TimedOut,
+    /// A budget refused its next turn.
+    OverBudget,
+    /// Nobody ever wrote to it, and nobody is left who could.
+    Unneeded,
+}
+
+impl End {
+    /// Whether it has something to give.
+    pub fn succeeded(self) -> bool {
+        matches!(self, End::Done | End::Converged | End::Exhausted)
+    }
+}
+
+/// A message, as it lies in a mailbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Its number in the mailbox of the receiver, from 1.
+    pub seq: u64,
+    /// Who wrote it.
+    pub from: Arc<str>,
+    /// Whose mailbox it lies in.
+    pub to: Arc<str>,
+    /// What it is for.
+    #[serde(rename = "type")]
+    pub kind: MessageType,
+    /// What it says, as JSON.
+    pub payload: Content,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// An action.
+    Acts(Act),
+    /// The tasks of a decomposition, in order.
+    Split(Vec<Part>),
+    /// The merged result.
+    Merged(Content),
+    /// Something else than was asked for: what is wrong with it, for the model to read.
+    Invalid(String),
+    /// Nothing: why.
+    Failed {
+        /// What the provider said.
+        message: String,
+        /// Whether it may pass, and when it should be tried again.
+        fault: Fault,
+    },
+}
+
+/// How something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It may pass: not before so many milliseconds, where the other side said so.
+    Transient {
+        /// 0 where nothing was said.
+        #[serde(default)]
+        after_ms: u64,
+    },
+    /// It stays.
+    Permanent,
+    /// A budget refused it.
+    Budget,
+}
+
+/// A part of the goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What is to be done.
+    pub task: Content,
+    /// Who is to do it, where the lead says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+}
+
+/// The action of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Act {
+    /// Calls a tool.
+    ToolCall {
+        /// Which.
+        tool: Arc<str>,
+        /// Its parameters, as JSON.
+        params: Content,
+    },
+    /// Shares something with the team.
+    PublishData {
+        /// Under what.
+        topic: Arc<str>,
+        /// What.
+        data: Content,
+    },
+    /// Writes to a teammate.
+    SendMessage {
+        /// To whom.
+        to: Arc<str>,
+        /// What for.
+        message_type: MessageType,
+        /// What, as JSON.
+        payload: Content,
+    },
+    /// Asks the supervisor for a helper.
+    RequestHelp {
+        /// What the helper is to do.
+        description: Content,
+        /// The tools that it needs.
+        skills: Vec<String>,
+    },
+    /// Ends with an answer.
+    Done {
+        /// The answer.
+        response: Content,
+    },
+    /// Waits.
+    Idle,
+}
+
+impl Fact {
+    /// Who it is about.
+    pub fn agent(&self) -> &str {
+        match self {
+            Fact::WorkflowStarted { .. } | Fact::Progress { .. } | Fact::WorkflowCompleted { .. } => SUPERVISOR,
+            Fact::WorkspaceUpdated { .. } => WORKSPACE,
+            Fact::MessageSent(sent) => &sent.from,
+            Fact::AgentStarted { agent }
+            | Fact::AgentCompleted { agent, .. }
+            | Fact::MessageReceived { agent, .. }
+            | Fact::AgentSpawned { agent, .. }
+            | Fact::Refused { agent, .. }
+            | Fact::Idled { agent }
+            | Fact::HelpRequested { agent, .. } => agent,
+            Fact::TurnStarted { turn, .. }
+            | Fact::TurnEnded { turn, .. }
+            | Fact::ToolStarted { turn, .. }
+            | Fact::ToolEnded { turn, .. } => &turn.agent,
+        }
+    }
+}

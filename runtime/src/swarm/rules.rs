@@ -1,0 +1,123 @@
+//! What a plan says of a swarm, as its core needs it: numbers, who plays whom, who may write to whom.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use swarmc_plan::{Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
+
+/// A swarm of a plan; never changes.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Its name in the plan.
+    pub name: Arc<str>,
+    pub limits: SwarmLimits,
+    pub convergence: Convergence,
+    pub retry: TransientRetry,
+    /// Of a turn, of a decomposition, of a synthesis.
+    pub turn: TurnLimit,
+    pub decompose: TurnLimit,
+    pub synthesize: TurnLimit,
+    /// How long messages and entries live, in milliseconds.
+    pub ttl_ms: u64,
+    /// How many helpers each agent may ask for.
+    pub helpers: u32,
+    /// The entries of a topic that can ever be shown.
+    pub per_topic: u32,
+    /// The tasks at most into which the lead splits the goal.
+    pub parts: Option<u32>,
+    /// The agents of the roster, groups taken apart.
+    pub roster: Vec<Place>,
+    /// Whether somebody merges several results.
+    pub merges: bool,
+    /// The fallbacks of the agents that are played, by name.
+    pub fallbacks: std::collections::BTreeMap<Arc<str>, u32>,
+    /// Who may write to whom, by name; none where everybody may.
+    pub edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
+    /// Who plays the lead, where there is one.
+    pub lead: Option<Arc<str>>,
+    /// Who plays the one that merges.
+    pub merger: Option<Arc<str>>,
+}
+
+/// A place of the roster.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// The member of the plan, by position.
+    pub member: u32,
+    /// Its name; none: from the list of names.
+    pub name: Option<Arc<str>>,
+    /// The agent that plays it.
+    pub plays: Arc<str>,
+    /// Whether it has a task of its own.
+    pub has_task: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(plan: &Plan, swarm: &Swarm) -> Rules {
+        let places = swarm.members.iter().enumerate().flat_map(|(position, member)| {
+            let place = move |_| Place {
+                member: position as u32,
+                name: member.name.as_deref().map(Arc::from),
+                plays: Arc::from(&*member.agent),
+                has_task: member.task.is_some(),
+            };
+            (0..member.count.max(1)).map(place)
+        });
+        let roster: Vec<Place> = places.collect();
+        let lead: Option<Arc<str>> = swarm.lead.as_ref().map(|lead| Arc::from(&*lead.agent));
+        let merger = swarm.synthesize.as_ref().map(|merge| Arc::from(&*merge.agent)).or_else(|| lead.clone());
+        let played = roster.iter().map(|place| Arc::clone(&place.plays)).chain(lead.clone()).chain(merger.clone());
+        let fallbacks = played.map(|agent| (Arc::clone(&agent), fallbacks(plan, &agent))).collect();
+        let pairs = swarm.edges.iter().flat_map(|edge| {
+            let (from, to): (Arc<str>, Arc<str>) = (Arc::from(&*edge.from), Arc::from(&*edge.to));
+            let back = edge.both.then(|| (Arc::clone(&to), Arc::clone(&from)));
+            std::iter::once((from, to)).chain(back)
+        });
+        Rules {
+            name: Arc::from(&*swarm.name),
+            limits: swarm.limits,
+            convergence: swarm.convergence,
+            retry: swarm.retry,
+            turn: swarm.timeouts.turn,
+            decompose: swarm.timeouts.decompose,
+            synthesize: swarm.timeouts.synthesize,
+            ttl_ms: swarm.ttl_ms,
+            helpers: swarm.spawn.per_agent,
+            per_topic: swarm.workspace.per_topic,
+            parts: swarm.decompose.map(|parts| parts.min(swarm.limits.agents)),
+            merges: merger.is_some(),
+            edges: (!swarm.edges.is_empty()).then(|| pairs.collect()),
+            roster,
+            fallbacks,
+            lead,
+            merger,
+        }
+    }
+
+    /// Whether `from` may write to `to`. The supervisor may write to everybody, and helpers, who stand in no edge, only
+    /// where everybody may.
+    pub(crate) fn may_write(&self, from: &Arc<str>, to: &Arc<str>) -> bool {
+        self.edges.as_ref().is_none_or(|edges| edges.contains(&(Arc::clone(from), Arc::clone(to))))
+    }
+
+    /// The wait after so many failures in a row, in milliseconds: the first one times their number, up to its limit.
+    pub(crate) fn backoff(&self, failures: u32) -> u64 {
+        self.retry.backoff_ms.saturating_mul(u64::from(failures)).min(self.retry.max_backoff_ms)
+    }
+
+    /// Whether an action other than a tool call counts as progress.
+    pub(crate) fn counts(&self, publishes: bool, writes: bool) -> bool {
+        match self.convergence.counts {
+            ProgressRule::Tools => false,
+            ProgressRule::Findings => publishes,
+            ProgressRule::Messages => publishes || writes,
+        }
+    }
+}
+
+/// How many agents stand in for an agent, one after the other.
+fn fallbacks(plan: &Plan, agent: &str) -> u32 {
+    let mut chain = std::iter::successors(plan.agent(agent), |agent| plan.agent(agent.fallback.as_deref()?));
+    // The compiler refuses a circle; a plan from elsewhere must not hang.
+    chain.by_ref().take(plan.agents.len()).count().saturating_sub(1) as u32
+}
