@@ -53,7 +53,7 @@ const PARTS: usize = 8;
 ///
 /// `github`, `github.search`, `github:search`, `github/search` and `mcp__github__search` are understood; names of
 /// imported servers have points of their own.
-pub fn split<'t>(tool: &'t str, is_server: impl Fn(&str) -> bool) -> Option<(&'t str, Option<&'t str>)> {
+pub fn split(tool: &str, is_server: impl Fn(&str) -> bool) -> Option<(&str, Option<&str>)> {
     if is_server(tool) {
         return Some((tool, None));
     }
