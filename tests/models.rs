@@ -184,10 +184,12 @@ fn an_answer_that_is_cut_off_is_no_answer() {
 fn a_budget_counts_what_models_use() {
     let usage = Usage { input: 900, output: 200, ..Usage::default() };
     let endpoint = Endpoint::start(Script::new().otherwise(Answer::text("ok").usage(usage)));
-    let steps = "task one { prompt \"x\"; budget tokens=1000 }";
+    let steps = "task one { prompt \"x\" }\ntask two { depends-on one; prompt \"y\" }\nresult two";
     let place = flow("openai", &endpoint, "", "max-output 50", steps);
-    let ended = run(&place, &["run", "flow.kdl"]);
-    assert!(ended.code == Some(0) || ended.err.contains("budget"), "{ended:#?}");
+    let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
+    place.write("flow.kdl", &spec.replace("workflow w\n", "workflow w\nbudget tokens=1100\n"));
+    run(&place, &["run", "flow.kdl"]).expect(5, &[], &["1100 are used or reserved", "two: skipped"]);
+    assert_eq!(endpoint.prompts().len(), 1);
     assert_eq!(inspected(&place)["steps"][0]["usage"]["input"], 900);
 }
 

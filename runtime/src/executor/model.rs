@@ -70,7 +70,7 @@ fn talk(
 ) -> Result<Reply, Stop> {
     let lent = model.lending.as_ref().map(|lending| Lent::open(job, lending, place)).transpose()?;
     // Unknown in part is unknown.
-    let mut used = Some(Usage::default());
+    let mut used = Some(Usage { cost: Some(0.0), ..Usage::default() });
     for number in 1..=TURNS {
         let mut question = model.question.clone();
         question.messages = messages.iter().chain(said.iter()).cloned().collect();
