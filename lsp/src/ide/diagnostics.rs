@@ -46,23 +46,62 @@ pub struct Fix {
 }
 
 /// The problems of every file that has one, by path. A file that only other specs take in is judged as a part of these.
-pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
-    let mut found: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
-    let analyses = snapshot.specs().filter_map(|spec| snapshot.analysis(spec));
-    for analysis in analyses.filter(|analysis| analysis.kind == Kind::Spec) {
-        let sources = &analysis.compilation.sources;
-        for diagnostic in &analysis.compilation.diagnostics {
-            let Some(span) = diagnostic.span() else { continue };
-            let path = sources.name(span.file);
-            if path.starts_with("std:") {
-                continue;
-            }
-            let list = found.entry(path.to_owned()).or_default();
-            let problem = problem(diagnostic, span, sources);
-            // Two specs can be told the same about a text that they share.
-            if !list.contains(&problem) {
-                list.push(problem);
-            }
+pub fn diagnostics(snapshot: &Snapshot) -> Problems {
+    let mut found = Problems::new();
+    tell_diagnostics(snapshot, &mut |problems| found = problems);
+    found
+}
+
+/// Problems by the path of their file.
+pub type Problems = BTreeMap<String, Vec<Problem>>;
+
+/// Tells the same as soon as it is known, once; what else there is to know of the specs is worked out after that.
+pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
+    let specs: Vec<&str> = snapshot.specs().collect();
+    let last = specs.iter().rposition(|spec| !snapshot.is_analyzed(spec));
+    let of = |index: usize| {
+        let analysis = snapshot.analysis(specs[index]).filter(|analysis| analysis.kind == Kind::Spec);
+        analysis.map_or_else(Vec::new, |analysis| {
+            problems(&analysis.compilation.sources, &analysis.compilation.diagnostics)
+        })
+    };
+    let mut lists: Vec<Vec<(String, Problem)>> =
+        (0..specs.len()).map(|index| if Some(index) == last { Vec::new() } else { of(index) }).collect();
+    let mut told = false;
+    if let Some(last) = last {
+        let mut hear = |sources: &Sources, diagnostics: &[Diagnostic]| {
+            lists[last] = problems(sources, diagnostics);
+            told = true;
+            tell(put_together(std::mem::take(&mut lists)));
+        };
+        snapshot.analysis_telling(specs[last], &mut hear);
+    }
+    // It was known after all, or there is nothing to tell of it.
+    if !told {
+        if let Some(last) = last {
+            lists[last] = of(last);
+        }
+        tell(put_together(lists));
+    }
+}
+
+/// The problems of a spec, each with the path of its file.
+fn problems(sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<(String, Problem)> {
+    let placed = |diagnostic: &Diagnostic| {
+        let span = diagnostic.span()?;
+        let path = sources.name(span.file);
+        (!path.starts_with("std:")).then(|| (path.to_owned(), problem(diagnostic, span, sources)))
+    };
+    diagnostics.iter().filter_map(placed).collect()
+}
+
+fn put_together(lists: Vec<Vec<(String, Problem)>>) -> Problems {
+    let mut found = Problems::new();
+    for (path, problem) in lists.into_iter().flatten() {
+        let list = found.entry(path).or_default();
+        // Two specs can be told the same about a text that they share.
+        if !list.contains(&problem) {
+            list.push(problem);
         }
     }
     found.values_mut().for_each(|list| list.sort_by_key(|problem| (problem.range.start, problem.range.end)));
