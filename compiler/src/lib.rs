@@ -12,6 +12,7 @@ mod code;
 mod config;
 mod diagnostic;
 mod emit;
+mod facts;
 mod files;
 mod flow;
 mod format;
@@ -49,6 +50,7 @@ pub use bounds::{Turn, Used, bounds, exceeded, turns};
 pub use code::{Code, Severity};
 pub use config::{CONFIG_NAME, Config, config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
+pub use facts::Cache;
 pub use files::{Entry, FileError, Files};
 pub use format::format;
 pub use import::{Import, Route, import};
@@ -92,15 +94,16 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
-    observed(path, files, settings, &mut |_, _, _| ()).0
+    observed(path, files, settings, &Cache::default(), &mut |_, _, _, _| ()).0
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
 pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Stats) {
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let mut names = stats::Names::default();
-    let (compilation, mut stats) =
-        observed(path, files, &settings, &mut |model, loader, _| names = stats::names(model, loader));
+    let (compilation, mut stats) = observed(path, files, &settings, &Cache::default(), &mut |model, loader, _, _| {
+        names = stats::names(model, loader)
+    });
     stats.names = names;
     stats.files = compilation.sources.files().count();
     if let Some(plan) = &compilation.plan {
@@ -109,22 +112,38 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
     (compilation, stats)
 }
 
-/// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it.
-pub fn analyze(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Index) {
+/// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it. `cache` keeps what is worked
+/// out of other texts than the spec for the next time. The problems are told as soon as they are known, where the spec can
+/// be read at all: the rest takes longer.
+pub fn analyze(
+    path: &str,
+    files: &dyn Files,
+    settings: &Settings,
+    cache: &Cache,
+    tell: &mut dyn FnMut(&Sources, &[Diagnostic]),
+) -> (Compilation, Index) {
+    cache.prune();
     let mut index = Index::default();
-    let (compilation, _) = observed(path, files, settings, &mut |model, loader, trust| {
+    let (compilation, _) = observed(path, files, settings, cache, &mut |model, loader, trust, diagnostics| {
+        tell(&loader.sources, diagnostics);
         index = index::build(model, loader, trust);
     });
     (compilation, index)
 }
 
-/// What looks at a model that has been checked, and at what may have reached whom.
-type Observer<'o> = dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)]) + 'o;
+/// What looks at a model that has been checked, at what may have reached whom, and at the problems.
+type Observer<'o> = dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)], &[Diagnostic]) + 'o;
 
-/// Compiles, and shows the model to `observe` once it has been checked; says what the checks counted.
-fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Observer<'_>) -> (Compilation, Stats) {
+/// Compiles, and shows the model to `observe` once all problems are known; says what the checks counted.
+fn observed(
+    path: &str,
+    files: &dyn Files,
+    settings: &Settings,
+    cache: &Cache,
+    observe: &mut Observer<'_>,
+) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
-    let mut loader = Loader::new(files);
+    let mut loader = Loader::new(files, cache);
     let file = match loader.read(path) {
         Ok(file) => file,
         Err(error) => {
@@ -145,12 +164,11 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
     let presets = library::providers(&spec, &mut loader);
     let filled = resolve::Filled { templates, replaced };
     let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
-    let (mut stats, trust) = check::check(&model, &loader.sources, &mut diagnostics);
+    let (mut stats, trust) = check::check(&model, &loader, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
-    observe(&model, &loader, &trust);
-    let mut suppressions = Suppressions::new(allows, &loader.sources, &mut diagnostics);
+    let mut suppressions = Suppressions::new(allows, &loader, &mut diagnostics);
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
     if let Some(plan) = &plan {
@@ -163,11 +181,13 @@ fn observed(path: &str, files: &dyn Files, settings: &Settings, observe: &mut Ob
         suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
     }
     plan = plan.filter(|_| !diagnostics.has_errors());
+    let diagnostics = diagnostics.into_sorted();
+    observe(&model, &loader, &trust, &diagnostics);
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
     let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
-    (Compilation { sources: loader.sources, diagnostics: diagnostics.into_sorted(), plan, tests }, stats)
+    (Compilation { sources: loader.sources, diagnostics, plan, tests }, stats)
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.

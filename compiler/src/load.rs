@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::facts::{Cache, Facts};
 use crate::files::{Entry, FileError, Files};
 use crate::library;
 use crate::passage::Passage;
 use crate::source::{FileId, Sources, Span};
 use crate::suggest;
 use crate::syntax::{self, Text, Tree};
-use crate::template::{self, Kind, Part};
+use crate::template::{Kind, Part};
 
 /// How deep includes nest (DESIGN "Limits").
 const INCLUDE_DEPTH: usize = 10;
@@ -27,6 +28,9 @@ const INCLUDES: usize = 1000;
 pub(crate) struct Loader<'a> {
     files: &'a dyn Files,
     pub(crate) sources: Sources,
+    cache: &'a Cache,
+    /// What is known of the texts, by file.
+    facts: Vec<Arc<Facts>>,
     read: BTreeMap<String, FileId>,
     library: BTreeMap<&'static str, FileId>,
     /// The trees of specs, once they are asked for.
@@ -36,10 +40,12 @@ pub(crate) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(crate) fn new(files: &'a dyn Files) -> Loader<'a> {
+    pub(crate) fn new(files: &'a dyn Files, cache: &'a Cache) -> Loader<'a> {
         Loader {
             files,
             sources: Sources::new(),
+            cache,
+            facts: Vec::new(),
             read: BTreeMap::new(),
             library: BTreeMap::new(),
             trees: RefCell::default(),
@@ -65,7 +71,7 @@ impl<'a> Loader<'a> {
             return Ok(file);
         }
         let text = self.files.read(path)?;
-        let file = self.sources.add(path, text);
+        let file = self.add(path, text);
         self.read.insert(path.to_owned(), file);
         Ok(file)
     }
@@ -78,8 +84,22 @@ impl<'a> Loader<'a> {
     /// A part of the embedded library, read when it is first asked for.
     pub(crate) fn library(&mut self, name: &str) -> Option<FileId> {
         let (name, text) = library::part(name)?;
-        let sources = &mut self.sources;
-        Some(*self.library.entry(name).or_insert_with(|| sources.add(name, text)))
+        if let Some(&file) = self.library.get(name) {
+            return Some(file);
+        }
+        let file = self.add(name, text.into());
+        self.library.insert(name, file);
+        Some(file)
+    }
+
+    fn add(&mut self, name: &str, text: Arc<str>) -> FileId {
+        self.facts.push(self.cache.facts(Arc::clone(&text)));
+        self.sources.add(name, text)
+    }
+
+    /// What is known of the text of a file.
+    pub(crate) fn facts(&self, file: FileId) -> &Arc<Facts> {
+        &self.facts[file.index()]
     }
 
     /// The file that an `import` names, or a report.
@@ -224,7 +244,7 @@ impl<'a> Loader<'a> {
 
     /// A text with everything that it includes in place.
     pub(crate) fn expand(&mut self, passage: Passage, diagnostics: &mut Diagnostics) -> Passage {
-        if !mentions_include(passage.text()) {
+        if !passage.mentions_include() {
             return passage;
         }
         let mut expansion = Expansion {
@@ -264,11 +284,11 @@ struct Expansion<'l, 'a, 'd> {
 impl Expansion<'_, '_, '_> {
     /// Recursion is bounded by [`INCLUDE_DEPTH`].
     fn expand(&mut self, passage: &Passage) -> Passage {
-        if !mentions_include(passage.text()) {
+        if !passage.mentions_include() {
             self.bytes += passage.text().len();
             return passage.clone();
         }
-        let template = template::scan(passage.text());
+        let template = passage.template();
         let mut whole = Passage::empty(passage.span(0..0));
         let mut copied = 0;
         for part in &template.parts {
@@ -282,8 +302,7 @@ impl Expansion<'_, '_, '_> {
                 self.diagnostics.push(passage.problem(problem));
             }
             if let Some(file) = self.include(&name.value, span) {
-                let text =
-                    Passage::file(file, self.loader.sources.text(file), passage.home(name.range.start)).trimmed();
+                let text = Passage::file(file, self.loader.facts(file), passage.home(name.range.start)).trimmed();
                 self.chain.push(file);
                 let text = self.expand(&text);
                 self.chain.pop();
@@ -331,7 +350,7 @@ impl Expansion<'_, '_, '_> {
 }
 
 /// Whether a scan for includes would be worth its time.
-fn mentions_include(text: &str) -> bool {
+pub(crate) fn mentions_include(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), b"include").is_some()
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct Server<'a> {
 #[derive(Debug)]
 pub(crate) struct Prose {
     pub passage: Passage,
-    pub template: Template,
+    pub template: Arc<Template>,
     /// Whether whole texts are put between delimiters.
     pub wrap: bool,
 }

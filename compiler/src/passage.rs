@@ -2,19 +2,28 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
+use crate::facts::Facts;
 use crate::source::{FileId, Span};
 use crate::syntax::Text;
-use crate::template::Problem;
+use crate::template::{self, Problem, Template};
 
 /// A text whose every byte knows where it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct Passage {
-    text: String,
+    text: Held,
     pieces: Vec<Piece>,
     /// The files that were put in place of an include, and where that stood.
     includes: Vec<(FileId, Span)>,
+}
+
+/// A text: that of a file as it is, or one of our own.
+#[derive(Clone, Debug)]
+enum Held {
+    File(Arc<Facts>),
+    Own(String),
 }
 
 /// A run of bytes from one place.
@@ -38,13 +47,17 @@ enum Origin {
 impl Passage {
     /// An empty text on behalf of `span`.
     pub(crate) fn empty(span: Span) -> Passage {
-        Passage { text: String::new(), pieces: vec![Piece { at: 0, origin: Origin::Made(span) }], includes: Vec::new() }
+        Passage {
+            text: Held::Own(String::new()),
+            pieces: vec![Piece { at: 0, origin: Origin::Made(span) }],
+            includes: Vec::new(),
+        }
     }
 
     /// The whole text of a file that the spec `home` names, or that such a file includes.
-    pub(crate) fn file(file: FileId, text: &str, home: FileId) -> Passage {
+    pub(crate) fn file(file: FileId, facts: &Arc<Facts>, home: FileId) -> Passage {
         Passage {
-            text: text.to_owned(),
+            text: Held::File(Arc::clone(facts)),
             pieces: vec![Piece { at: 0, origin: Origin::File(file, 0, home) }],
             includes: Vec::new(),
         }
@@ -53,11 +66,53 @@ impl Passage {
     /// The value of a string.
     pub(crate) fn string(text: &Text) -> Passage {
         let origin = Origin::Text(Box::new(text.clone()), 0);
-        Passage { text: text.as_str().to_owned(), pieces: vec![Piece { at: 0, origin }], includes: Vec::new() }
+        Passage {
+            text: Held::Own(text.as_str().to_owned()),
+            pieces: vec![Piece { at: 0, origin }],
+            includes: Vec::new(),
+        }
     }
 
     pub(crate) fn text(&self) -> &str {
-        &self.text
+        match &self.text {
+            Held::File(facts) => facts.text(),
+            Held::Own(text) => text,
+        }
+    }
+
+    /// What it says.
+    pub(crate) fn template(&self) -> Arc<Template> {
+        match &self.text {
+            Held::File(facts) => Arc::clone(facts.template()),
+            Held::Own(text) => Arc::new(template::scan(text)),
+        }
+    }
+
+    /// Whether a scan for includes would be worth its time.
+    pub(crate) fn mentions_include(&self) -> bool {
+        match &self.text {
+            Held::File(facts) => facts.mentions_include(),
+            Held::Own(text) => crate::load::mentions_include(text),
+        }
+    }
+
+    /// What is known of its text, when it is that of a file as it is.
+    pub(crate) fn facts(&self) -> Option<&Arc<Facts>> {
+        match &self.text {
+            Held::File(facts) => Some(facts),
+            Held::Own(_) => None,
+        }
+    }
+
+    /// The text, to be changed.
+    fn own(&mut self) -> &mut String {
+        if let Held::File(facts) = &self.text {
+            self.text = Held::Own(facts.text().to_owned());
+        }
+        match &mut self.text {
+            Held::Own(text) => text,
+            Held::File(_) => unreachable!("it has been made our own"),
+        }
     }
 
     /// A problem of the text, at its place.
@@ -77,7 +132,7 @@ impl Passage {
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
         let index = self.piece(range.start);
         let piece = &self.pieces[index];
-        let end = self.pieces.get(index + 1).map_or(self.text.len(), |next| next.at).max(range.start);
+        let end = self.pieces.get(index + 1).map_or(self.text().len(), |next| next.at).max(range.start);
         let range = range.start..range.end.min(end);
         let inside = |offset: usize| range.start - piece.at + offset..range.end - piece.at + offset;
         match &piece.origin {
@@ -110,10 +165,10 @@ impl Passage {
         if range.is_empty() {
             return;
         }
-        if range == (0..other.text.len()) {
+        if range == (0..other.text().len()) {
             self.includes.extend_from_slice(&other.includes);
         }
-        let first = other.piece(range.start);
+        let (first, end) = (other.piece(range.start), self.text().len());
         for piece in other.pieces[first..].iter().take_while(|piece| piece.at < range.end) {
             let skipped = range.start.saturating_sub(piece.at);
             let origin = match &piece.origin {
@@ -121,10 +176,10 @@ impl Passage {
                 Origin::Text(text, offset) => Origin::Text(text.clone(), offset + skipped),
                 Origin::Made(span) => Origin::Made(*span),
             };
-            let at = self.text.len() + piece.at.max(range.start) - range.start;
+            let at = end + piece.at.max(range.start) - range.start;
             self.pieces.push(Piece { at, origin });
         }
-        self.text.push_str(&other.text[range]);
+        self.own().push_str(&other.text()[range]);
     }
 
     /// Notes that a file was put in place of an include that stood at `span`.
@@ -148,14 +203,17 @@ impl Passage {
 
     /// Appends text of our own on behalf of `span`.
     pub(crate) fn made(&mut self, text: &str, span: Span) {
-        self.pieces.push(Piece { at: self.text.len(), origin: Origin::Made(span) });
-        self.text.push_str(text);
+        self.pieces.push(Piece { at: self.text().len(), origin: Origin::Made(span) });
+        self.own().push_str(text);
     }
 
     /// This text without the line breaks at its end.
     pub(crate) fn trimmed(&self) -> Passage {
         let mut trimmed = self.clone();
-        trimmed.text.truncate(self.text.trim_end_matches(['\n', '\r']).len());
+        let end = self.text().trim_end_matches(['\n', '\r']).len();
+        if end < self.text().len() {
+            trimmed.own().truncate(end);
+        }
         trimmed
     }
 }
@@ -167,8 +225,9 @@ mod tests {
     #[test]
     fn every_byte_leads_back_to_its_place() {
         let (one, two) = (FileId::new(0), FileId::new(1));
-        let outer = Passage::file(one, "before<<include:x>>after", one);
-        let inner = Passage::file(two, "INSIDE", one);
+        let facts = |text: &str| Arc::new(Facts::new(text.into()));
+        let outer = Passage::file(one, &facts("before<<include:x>>after"), one);
+        let inner = Passage::file(two, &facts("INSIDE"), one);
         let mut passage = Passage::empty(Span::new(one, 0, 0));
         passage.append(&outer, 0..6);
         passage.append(&inner, 0..6);

@@ -4,7 +4,7 @@
 //! answers every question about lines in O(log n), so showing a diagnostic never scans a whole file.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
@@ -139,15 +139,21 @@ pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,
     /// Offset of the first byte of every line, so never empty.
-    lines: Arc<[u32]>,
+    /// Looked for by the first who asks.
+    lines: Arc<OnceLock<Vec<u32>>>,
 }
 
 impl SourceFile {
-    /// Indexes the lines of a text.
+    /// A text under a name.
     pub fn new(name: String, text: Arc<str>) -> Self {
-        let starts = memchr::memchr_iter(b'\n', text.as_bytes()).map(|newline| offset(newline + 1));
-        let lines = std::iter::once(0).chain(starts).collect();
-        Self { name: name.into(), text, lines }
+        Self { name: name.into(), text, lines: Arc::default() }
+    }
+
+    fn lines(&self) -> &[u32] {
+        self.lines.get_or_init(|| {
+            let starts = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|newline| offset(newline + 1));
+            std::iter::once(0).chain(starts).collect()
+        })
     }
 
     /// The name that it was added under.
@@ -169,13 +175,13 @@ impl SourceFile {
     pub fn position(&self, offset: usize) -> Position {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.line_at(offset);
-        let before = &self.text[self.lines[line] as usize..offset];
+        let before = &self.text[self.lines()[line] as usize..offset];
         Position { line: line + 1, column: before.chars().count() + 1 }
     }
 
     /// The offset of a line and a column, both from 1; of one that is not there, the end of the line or of the text.
     pub fn offset(&self, line: usize, column: usize) -> usize {
-        let Some(&start) = self.lines.get(line.saturating_sub(1)) else { return self.text.len() };
+        let Some(&start) = self.lines().get(line.saturating_sub(1)) else { return self.text.len() };
         let rest = self.line(line);
         let inside = rest.char_indices().nth(column.saturating_sub(1)).map_or(rest.len(), |(at, _)| at);
         start as usize + inside
@@ -183,18 +189,18 @@ impl SourceFile {
 
     /// The text of a line, from 1, without its line break; empty when there is no such line.
     pub fn line(&self, number: usize) -> &str {
-        let Some(line) = number.checked_sub(1).filter(|&line| line < self.lines.len()) else { return "" };
-        self.text[self.lines[line] as usize..self.line_end(line)].trim_end_matches(['\n', '\r'])
+        let Some(line) = number.checked_sub(1).filter(|&line| line < self.lines().len()) else { return "" };
+        self.text[self.lines()[line] as usize..self.line_end(line)].trim_end_matches(['\n', '\r'])
     }
 
     /// The index of the line that holds a byte, from 0.
     fn line_at(&self, offset: usize) -> usize {
-        self.lines.partition_point(|&start| start as usize <= offset) - 1
+        self.lines().partition_point(|&start| start as usize <= offset) - 1
     }
 
     /// The offset after a line and its line break.
     fn line_end(&self, line: usize) -> usize {
-        self.lines.get(line + 1).map_or(self.text.len(), |&start| start as usize)
+        self.lines().get(line + 1).map_or(self.text.len(), |&start| start as usize)
     }
 }
 
@@ -216,16 +222,16 @@ impl SourceCode for SourceFile {
         let (from, column) = if context_lines_before == 0 {
             (start, self.position(start).column - 1)
         } else {
-            (self.lines[first] as usize, 0)
+            (self.lines()[first] as usize, 0)
         };
-        let until = self.line_end((last + context_lines_after).min(self.lines.len() - 1)).max(end);
+        let until = self.line_end((last + context_lines_after).min(self.lines().len() - 1)).max(end);
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.to_string(),
             &self.text.as_bytes()[from..until],
             (from, until - from).into(),
             first,
             column,
-            self.lines.len(),
+            self.lines().len(),
         )))
     }
 }

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use crate::ast::{Allow, Scope, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::Loader;
 use crate::source::{FileId, Sources, Span};
 use crate::stats::Suppressed;
 use crate::suggest;
 
-const MARK: &str = "swarmc: allow(";
+pub(crate) const MARK: &str = "swarmc: allow(";
 
 /// The suppressions of a compilation, and which of them were of use.
 pub(crate) struct Suppressions {
@@ -21,8 +22,10 @@ pub(crate) struct Suppressions {
 
 impl Suppressions {
     /// Finds those in comments too, and reports those of something that is not to be suppressed.
-    pub(crate) fn new(mut allows: Vec<Allow>, sources: &Sources, diagnostics: &mut Diagnostics) -> Suppressions {
-        allows.extend(sources.files().flat_map(|file| comments(sources, file)));
+    pub(crate) fn new(mut allows: Vec<Allow>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) -> Suppressions {
+        let sources = &loader.sources;
+        let files = sources.files().filter(|&file| loader.facts(file).mentions_allow());
+        allows.extend(files.flat_map(|file| comments(sources, file)));
         let mut active = Vec::new();
         for allow in allows {
             match Code::find(&allow.code.value) {

@@ -31,7 +31,7 @@ mod provider_lacks;
 mod receivers;
 mod secret_flow;
 mod secret_width;
-mod secrets;
+pub(crate) mod secrets;
 mod servers;
 mod spawn;
 mod swarm;
@@ -47,6 +47,7 @@ mod written;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow;
+use crate::load::Loader;
 use crate::model::Model;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Sources, Span};
@@ -56,14 +57,15 @@ use crate::trust::Trust;
 /// Runs every check; says what they looked at, and what may have reached whom.
 pub(crate) fn check(
     model: &Model<'_>,
-    sources: &Sources,
+    loader: &Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Stats, Vec<(Span, Trust)>) {
+    let sources = &loader.sources;
     let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
-    unused::check(model, sources, diagnostics);
+    unused::check(model, loader, diagnostics);
     let sure = flow::sure(model);
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
@@ -130,7 +132,7 @@ pub(crate) fn check(
     answers::check(model, diagnostics);
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
-    secrets::check(sources, diagnostics);
+    secrets::check(loader, diagnostics);
     let (flows, reached) = trust(model, sources, diagnostics);
     stats.flows = flows;
     (stats, reached)

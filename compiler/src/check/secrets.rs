@@ -5,7 +5,8 @@
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::source::{Sources, Span};
+use crate::load::Loader;
+use crate::source::Span;
 
 /// A prefix, the least length of what follows it, and whose key it is.
 const KEYS: &[(&str, usize, &str)] = &[
@@ -25,23 +26,46 @@ const KEYS: &[(&str, usize, &str)] = &[
 
 const PRIVATE: &str = "-----BEGIN ";
 
-pub(super) fn check(sources: &Sources, diagnostics: &mut Diagnostics) {
+/// What looks like a key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    start: usize,
+    end: usize,
+    what: &'static str,
+}
+
+pub(super) fn check(loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
+    let sources = &loader.sources;
     for file in sources.files().filter(|&file| !sources.name(file).starts_with("std:")) {
-        let text = sources.text(file);
-        for (prefix, least, what) in KEYS {
-            for start in memchr::memmem::find_iter(text.as_bytes(), prefix) {
-                if let Some(end) = key(text, start, prefix, *least) {
-                    report(file, start, end, what, diagnostics);
-                }
+        for key in loader.facts(file).keys() {
+            report(file, key.start, key.end, key.what, diagnostics);
+        }
+    }
+}
+
+/// What looks like keys in a text: by kind, then by place.
+pub(crate) fn keys(text: &str) -> Vec<Key> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<(usize, Key)> = Vec::new();
+    // Each prefix ends in `-` or `_`, or starts with `A`; what is private starts with `-`.
+    for at in memchr::memchr3_iter(b'-', b'_', b'A', bytes) {
+        for (kind, (prefix, least, what)) in KEYS.iter().enumerate() {
+            let start = if bytes[at] == b'A' { Some(at) } else { (at + 1).checked_sub(prefix.len()) };
+            if let Some(start) = start.filter(|&start| bytes[start..].starts_with(prefix.as_bytes()))
+                && let Some(end) = key(text, start, prefix, *least)
+            {
+                found.push((kind, Key { start, end, what }));
             }
         }
-        for start in memchr::memmem::find_iter(text.as_bytes(), PRIVATE) {
-            let line = text[start..].lines().next().unwrap_or_default();
+        if bytes[at..].starts_with(PRIVATE.as_bytes()) {
+            let line = text[at..].lines().next().unwrap_or_default();
             if line.ends_with("PRIVATE KEY-----") {
-                report(file, start, start + line.len(), "a private key", diagnostics);
+                found.push((KEYS.len(), Key { start: at, end: at + line.len(), what: "a private key" }));
             }
         }
     }
+    found.sort_by_key(|(kind, key)| (*kind, key.start));
+    found.into_iter().map(|(_, key)| key).collect()
 }
 
 /// Where a key that starts here ends, if it is one.
@@ -76,11 +100,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> usize {
-        let mut sources = Sources::new();
-        sources.add("a.kdl", text);
-        let mut diagnostics = Diagnostics::default();
-        check(&sources, &mut diagnostics);
-        diagnostics.into_sorted().len()
+        keys(text).len()
     }
 
     #[test]

@@ -1,18 +1,15 @@
 //! SW103: definitions that nothing uses.
 
-use std::collections::HashMap;
-
 use crate::ast::Name;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::Loader;
 use crate::model::Model;
 use crate::modules::Import;
-use crate::source::{FileId, Sources};
 use crate::suppress::removal;
-use crate::syntax::{self, Tree};
 use crate::template::Root;
 
-pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+pub(super) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Diagnostics) {
     // What a broken pipeline would have used cannot be known.
     if diagnostics.has_errors() || (model.pipelines.is_empty() && model.swarms.is_empty()) {
         return;
@@ -21,7 +18,7 @@ pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diag
     let own = |name: &Name| model.tables.modules.is_own(name.span);
     let (spec, uses) = (model.spec, &model.uses);
     let agents: Vec<bool> = uses.agents.iter().zip(&uses.templates).map(|(turn, start)| *turn || *start).collect();
-    let mut reporter = Reporter { sources, trees: HashMap::new(), diagnostics };
+    let mut reporter = Reporter { loader, diagnostics };
     let lists: [(&str, Vec<&Name>, &[bool], &str); 9] = [
         (
             "parameter",
@@ -92,25 +89,21 @@ fn unused_import(model: &Model<'_>, import: &Import) -> Diagnostic {
         .help(help)
 }
 
-struct Reporter<'s, 'd> {
-    sources: &'s Sources,
-    /// The files in which something is never used, read once more for where its node begins and ends.
-    trees: HashMap<FileId, Tree>,
+struct Reporter<'l, 'd> {
+    loader: &'l Loader<'l>,
     diagnostics: &'d mut Diagnostics,
 }
 
 impl Reporter<'_, '_> {
     fn report<'a>(&mut self, what: &str, names: impl Iterator<Item = (&'a Name, &'a bool)>, how: &str) {
         for (name, _) in names.filter(|(_, used)| !**used) {
-            let file = name.span.file;
-            let tree = self.trees.entry(file).or_insert_with(|| syntax::parse(self.sources.text(file), file));
-            let node = tree.node_at(name.span).map(|node| node.span);
+            let node = self.loader.tree(name.span.file).node_at(name.span).map(|node| node.span);
             let diagnostic = Diagnostic::new(Code::UnusedDefinition, format!("{what} `{}` is never used", name.value))
                 .label(name.span, "never used")
                 .help(format!("remove it, or {}", how.replace("NAME", &name.value)));
             self.diagnostics.push(match node {
                 Some(node) => {
-                    diagnostic.unsafe_fix(format!("remove `{}`", name.value), removal(self.sources, node), "")
+                    diagnostic.unsafe_fix(format!("remove `{}`", name.value), removal(&self.loader.sources, node), "")
                 }
                 None => diagnostic,
             });

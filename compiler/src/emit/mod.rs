@@ -23,6 +23,7 @@ use crate::source::{FileId, Span};
 use crate::types::{Lack, Type};
 
 pub(crate) use test::tests;
+pub(crate) use text::Emitted;
 
 /// Writes the plan down; none where nothing is there to run.
 pub(crate) fn emit(model: &Model<'_>, loader: &Loader<'_>, stem: &str) -> Option<Plan> {
@@ -115,7 +116,10 @@ fn policy(policy: &ast::Policy) -> plan::Policy {
 fn manifest(model: &Model<'_>, loader: &Loader<'_>) -> Vec<plan::SourceFile> {
     let source = |(path, file): (&str, FileId)| plan::SourceFile {
         path: path.to_owned(),
-        digest: digest(without_tests(model, loader, file).as_bytes()),
+        digest: match without_tests(model, loader, file) {
+            Cow::Borrowed(_) => loader.facts(file).digest().to_owned(),
+            Cow::Owned(text) => digest(text.as_bytes()),
+        },
     };
     loader.files().map(source).collect()
 }
@@ -137,7 +141,7 @@ fn without_tests<'l>(model: &Model<'_>, loader: &'l Loader<'_>, file: FileId) ->
 }
 
 /// `sha256:` and the digest in hexadecimal.
-fn digest(bytes: &[u8]) -> String {
+pub(crate) fn digest(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(half.into(), 16).expect("half a byte is one digit");
     let digits = Sha256::digest(bytes).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
     "sha256:".chars().chain(digits).collect()

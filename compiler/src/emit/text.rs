@@ -1,6 +1,7 @@
 //! Texts as segments.
 
 use std::ops::Range;
+use std::sync::PoisonError;
 
 use swarmc_plan as plan;
 use swarmc_plan::{DirectiveKind, Filter, Segment};
@@ -10,6 +11,16 @@ use crate::model::{Condition, Prose};
 use crate::passage::Passage;
 use crate::template::{Directive, Kind, Part, Read, Root};
 
+/// What became of the text of a file that stands for itself.
+#[derive(Debug)]
+pub(crate) struct Emitted {
+    /// The path of the file, which the places of the segments name and its own paths count from.
+    file: String,
+    /// Whether whole texts are put between delimiters.
+    wrap: bool,
+    template: plan::Template,
+}
+
 /// A template of segments, with its digest.
 pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
     let mut bytes = Vec::new();
@@ -17,11 +28,15 @@ pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
         // Where a piece stands is no part of the text.
         let origin = plan::Origin::default();
         let written = match segment {
-            Segment::Text(_) => serde_json::to_vec(segment),
-            Segment::Directive(directive) => serde_json::to_vec(&plan::Directive { origin, ..directive.clone() }),
-            Segment::Logic(logic) => serde_json::to_vec(&plan::Expression { origin, source: logic.source.clone() }),
+            Segment::Text(_) => serde_json::to_writer(&mut bytes, segment),
+            Segment::Directive(directive) => {
+                serde_json::to_writer(&mut bytes, &plan::Directive { origin, ..directive.clone() })
+            }
+            Segment::Logic(logic) => {
+                serde_json::to_writer(&mut bytes, &plan::Expression { origin, source: logic.source.clone() })
+            }
         };
-        bytes.extend(written.expect("segments have string keys only"));
+        written.expect("segments have string keys only");
         bytes.push(b'\n');
     }
     plan::Template { digest: digest(&bytes), segments }
@@ -30,6 +45,26 @@ pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
 impl Emitter<'_, '_, '_> {
     /// A text; `back` says which outputs are read as those of the round before.
     pub(super) fn prose(&self, prose: &Prose, back: &dyn Fn(&str) -> bool) -> plan::Template {
+        let (reads, span) = (&prose.template.reads, prose.passage.span(0..0));
+        let other = |read: &Read| read.root == Root::Output && read.name.as_deref().is_some_and(back);
+        // The same in every plan: a file as it is, with no name in it that this plan spells otherwise.
+        let Some(facts) = prose.passage.facts().filter(|_| self.model.renames.is_empty() && !reads.iter().any(other))
+        else {
+            return self.segments(prose, back);
+        };
+        let file = self.loader.sources.name(span.file);
+        let mut emitted = facts.emitted.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*emitted {
+            Some(known) if known.file == file && known.wrap == prose.wrap => known.template.clone(),
+            _ => {
+                let template = self.segments(prose, back);
+                *emitted = Some(Emitted { file: file.to_owned(), wrap: prose.wrap, template: template.clone() });
+                template
+            }
+        }
+    }
+
+    fn segments(&self, prose: &Prose, back: &dyn Fn(&str) -> bool) -> plan::Template {
         let text = prose.passage.text();
         let mut segments: Vec<Segment> = Vec::new();
         let mut plain = String::new();

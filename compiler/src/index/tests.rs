@@ -10,7 +10,11 @@ use crate::source::Sources;
 fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
     let texts: BTreeMap<String, String> =
         files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    let (compilation, index) = crate::analyze(files[0].0, &texts, &Settings::default());
+    let (settings, cache) = (Settings::default(), crate::Cache::default());
+    let mut told = None;
+    let mut tell = |_: &Sources, diagnostics: &[crate::Diagnostic]| told = Some(diagnostics.to_vec());
+    let (compilation, index) = crate::analyze(files[0].0, &texts, &settings, &cache, &mut tell);
+    assert_eq!(told.as_ref(), Some(&compilation.diagnostics));
     (compilation.sources, index)
 }
 

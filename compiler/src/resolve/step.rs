@@ -222,11 +222,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let prompt = self.passage(source);
         let suffix = step.suffix.as_ref().map(|suffix| self.passage(suffix));
         // A part that is not there has been reported; the others are read all the same.
-        let parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
-        if parts.is_empty() {
-            return None;
-        }
-        let [whole] = parts.as_slice() else {
+        let mut parts: Vec<Passage> = [prefix, Some(prompt), suffix].into_iter().flatten().flatten().collect();
+        if parts.len() > 1 {
             let mut whole = Passage::empty(step.name.span);
             for (index, part) in parts.iter().enumerate() {
                 if index > 0 {
@@ -236,8 +233,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 whole.append(&part, 0..part.text().len());
             }
             return Some(text::prose(whole, true, self.diagnostics));
-        };
-        Some(text::prose(whole.clone(), true, self.diagnostics))
+        }
+        parts.pop().map(|whole| text::prose(whole, true, self.diagnostics))
     }
 
     pub(super) fn reads(

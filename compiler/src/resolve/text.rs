@@ -29,7 +29,7 @@ pub(super) fn passage(
         Source::Inline(text) => Passage::string(text),
         Source::File(path) => {
             let file = loader.named(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
-            Passage::file(file, loader.sources.text(file), path.span(0..0).file)
+            Passage::file(file, loader.facts(file), path.span(0..0).file)
         }
         Source::Ref(name) => return shared(name, diagnostics),
     };
@@ -38,7 +38,7 @@ pub(super) fn passage(
 
 /// Scans a text and reports what is wrong with it.
 pub(super) fn prose(passage: Passage, wrap: bool, diagnostics: &mut Diagnostics) -> Prose {
-    let template = template::scan(passage.text());
+    let template = passage.template();
     template.problems.iter().for_each(|wrong| diagnostics.push(passage.problem(wrong)));
     Prose { passage, template, wrap }
 }

@@ -1,14 +1,16 @@
 //! Reparsing after an edit: an old tree, the new text and what was edited in, the new tree out.
 //!
-//! When the edit lies inside lines that belong to some top-level nodes alone, only these are read again, and what follows is
-//! moved. The result is always the tree that a full parse gives.
+//! When the edit lies inside lines that belong to some nodes of a block alone, only these are read again, and what follows is
+//! moved; the innermost such block is taken. The result is always the tree that a full parse gives.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::parse::{MAX_BYTES, parse, parse_part};
+use super::lex::MAX_DEPTH;
+use super::parse::{MAX_BYTES, empty_node, parse, parse_part};
 use super::problem::{MAX_PROBLEMS, Problem};
-use super::tree::{Entry, Name, Node, Tree, Value, ValueKind};
+use super::token::TokenKind;
+use super::tree::{Block, Entry, Name, Node, Tree, Value, ValueKind};
 use crate::source::{FileId, Span};
 
 /// Reads a text that came about by replacing the bytes `old` of the text of `tree` with others, `inserted` of them; `text` is
@@ -17,7 +19,13 @@ pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, ins
     match part(&tree, text, file, &old, inserted) {
         Some((part, read)) => {
             // What is read again needs no copy where others still look at the old tree.
-            let kept = Arc::try_unwrap(tree).unwrap_or_else(|tree| without(&tree, &part.nodes));
+            let kept = Arc::try_unwrap(tree).unwrap_or_else(|tree| Tree {
+                nodes: without(&tree.nodes, &part.lines),
+                problems: tree.problems.clone(),
+                tokens: tree.tokens.clone(),
+                cuts: tree.cuts.clone(),
+                ..*tree
+            });
             put_together(kept, part, read)
         }
         None => parse(text, file),
@@ -26,12 +34,19 @@ pub fn reparse(tree: Arc<Tree>, text: &str, file: FileId, old: Range<usize>, ins
 
 /// What is read again.
 struct Part {
-    /// The nodes that are replaced.
-    nodes: Range<usize>,
-    /// The bytes of the old text that are replaced.
-    old: Range<u32>,
+    lines: Lines,
     /// How far what follows moves.
     shift: i64,
+}
+
+/// Lines that hold an edit, and that belong to some nodes of one block alone.
+struct Lines {
+    /// The nodes whose blocks lead there, outermost first, each by its index; none at the top level.
+    path: Vec<usize>,
+    /// The nodes.
+    nodes: Range<usize>,
+    /// The bytes of the lines in the old text.
+    old: Range<u32>,
 }
 
 /// Reads the part of the text around an edit; none when that could differ from a full parse.
@@ -40,58 +55,129 @@ fn part(tree: &Tree, text: &str, file: FileId, old: &Range<usize>, inserted: usi
         // A full list may have been cut, and then it cannot be put together from parts.
         return None;
     }
-    let (from, to) = (u32::try_from(old.start).ok()?, u32::try_from(old.end).ok()?);
-    // The cuts are in order, but those of nodes that share a line are missing: a missing one is passed over.
-    let first = (0..tree.cuts.len()).rev().find(|&node| tree.cuts[node].is_some_and(|cut| cut <= from));
-    let start = first.and_then(|node| tree.cuts[node]).unwrap_or(0);
-    let last = (0..tree.cuts.len()).find(|&node| tree.cuts[node].is_some_and(|cut| cut > to))?;
-    let end = tree.cuts[last]?;
-    let shift = i64::try_from(inserted).ok()? - i64::from(to - from);
-    let new_end = u32::try_from(i64::from(end) + shift).ok()?;
-    let piece = text.get(start as usize..new_end as usize)?;
-    // A `\r` could join a `\n` that follows.
-    if piece.ends_with('\r') || text[..start as usize].ends_with('\r') && piece.starts_with('\n') {
-        return None;
-    }
-    let (mut read, independent) = parse_part(piece, file, start == 0);
-    if !independent || read.problems.len() + tree.problems.len() >= MAX_PROBLEMS {
-        return None;
-    }
-    move_tree(&mut read, i64::from(start));
-    Some((Part { nodes: first.map_or(0, |first| first + 1)..last + 1, old: start..end, shift }, read))
+    let edit = u32::try_from(old.start).ok()?..u32::try_from(old.end).ok()?;
+    let shift = i64::try_from(inserted).ok()? - i64::from(edit.end - edit.start);
+    let read = |lines: Lines| Some((read(tree, text, file, &lines, shift)?, lines));
+    let (tree, lines) = inner(tree, &edit).and_then(read).or_else(|| read(outer(tree, &edit)?))?;
+    Some((Part { lines, shift }, tree))
 }
 
-/// A copy of a tree in which some top-level nodes are empty.
-fn without(tree: &Tree, emptied: &Range<usize>) -> Tree {
-    let copy = |(index, node): (usize, &Node)| match emptied.contains(&index) {
-        true => Node {
-            name: node.name.clone(),
-            annotation: None,
-            entries: Vec::new(),
-            children: None,
-            span: node.span,
-            broken: node.broken,
-            comments: Vec::new(),
-            trailing: None,
-        },
-        false => node.clone(),
-    };
-    Tree {
-        nodes: tree.nodes.iter().enumerate().map(copy).collect(),
-        problems: tree.problems.clone(),
-        tokens: tree.tokens.clone(),
-        cuts: tree.cuts.clone(),
-        ..*tree
+/// The lines of top-level nodes around an edit.
+fn outer(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
+    // The cuts are in order, but those of nodes that share a line are missing: a missing one is passed over.
+    let first = (0..tree.cuts.len()).rev().find(|&node| tree.cuts[node].is_some_and(|cut| cut <= edit.start));
+    let start = first.and_then(|node| tree.cuts[node]).unwrap_or(0);
+    let last = (0..tree.cuts.len()).find(|&node| tree.cuts[node].is_some_and(|cut| cut > edit.end))?;
+    let nodes = first.map_or(0, |first| first + 1)..last + 1;
+    Some(Lines { path: Vec::new(), nodes, old: start..tree.cuts[last]? })
+}
+
+/// The lines around an edit in the innermost block that has some.
+fn inner(tree: &Tree, edit: &Range<u32>) -> Option<Lines> {
+    let (mut nodes, mut path, mut found) = (tree.nodes.as_slice(), Vec::new(), None);
+    loop {
+        let index = nodes.partition_point(|node| node.span.end <= edit.start);
+        let Some(block) = nodes.get(index).and_then(|node| node.children.as_ref()) else { return found };
+        if edit.start < block.open.end || block.close.is_none_or(|close| close.start < edit.end) {
+            return found;
+        }
+        path.push(index);
+        if let Some((nodes, old)) = lines(tree, block, edit) {
+            found = Some(Lines { path: path.clone(), nodes, old });
+        }
+        nodes = &block.nodes;
     }
+}
+
+/// The nodes of a block around an edit that have whole lines for themselves, and these lines.
+fn lines(tree: &Tree, block: &Block, edit: &Range<u32>) -> Option<(Range<usize>, Range<u32>)> {
+    let before = |end: u32| cut(tree, end).filter(|&cut| cut <= edit.start);
+    let passed = block.nodes.partition_point(|node| node.span.end <= edit.start);
+    let first = (0..passed).rev().find_map(|node| Some((node + 1, before(block.nodes[node].span.end)?)));
+    let (first, start) = first.or_else(|| Some((0, before(block.open.end)?)))?;
+    let behind = |node: usize| cut(tree, block.nodes[node].span.end).filter(|&cut| cut > edit.end);
+    let (last, end) = (first..block.nodes.len()).find_map(|node| Some((node, behind(node)?)))?;
+    Some((first..last + 1, start..end))
+}
+
+/// The offset after the line break that follows what ends at `end`, if nothing but a comment stands before it.
+fn cut(tree: &Tree, end: u32) -> Option<u32> {
+    let next = tree.tokens.partition_point(|token| token.end <= end);
+    let mut tokens = tree.tokens[next..].iter().peekable();
+    tokens.next_if(|token| token.kind == TokenKind::Space);
+    tokens.next_if(|token| token.kind == TokenKind::LineComment);
+    tokens.next().filter(|token| token.kind == TokenKind::Newline).map(|token| token.end)
+}
+
+/// Reads lines again; none when that could differ from a full parse.
+fn read(tree: &Tree, text: &str, file: FileId, lines: &Lines, shift: i64) -> Option<Tree> {
+    let Lines { path, old: Range { start, end }, .. } = lines;
+    let new_end = u32::try_from(i64::from(*end) + shift).ok()?;
+    let piece = text.get(*start as usize..new_end as usize)?;
+    // A `\r` could join a `\n` that follows.
+    if piece.ends_with('\r') || text[..*start as usize].ends_with('\r') && piece.starts_with('\n') {
+        return None;
+    }
+    if let Some(&top) = path.first() {
+        // What is wrong with the nodes around may be told at one place and be about another.
+        let span = tree.nodes[top].span;
+        let around = |at: u32| span.touches(at) && !(*start..*end).contains(&at);
+        if tree.problems.iter().any(|problem| around(problem.span.start)) {
+            return None;
+        }
+    }
+    let (mut read, independent) = parse_part(piece, file, *start == 0);
+    let opened = read.tokens.iter().filter(|token| token.kind == TokenKind::OpenBrace).count();
+    if !independent
+        || read.problems.len() + tree.problems.len() >= MAX_PROBLEMS
+        || !path.is_empty() && path.len() + opened > MAX_DEPTH as usize
+    {
+        return None;
+    }
+    move_tree(&mut read, i64::from(*start));
+    Some(read)
+}
+
+/// A copy of nodes in which those that are read again are empty.
+fn without(nodes: &[Node], lines: &Lines) -> Vec<Node> {
+    fn copied(nodes: &[Node], path: &[usize], emptied: &Range<usize>) -> Vec<Node> {
+        let copy = |(index, node): (usize, &Node)| match path.split_first() {
+            None if emptied.contains(&index) => empty_node(node.name.clone(), None),
+            Some((&next, path)) if next == index => Node {
+                name: node.name.clone(),
+                annotation: node.annotation.clone(),
+                entries: node.entries.clone(),
+                children: node
+                    .children
+                    .as_ref()
+                    .map(|block| Block { nodes: copied(&block.nodes, path, emptied), ..*block }),
+                comments: node.comments.clone(),
+                ..*node
+            },
+            _ => node.clone(),
+        };
+        nodes.iter().enumerate().map(copy).collect()
+    }
+    copied(nodes, &lines.path, &lines.nodes)
 }
 
 fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
-    let Part { nodes, old, shift } = part;
-    for node in &mut tree.nodes[nodes.end..] {
-        move_node(node, shift);
+    let Part { lines: Lines { path, nodes, old }, shift } = part;
+    let mut list = &mut tree.nodes;
+    for &index in &path {
+        list[index + 1..].iter_mut().for_each(|node| move_node(node, shift));
+        let Node { span, children, .. } = &mut list[index];
+        span.end = moved(span.end, shift);
+        let block = children.as_mut().expect("a path leads through blocks");
+        block.close.iter_mut().for_each(|span| move_span(span, shift));
+        list = &mut block.nodes;
     }
-    for cut in tree.cuts[nodes.end..].iter_mut().flatten() {
-        *cut = moved(*cut, shift);
+    list[nodes.end..].iter_mut().for_each(|node| move_node(node, shift));
+    list.splice(nodes.clone(), read.nodes);
+    let later = path.first().map_or(nodes.end, |&top| top);
+    tree.cuts[later..].iter_mut().flatten().for_each(|cut| *cut = moved(*cut, shift));
+    if path.is_empty() {
+        tree.cuts.splice(nodes, read.cuts);
     }
     tree.problems.retain(|problem| problem.span.start < old.start || problem.span.start >= old.end);
     let later = tree.problems.partition_point(|problem| problem.span.start < old.start);
@@ -105,8 +191,6 @@ fn put_together(mut tree: Tree, part: Part, read: Tree) -> Tree {
     }
     tree.tokens.splice(first..last, read.tokens);
     tree.problems.splice(later..later, read.problems);
-    tree.nodes.splice(nodes.clone(), read.nodes);
-    tree.cuts.splice(nodes, read.cuts);
     tree
 }
 

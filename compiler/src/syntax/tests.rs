@@ -435,15 +435,54 @@ proptest! {
 
     #[test]
     fn reading_a_part_again_is_reading_all_again(text in texts(), at in any::<prop::sample::Index>(), length in 0..6usize, new in texts()) {
-        let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-        let first = at.index(ends.len());
-        let (start, end) = (ends[first], ends[(first + length).min(ends.len() - 1)]);
-        let new = new.chars().take(12).collect::<String>();
-        let edited = format!("{}{new}{}", &text[..start], &text[end..]);
-        let (old, range) = (Arc::new(read(&text)), start..end);
-        let shared = Arc::clone(&old);
-        prop_assert_eq!(reparse(shared, &edited, FILE, range.clone(), new.len()), read(&edited));
-        prop_assert_eq!(&*old, &read(&text), "whoever holds the old tree keeps it");
-        prop_assert_eq!(reparse(old, &edited, FILE, range, new.len()), read(&edited));
+        edit(&text, at, length, &new)?;
     }
+
+    #[test]
+    fn so_it_is_within_blocks(text in blocks(), at in any::<prop::sample::Index>(), length in 0..6usize, new in texts()) {
+        edit(&text, at, length, &new)?;
+        edit(&text, at, 0, "x")?;
+    }
+}
+
+/// Lines within blocks within blocks, most of them right.
+fn blocks() -> impl Strategy<Value = String> {
+    let line = prop::sample::select(vec![
+        "a 1\n",
+        "  b \"s\" // c\n",
+        "// above\n",
+        "\n",
+        "/-c 1\n",
+        "d; e\n",
+        "f \"\"\"\n  x\n  \"\"\"\n",
+        "g \\\n  1\n",
+        "h { i 1 }\r\n",
+        "j /* k */\n",
+        "l { // m\n}\n",
+        "n 'x'\n",
+    ]);
+    let lines = prop::collection::vec(line, 0..6).prop_map(|lines| lines.concat());
+    lines.clone().prop_recursive(3, 24, 4, move |inner| {
+        let open = prop::sample::select(vec!["o {\n", "  p 1 { // q\n", "r {; s\n", "/-t {\n", "u /- {\n} {\n"]);
+        let close = prop::sample::select(vec!["}\n", "  } // v\n", "}; w\n"]);
+        let block = (lines.clone(), open, inner, close);
+        prop::collection::vec(block, 0..4).prop_map(|blocks| {
+            blocks.iter().map(|(lines, open, inner, close)| format!("{lines}{open}{inner}{close}")).collect()
+        })
+    })
+}
+
+/// Makes an edit, and holds the tree that comes of the old one against that of the new text.
+fn edit(text: &str, at: prop::sample::Index, length: usize, new: &str) -> Result<(), TestCaseError> {
+    let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let first = at.index(ends.len());
+    let (start, end) = (ends[first], ends[(first + length).min(ends.len() - 1)]);
+    let new = new.chars().take(12).collect::<String>();
+    let edited = format!("{}{new}{}", &text[..start], &text[end..]);
+    let (old, range) = (Arc::new(read(text)), start..end);
+    let shared = Arc::clone(&old);
+    prop_assert_eq!(reparse(shared, &edited, FILE, range.clone(), new.len()), read(&edited));
+    prop_assert_eq!(&*old, &read(text), "whoever holds the old tree keeps it");
+    prop_assert_eq!(reparse(old, &edited, FILE, range, new.len()), read(&edited));
+    Ok(())
 }

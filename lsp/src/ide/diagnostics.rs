@@ -45,33 +45,83 @@ pub struct Fix {
     pub certain: bool,
 }
 
+/// Problems by the path of their file.
+pub type Problems = BTreeMap<String, Vec<Problem>>;
+
 /// The problems of every file that has one, by path, as the workspace asks for them. A file that only other specs take in is
 /// judged as a part of these.
-pub fn diagnostics(snapshot: &Snapshot) -> BTreeMap<String, Vec<Problem>> {
+pub fn diagnostics(snapshot: &Snapshot) -> Problems {
+    let mut found = Problems::new();
+    tell_diagnostics(snapshot, &mut |problems| found = problems);
+    found
+}
+
+/// Tells the same as soon as it is known, once; what else there is to know of the specs is worked out after that.
+pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
     let rules = snapshot.rules();
+    let specs: Vec<&str> = snapshot.specs().collect();
+    let last = specs.iter().rposition(|spec| !snapshot.is_analyzed(spec));
+    let of = |index: usize| {
+        let analysis = snapshot.analysis(specs[index]).filter(|analysis| analysis.kind == Kind::Spec);
+        analysis.map_or_else(Vec::new, |analysis| {
+            problems(rules, &analysis.compilation.sources, &analysis.compilation.diagnostics)
+        })
+    };
+    let mut lists: Vec<Vec<Placed>> =
+        (0..specs.len()).map(|index| if Some(index) == last { Vec::new() } else { of(index) }).collect();
+    let mut told = false;
+    if let Some(last) = last {
+        let mut hear = |sources: &Sources, diagnostics: &[Diagnostic]| {
+            lists[last] = problems(rules, sources, diagnostics);
+            told = true;
+            tell(put_together(rules, std::mem::take(&mut lists)));
+        };
+        snapshot.analysis_telling(specs[last], &mut hear);
+    }
+    // It was known after all, or there is nothing to tell of it.
+    if !told {
+        if let Some(last) = last {
+            lists[last] = of(last);
+        }
+        tell(put_together(rules, lists));
+    }
+}
+
+/// A problem where it is shown, with what a baseline knows it by.
+struct Placed {
+    path: String,
+    code: Code,
+    message: String,
+    problem: Problem,
+}
+
+/// The problems of a spec.
+fn problems(rules: &Rules, sources: &Sources, diagnostics: &[Diagnostic]) -> Vec<Placed> {
+    let placed = |diagnostic: &Diagnostic| {
+        let (span, severity) = (diagnostic.span()?, rules.level(diagnostic)?);
+        let path = sources.name(span.file);
+        (!path.starts_with("std:")).then(|| Placed {
+            path: path.to_owned(),
+            code: diagnostic.code,
+            message: diagnostic.message.clone(),
+            problem: problem(diagnostic, span, severity, sources),
+        })
+    };
+    diagnostics.iter().filter_map(placed).collect()
+}
+
+/// All problems, without those that a baseline knows. Two specs can be told the same about a text that they share.
+fn put_together(rules: &Rules, lists: Vec<Vec<Placed>>) -> Problems {
     let mut known = rules.known();
     let mut hidden: Vec<(String, Problem)> = Vec::new();
-    let mut found: BTreeMap<String, Vec<Problem>> = rules.problems.clone();
-    let analyses = snapshot.specs().filter_map(|spec| snapshot.analysis(spec));
-    for analysis in analyses.filter(|analysis| analysis.kind == Kind::Spec) {
-        let sources = &analysis.compilation.sources;
-        for diagnostic in &analysis.compilation.diagnostics {
-            let (Some(span), Some(severity)) = (diagnostic.span(), rules.level(diagnostic)) else { continue };
-            let path = sources.name(span.file);
-            if path.starts_with("std:") {
-                continue;
-            }
-            let problem = problem(diagnostic, span, severity, sources);
-            // Two specs can be told the same about a text that they share.
-            let twice = found.get(path).is_some_and(|list| list.contains(&problem))
-                || hidden.iter().any(|(file, hidden)| file == path && *hidden == problem);
-            match twice {
-                true => {}
-                false if known.take(path, diagnostic.code, &diagnostic.message) => {
-                    hidden.push((path.to_owned(), problem));
-                }
-                false => found.entry(path.to_owned()).or_default().push(problem),
-            }
+    let mut found: Problems = rules.problems.clone();
+    for Placed { path, code, message, problem } in lists.into_iter().flatten() {
+        let twice = found.get(&path).is_some_and(|list| list.contains(&problem))
+            || hidden.iter().any(|(file, hidden)| *file == path && *hidden == problem);
+        match twice {
+            true => {}
+            false if known.take(&path, code, &message) => hidden.push((path, problem)),
+            false => found.entry(path).or_default().push(problem),
         }
     }
     found.values_mut().for_each(|list| list.sort_by_key(|problem| (problem.range.start, problem.range.end)));

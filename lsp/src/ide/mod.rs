@@ -34,7 +34,7 @@ use std::ops::Range;
 
 pub use actions::{Action, ActionKind, actions};
 pub use complete::{Completion, Item, ItemKind, complete};
-pub use diagnostics::{Fix, Problem, Related, diagnostics};
+pub use diagnostics::{Fix, Problem, Problems, Related, diagnostics, tell_diagnostics};
 pub use document::{Document, Kind};
 pub use flow::{Feed, Member, incoming, members, outgoing, speaker};
 pub use format::{format, format_typed};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{
-    Bounds, CONFIG_NAME, Compilation, Entry, FileError, FileId, Files, Index, O200k, Settings, Turn,
+    Bounds, CONFIG_NAME, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings, Sources, Turn,
 };
 
 use super::document::{Document, Kind};
@@ -22,6 +22,8 @@ pub struct Workspace {
     /// What was known of a spec before the last change.
     last: BTreeMap<String, Arc<Analysis>>,
     rules: Arc<OnceLock<Rules>>,
+    /// What was worked out of texts.
+    facts: Arc<swarmc_compiler::Cache>,
 }
 
 /// Texts on disk, or why there are none, by path.
@@ -34,7 +36,11 @@ pub struct Snapshot {
     specs: Arc<BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>>,
     last: Arc<BTreeMap<String, Arc<Analysis>>>,
     rules: Arc<OnceLock<Rules>>,
+    facts: Arc<swarmc_compiler::Cache>,
 }
+
+/// Hears of the problems of a spec, and of the texts that they are about.
+pub(super) type Hearer<'h> = dyn FnMut(&Sources, &[Diagnostic]) + 'h;
 
 /// What the compiler says of a spec.
 #[derive(Debug)]
@@ -88,6 +94,7 @@ impl Workspace {
             specs: BTreeMap::new(),
             last: BTreeMap::new(),
             rules: Arc::default(),
+            facts: Arc::default(),
         }
     }
 
@@ -185,6 +192,7 @@ impl Workspace {
             specs: Arc::new(self.specs.clone()),
             last: Arc::new(self.last.clone()),
             rules: Arc::clone(&self.rules),
+            facts: Arc::clone(&self.facts),
         }
     }
 
@@ -246,14 +254,30 @@ impl Snapshot {
 
     /// What the compiler says of a spec now; worked out by the first who asks.
     pub fn analysis(&self, spec: &str) -> Option<Arc<Analysis>> {
+        self.analysis_telling(spec, &mut |_, _| ())
+    }
+
+    /// The same; when it is worked out here, and is that of a spec, `tell` hears of the problems as soon as they are known.
+    pub(super) fn analysis_telling(&self, spec: &str, tell: &mut Hearer<'_>) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec)?;
         Some(Arc::clone(known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };
-            let (compilation, index) = swarmc_compiler::analyze(spec, &files, self.settings());
-            let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
             let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
+            let mut tell_of_spec = |sources: &Sources, diagnostics: &[Diagnostic]| {
+                if kind == Kind::Spec {
+                    tell(sources, diagnostics);
+                }
+            };
+            let (compilation, index) =
+                swarmc_compiler::analyze(spec, &files, self.settings(), &self.facts, &mut tell_of_spec);
+            let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
             Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() })
         })))
+    }
+
+    /// Whether that is known already.
+    pub(super) fn is_analyzed(&self, spec: &str) -> bool {
+        self.specs.get(spec).is_some_and(|known| known.get().is_some())
     }
 
     /// What the compiler says of a spec if that is known already, else what it said before the last changes: for answers

@@ -97,19 +97,31 @@ pub(super) fn dispatch(request: Dispatch) -> Dispatch {
         .on::<lsp::ExecuteCommandRequest>(commands::execute)
 }
 
-/// What is wrong in every file, by address.
-pub(super) fn problems(moment: &Moment, encoding: Encoding) -> BTreeMap<String, Vec<lsp::Diagnostic>> {
+/// Tells what is wrong in every file, by address, as soon as that is known; what else there is to know of the files is
+/// worked out after that.
+pub(super) fn problems(
+    moment: &Moment,
+    encoding: Encoding,
+    mut tell: impl FnMut(BTreeMap<String, Vec<lsp::Diagnostic>>),
+) {
     let mut found = BTreeMap::new();
-    for (root, snapshot) in moment.workspaces.iter() {
-        for (path, problems) in ide::diagnostics(snapshot) {
-            let Some(file) = moment.at(root, &path) else { continue };
-            let Some(document) = file.document() else { continue };
-            let each = problems.iter().map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding));
-            let problems = each.collect();
-            found.insert(file.uri(&path).0, problems);
-        }
+    let count = moment.workspaces.len();
+    for (number, (root, snapshot)) in moment.workspaces.iter().enumerate() {
+        ide::tell_diagnostics(snapshot, &mut |problems| {
+            for (path, problems) in problems {
+                let Some(file) = moment.at(root, &path) else { continue };
+                let Some(document) = file.document() else { continue };
+                let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding)).collect();
+                found.insert(file.uri(&path).0, problems);
+            }
+            if number + 1 == count {
+                tell(std::mem::take(&mut found));
+            }
+        });
     }
-    found
+    if count == 0 {
+        tell(found);
+    }
 }
 
 /// What is wrong in a file, for clients that ask.

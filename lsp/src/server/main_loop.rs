@@ -396,10 +396,15 @@ impl Server<'_> {
         }
         self.judging = true;
         let (moment, encoding, revision) = (self.world.moment(), self.client.encoding, self.revision);
-        self.pool.run(
-            move || Done::Problems(handlers::problems(&moment, encoding), revision),
-            move || Done::Unjudged(revision),
-        );
+        let early = self.pool.early();
+        let judge = move || {
+            handlers::problems(&moment, encoding, |problems| {
+                // Nobody listens any more at the end.
+                let _ = early.send(Done::Problems(problems, revision));
+            });
+            Done::Nothing
+        };
+        self.pool.run(judge, move || Done::Unjudged(revision));
     }
 
     /// Tells the editor what has changed about the problems that it shows.

@@ -16,6 +16,7 @@ type Job<T> = Box<dyn FnOnce() -> T + Send>;
 pub(super) struct Pool<T> {
     jobs: Option<Sender<(Job<T>, Job<T>)>>,
     threads: Vec<JoinHandle<()>>,
+    results: Sender<T>,
     /// Whether what waits is still wanted.
     ending: Arc<AtomicBool>,
     /// What has come of the jobs.
@@ -44,7 +45,12 @@ impl<T: Send + 'static> Pool<T> {
         };
         // With fewer threads than wanted, things take longer.
         let threads = (0..threads).filter_map(|number| work(number).ok()).collect();
-        Pool { jobs: Some(jobs), threads, ending, done }
+        Pool { jobs: Some(jobs), threads, results, ending, done }
+    }
+
+    /// Where a job hands back what the loop should know before it is through.
+    pub(super) fn early(&self) -> Sender<T> {
+        self.results.clone()
     }
 
     /// Has a job done; what `otherwise` says comes of one that panics.

@@ -247,7 +247,6 @@ impl Loop<'_> {
         let others = || swarm.agents.iter().filter(|mate| mate.name != agent.name && !mate.is_done());
         let may = |mate: &&Actor| swarm.rules.may_write(&agent.name, &mate.name);
         let receivers: Vec<&str> = others().filter(may).map(|mate| &*mate.name).collect();
-        let can_send = agent.sent < swarm.rules.limits.messages;
         let step = self.scene.step(&self.state, key);
         let Body::Swarm(call) = &step.body else { return Err(Stuck(render("this step is no swarm".to_owned()))) };
         let declared = self.scene.plan.swarm(&call.swarm);
@@ -287,7 +286,7 @@ impl Loop<'_> {
             goal: if goal == task { "" } else { &goal },
             role: &role,
             roster: &roster,
-            receivers: swarm.rules.edges.is_some().then_some(&receivers),
+            receivers: swarm.rules.edges.is_some().then_some(receivers.as_slice()),
             findings: &findings,
             history: &history,
             inbox: &inbox,
@@ -307,7 +306,7 @@ impl Loop<'_> {
         if let Some(wrong) = &agent.repair {
             prompt.user = format!("{}\n\n{}", prompt.user, prompt::repair(wrong, protocol));
         }
-        let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
+        let offer = view.offer();
         Ok(match protocol {
             Protocol::Native => Asked { tools: action::tools(&offer), ..Asked::new(prompt) },
             Protocol::Json => Asked { schema: Some(action::schema(&offer)), is_json: true, ..Asked::new(prompt) },
