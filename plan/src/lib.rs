@@ -28,8 +28,8 @@ pub use step::{
 };
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
-    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, Synthesize,
-    TransientRetry, TurnLimit, WorkspaceView, Worktree,
+    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts,
+    Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 
