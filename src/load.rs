@@ -47,10 +47,6 @@ pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Opti
 pub(crate) fn pipeline<'a>(plan: &'a Plan, name: Option<&str>) -> miette::Result<&'a Pipeline> {
     let name = name.unwrap_or(&plan.default);
     plan.pipeline(name).ok_or_else(|| {
-        if plan.swarm(name).is_some() {
-            let help = "`swarmc check` and `swarmc plan` know it; a pipeline can be run";
-            return miette!(help = help, "this version cannot run swarm `{name}`");
-        }
         let names = plan.pipelines.iter().map(|pipeline| pipeline.name.as_str());
         miette!(help = did_you_mean(name, names), "there is no pipeline `{name}`")
     })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment};
+use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
 use crate::args::{Resume, Run, Show};
@@ -25,7 +25,7 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan;
+    let plan = &loaded.plan.with_swarms();
     let environment = environment();
     let workspace = workspace(args, loaded.workspace)?;
     let replay = replay::open(args, plan, &workspace, &environment)?;
@@ -167,15 +167,22 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
     }
 }
 
-/// The variables that hold the keys of the models that a pipeline asks.
+/// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.
 fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
-    pipeline.all_steps().filter_map(|step| {
+    let of_step = |step: &'a Step| {
         let Body::Prompt(body) = &step.body else { return None };
-        match &plan.provider(&plan.agent(&body.agent)?.provider)?.connection {
-            Connection::Llm { auth, .. } => auth.as_deref(),
-            _ => None,
-        }
-    })
+        let agent = plan.agent(&body.agent)?;
+        let Connection::Llm { auth, .. } = &plan.provider(&agent.provider)?.connection else { return None };
+        let of_server = |server: &'a ToolServer| {
+            let given = server.env.iter().filter_map(|value| match value {
+                EnvValue::Secret(variable) => Some(variable.as_str()),
+                EnvValue::Pass(_) | EnvValue::Set { .. } => None,
+            });
+            given.chain(server.auth.as_deref())
+        };
+        Some(auth.as_deref().into_iter().chain(tools::servers(plan, agent).flat_map(of_server)))
+    };
+    pipeline.all_steps().filter_map(of_step).flatten()
 }
 
 /// What is piped in, when the workflow reads it.

@@ -390,7 +390,10 @@ fn the_rest_answers() {
     place.swarmc(&["--version"]).expect(0, &[concat!("swarmc ", env!("CARGO_PKG_VERSION"))], &[]);
     place.swarmc(&["explain", "output-not-upstream"]).expect(0, &["# SW201 output-not-upstream", "```kdl ok"], &[]);
     place.swarmc(&["explain"]).expect(0, &["SW601"], &[]);
-    place.swarmc(&["doctor"]).expect(0, &["runs are kept in", "claude-code"], &[]);
+    let mut doctor = place.command(&["doctor"]);
+    let with_key = doctor.env("OPENAI_API_KEY", "k").env_remove("GEMINI_API_KEY").output().expect("swarmc starts");
+    let told = ["runs are kept in", "claude-code", "OPENAI_API_KEY is set", "GEMINI_API_KEY is not set", "127.0.0.1:8080"];
+    Ended::from(with_key).expect(0, &told, &[]);
     place.swarmc(&["completions", "zsh"]).expect(0, &["#compdef swarmc"], &[]);
     place.swarmc(&["man"]).expect(0, &[".TH swarmc"], &[]);
     place.swarmc(&["run"]).expect(2, &[], &["Usage: swarmc run"]);

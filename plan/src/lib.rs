@@ -28,8 +28,8 @@ pub use step::{
 };
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
-    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts, Synthesize,
-    TransientRetry, TurnLimit, WorkspaceView, Worktree,
+    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts,
+    Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 
@@ -103,6 +103,16 @@ impl Plan {
     /// The pipeline called `name`.
     pub fn pipeline(&self, name: &str) -> Option<&Pipeline> {
         self.pipelines.iter().find(|pipeline| pipeline.name == name)
+    }
+
+    /// The same plan, in which each swarm that no pipeline is named like is a pipeline of one step too, so that it runs
+    /// by itself.
+    #[must_use]
+    pub fn with_swarms(mut self) -> Plan {
+        let alone = self.swarms.iter().filter(|swarm| self.pipeline(&swarm.name).is_none()).map(swarm::alone);
+        let alone: Vec<Pipeline> = alone.collect();
+        self.pipelines.extend(alone);
+        self
     }
 
     /// The swarm called `name`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Approval, Origin, Schema, Template};
+use crate::{Approval, Body, Iteration, Origin, Output, Pipeline, Schema, Step, SwarmCall, Template};
 
 /// A team of agents that work towards one goal, each in turns of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,30 @@ pub struct Swarm {
     pub budget: Option<crate::Budget>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A swarm as the only step of a pipeline.
+pub(crate) fn alone(swarm: &Swarm) -> Pipeline {
+    let step = Step {
+        name: swarm.name.clone(),
+        description: swarm.description.clone(),
+        body: Body::Swarm(SwarmCall { swarm: swarm.name.clone(), goal: None }),
+        // 100 KB, as for every step that says nothing (seed 000).
+        output: Output { max_bytes: 102_400, repair: 1, ..Output::default() },
+        origin: swarm.origin.clone(),
+        ..Step::default()
+    };
+    Pipeline {
+        name: swarm.name.clone(),
+        description: swarm.description.clone(),
+        parallelism: 1,
+        iteration: Iteration { max: 1, ..Iteration::default() },
+        result: vec![swarm.name.clone()],
+        steps: vec![step],
+        budget: swarm.budget.clone(),
+        origin: swarm.origin.clone(),
+        ..Pipeline::default()
+    }
 }
 
 /// Who merges the results of a swarm.

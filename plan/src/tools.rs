@@ -3,7 +3,7 @@
 //! One table for the compiler, which checks what agents list, and the runtime, which lends the tools out. Names in a
 //! list are data of the spec: nothing here is read as a pattern beyond a final `*`.
 
-use crate::Capability;
+use crate::{Agent, Capability, Plan, ToolServer};
 
 /// A tool that needs no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ const PARTS: usize = 8;
 ///
 /// `github`, `github.search`, `github:search`, `github/search` and `mcp__github__search` are understood; names of
 /// imported servers have points of their own.
-pub fn split<'t>(tool: &'t str, is_server: impl Fn(&str) -> bool) -> Option<(&'t str, Option<&'t str>)> {
+pub fn split(tool: &str, is_server: impl Fn(&str) -> bool) -> Option<(&str, Option<&str>)> {
     if is_server(tool) {
         return Some((tool, None));
     }
@@ -69,6 +69,15 @@ pub fn split<'t>(tool: &'t str, is_server: impl Fn(&str) -> bool) -> Option<(&'t
     let ends: Vec<usize> = tool.match_indices(['.', ':', '/']).map(|(at, _)| at).take(PARTS).collect();
     let end = ends.into_iter().rev().find(|&end| is_server(&tool[..end]))?;
     Some((&tool[..end], Some(&tool[end + 1..])))
+}
+
+/// The servers whose tools an agent may use, as far as its list says.
+pub fn servers<'p>(plan: &'p Plan, agent: &Agent) -> impl Iterator<Item = &'p ToolServer> {
+    let is_server = |name: &str| plan.tool_servers.iter().any(|server| server.name == name);
+    let listed = agent.tools.iter().flatten();
+    let name = |name: &String| split(name, is_server).map_or(name.as_str(), |(server, _)| server).to_owned();
+    let names: Vec<String> = listed.map(name).collect();
+    plan.tool_servers.iter().filter(move |server| names.iter().any(|name| name == "*" || *name == server.name))
 }
 
 /// Whether a name of a list, which may end in `*`, means `tool`.

@@ -81,6 +81,13 @@ pub enum Command {
         /// The attempt.
         attempt: u32,
     },
+    /// Carry out what the state's `swarm_order` says of a swarm, until there is nothing.
+    Swarm {
+        /// The step that it runs as.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+    },
     /// The time that the budget gives the run is over: record `BudgetSpent`.
     Overdue,
     /// Ask again at this time at the latest, in milliseconds since 1970.
@@ -113,6 +120,7 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         conclude(state, &mut commands);
         start(state, &mut commands);
         judge_rounds(state, &mut commands);
+        swarms(state, now, &mut commands);
         set_alarm(state, &mut commands);
     }
     if state.all_ended() && !std::mem::replace(&mut state.agenda.finishing, true) {
@@ -232,9 +240,17 @@ fn judge_rounds(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
+fn swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+    state.wake_swarms(now);
+    while let Some(key) = state.agenda.swarms.pop_first() {
+        commands.push(Command::Swarm { step: state.id(key), attempt: state.step(key).attempt });
+    }
+}
+
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
     let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
-    let due = state.agenda.timers.first().map(|&(due, _)| due).into_iter().chain(deadline).min();
+    let timer = state.agenda.timers.first().map(|&(due, _)| due);
+    let due = [timer, deadline, state.swarms_due()].into_iter().flatten().min();
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

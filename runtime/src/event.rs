@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::swarm::Fact;
+
 use room::{escaped, kept};
 pub(crate) use room::{fits, shorten};
 
@@ -170,6 +172,15 @@ pub enum Event {
         output: Option<Content>,
         /// Who decided.
         by: AnsweredBy,
+    },
+    /// Something happened in a swarm.
+    Swarm {
+        /// The step that it runs as.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// What.
+        fact: Fact,
     },
     /// A budget refused a launch, or its time is over: the run ends.
     BudgetSpent {

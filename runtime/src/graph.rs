@@ -115,6 +115,8 @@ pub(crate) struct Node {
     pub(crate) escalates: bool,
     /// The agent of a prompt.
     pub(crate) agent: Option<Arc<str>>,
+    /// The swarm that it runs.
+    pub(crate) swarm: Option<Arc<crate::swarm::Rules>>,
     /// What it may use over all its attempts.
     pub(crate) budget: Option<Box<Budget>>,
     /// The conversation that its turns belong to.

@@ -26,11 +26,7 @@ mod simulate;
 mod socket;
 mod state;
 mod stream;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the part that runs swarms comes with the next commits")
-)]
-mod swarm;
+pub mod swarm;
 mod tools;
 mod transient;
 

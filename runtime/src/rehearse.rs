@@ -257,6 +257,8 @@ impl Stage<'_, '_> {
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
+            // Here a swarm answers as a whole.
+            Command::Swarm { .. } => {}
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
                 let Some(key) = self.state.find(&step) else { return };

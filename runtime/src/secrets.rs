@@ -58,7 +58,7 @@ impl Secrets {
         for (value, variable) in values(environment, variables) {
             // As JSON has it, a value with quotes or newlines is another text.
             let escaped = std::str::from_utf8(&value).ok().map(|text| serde_json::Value::from(text).to_string());
-            let escaped = escaped.map(|text| text[1..text.len() - 1].as_bytes().to_vec());
+            let escaped = escaped.map(|text| text.as_bytes()[1..text.len() - 1].to_vec());
             found.extend(escaped.filter(|escaped| *escaped != value).map(|escaped| (escaped, blank(variable))));
             found.push((value, blank(variable)));
         }

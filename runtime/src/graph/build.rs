@@ -9,6 +9,7 @@ use swarmc_plan::{
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk};
 use crate::event::Content;
+use crate::swarm::Rules;
 
 pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
     let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
@@ -235,7 +236,11 @@ impl<'a> Build<'a> {
             Body::Call(call) => Kind::Call(self.callee(&call.pipeline)?),
         };
         let own = step.concurrency.map(|limit| self.lane(limit));
-        Ok(Node { lanes: [own, place.lane], ..bare(step, kind) })
+        let swarm = match &step.body {
+            Body::Swarm(call) => self.plan.swarm(&call.swarm).map(|swarm| Arc::new(Rules::new(self.plan, swarm))),
+            _ => None,
+        };
+        Ok(Node { lanes: [own, place.lane], swarm, ..bare(step, kind) })
     }
 
     /// The number of a called pipeline's scope, which may still have to be built.
@@ -280,6 +285,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
         },
         escalates: step.on_failure == OnFailure::Escalate
             && matches!(kind, Kind::Task | Kind::Each { .. } | Kind::Call(_)),
+        swarm: None,
         agent: match &step.body {
             Body::Prompt(body) => Some(Arc::from(body.agent.as_str())),
             _ => None,

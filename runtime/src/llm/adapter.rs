@@ -42,7 +42,9 @@ pub(super) async fn ask(
     let names = Names::of(&question);
     let model = question.model.clone().or_else(|| endpoint.model.clone());
     let model = model.ok_or_else(|| Fault::permanent("no model is named, by the agent or its provider"))?;
-    let prefill = question.prefill.clone().filter(|_| endpoint.kind == LlmKind::Anthropic && question.schema.is_none());
+    // The beginning of an answer that a schema holds is not for us to say.
+    let is_held = question.schema.is_some() && endpoint.provides_schema;
+    let prefill = question.prefill.clone().filter(|_| endpoint.kind == LlmKind::Anthropic && !is_held);
     let frames = Arc::new(Frames::default());
     let options = options(endpoint, &question, &model, patience).with_raw_frame_sink_arc(frames.clone());
     let target = ServiceTarget {

@@ -13,6 +13,7 @@ mod replay;
 mod run_loop;
 pub(crate) mod scene;
 mod survivors;
+pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
 mod trees;
@@ -112,6 +113,8 @@ pub(crate) enum Input {
     Parked { step: StepId, attempt: u32 },
     /// A replayed attempt asked something that the recording does not hold.
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// A task of a swarm reports.
+    Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
     Replayed { step: StepId, take: GateTake },
     /// The run cannot go on, and why.
@@ -377,6 +380,7 @@ impl Begin<'_> {
         scene.source = self.source.clone();
         let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
         let reactor = Arc::new(Reactor::default());
+        let models = Arc::new(Models::new(plan, surroundings.caller()));
         let services = Services {
             folder: folder.clone(),
             layout: layout.clone(),
@@ -384,7 +388,7 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
-            models: Arc::new(Models::new(plan, surroundings.caller())),
+            models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
             tools: Arc::clone(&tools),
             inputs: inputs.clone(),
@@ -420,6 +424,11 @@ impl Begin<'_> {
             replies: Vec::new(),
             durability,
             replaying,
+            teams: swarms::Teams::default(),
+            models,
+            tools: Arc::clone(&tools),
+            reactor: Arc::clone(&reactor),
+            reports: inputs.clone(),
         };
         run_loop.run(first);
         run_loop.await_hooks();

@@ -23,6 +23,8 @@ pub(super) enum Prepared {
     Job(Box<Job>),
     /// Nothing more: this is its output.
     Text(String),
+    /// A swarm, which has this goal.
+    Swarm(String),
 }
 
 impl Loop<'_> {
@@ -70,7 +72,8 @@ impl Loop<'_> {
                 })
             }
             Body::Stop { message, .. } => Work::Text(text(message)?),
-            Body::Call(_) | Body::Swarm(_) | Body::Gate(_) | Body::Loop(_) => {
+            Body::Swarm(_) => return self.goal(key, attempt).map(Prepared::Swarm),
+            Body::Call(_) | Body::Gate(_) | Body::Loop(_) => {
                 return Err(render(format!("this version cannot run step `{}`", step.name)));
             }
         };

@@ -1,6 +1,6 @@
 //! What a plan may hold and this version cannot run yet: said before anything starts.
 
-use swarmc_plan::{Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step};
+use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step};
 
 use crate::error::RunError;
 use crate::graph::Graph;
@@ -41,7 +41,7 @@ fn runs(plan: &Plan, agent: &str) -> bool {
 
 fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     let agent = match (&step.body, &step.on_failure) {
-        (Body::Swarm(call), _) => return Some(format!("it starts swarm `{}`", call.swarm)),
+        (Body::Swarm(call), _) => return of_swarm(plan, step, &call.swarm),
         (Body::Prompt(body), _) if !body.context.is_empty() => {
             return Some(format!("it reads context pack `{}`", body.context[0]));
         }
@@ -86,12 +86,55 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
     }
 }
 
+/// What a swarm says that this version does not run.
+fn of_swarm(plan: &Plan, step: &Step, name: &str) -> Option<String> {
+    let swarm = plan.swarm(name)?;
+    if !step.checks.is_empty() {
+        return Some("it is a swarm, and says `check`: put the check into a step behind it".to_owned());
+    }
+    let parts = [
+        (swarm.lead.as_ref().is_some_and(|lead| lead.coordinator), "a `coordinator`"),
+        (!swarm.channels.is_empty(), "a `channel`"),
+        (!swarm.items.is_empty(), "an `item`"),
+        (!swarm.worktrees.is_empty(), "a `worktree`"),
+        (swarm.spawn.approval != Approval::Auto && swarm.spawn.per_agent > 0, "`spawn` that somebody must approve"),
+    ];
+    if let Some((_, part)) = parts.iter().find(|(there, _)| *there) {
+        return Some(format!("swarm `{name}` has {part}"));
+    }
+    let leads = swarm.lead.iter().map(|lead| &lead.agent).chain(swarm.synthesize.iter().map(|merge| &merge.agent));
+    let played = swarm.members.iter().map(|member| &member.agent).chain(leads);
+    for agent in played.filter_map(|agent| plan.agent(agent)) {
+        let Some(provider) = plan.provider(&agent.provider) else { continue };
+        match &provider.connection {
+            Connection::Exec { .. } | Connection::Acp { .. } => {
+                return Some(format!(
+                    "agent `{}` of swarm `{name}` is a program: members of swarms are models (`llm`) or recorded (`script`)",
+                    agent.name
+                ));
+            }
+            Connection::Llm { model: None, .. } if agent.model.is_none() => {
+                return Some(format!("neither agent `{}` nor provider `{}` names a model", agent.name, provider.name));
+            }
+            Connection::Llm { .. } | Connection::Script { .. } => {}
+        }
+        if let Some(word) = agent.system.iter().find_map(|system| word_of(&system.segments)) {
+            return Some(format!("the system text of agent `{}` reads `{word}`", agent.name));
+        }
+    }
+    let tasks = swarm.members.iter().filter_map(|member| member.task.as_ref()).chain(&swarm.goal);
+    tasks.into_iter().find_map(|task| word_of(&task.segments)).map(|word| format!("swarm `{name}` reads `{word}`"))
+}
+
 /// What a prompt or the system text of its agent reads that only swarms, edges and packs give.
 fn of_texts(plan: &Plan, step: &Step) -> Option<&'static str> {
     let Body::Prompt(body) = &step.body else { return None };
     let system = plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
-    let mut segments = std::iter::once(&body.prompt).chain(system).flat_map(|text| &text.segments);
-    segments.find_map(|segment| match segment {
+    std::iter::once(&body.prompt).chain(system).find_map(|text| word_of(&text.segments))
+}
+
+fn word_of(segments: &[Segment]) -> Option<&'static str> {
+    segments.iter().find_map(|segment| match segment {
         Segment::Directive(directive) => match directive.kind {
             DirectiveKind::Context => Some("context"),
             DirectiveKind::Inbox => Some("inbox"),

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
 
 use super::environment::Surroundings;
 use super::gates::Reply;
@@ -15,6 +17,7 @@ use super::hooks::Hooks;
 use super::prepare::Prepared;
 use super::replay::Replaying;
 use super::scene::{self, Scene};
+use super::swarms::Teams;
 use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
@@ -23,8 +26,11 @@ use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::home::{Layout, RunFolder};
 use crate::journal::{Durability, Journal};
+use crate::llm::Models;
+use crate::reactor::Reactor;
 use crate::state::State;
 use crate::state::budget::Refusal;
+use crate::tools::Toolbox;
 
 /// A run in this process.
 pub(super) struct Loop<'a> {
@@ -71,6 +77,13 @@ pub(super) struct Loop<'a> {
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
+    /// The swarms that run.
+    pub teams: Teams,
+    pub models: Arc<Models>,
+    pub tools: Arc<Toolbox>,
+    pub reactor: Arc<Reactor>,
+    /// Where tasks of the reactor report.
+    pub reports: Sender<Input>,
 }
 
 /// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
@@ -164,7 +177,7 @@ impl Loop<'_> {
     fn is_over(&self) -> bool {
         let halted =
             self.broken.is_some() || self.has_diverged() || self.state.stopping() || self.state.finished().is_some();
-        halted && self.open.is_empty()
+        halted && self.open.is_empty() && self.teams.is_empty()
     }
 
     fn wait(&mut self) -> Option<Input> {
@@ -202,6 +215,7 @@ impl Loop<'_> {
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
+            Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
         }
     }
@@ -226,6 +240,7 @@ impl Loop<'_> {
             }
             let wish = self.wish.unwrap_or(Wish::Stop);
             self.open.values().for_each(|cancel| cancel.ask(wish));
+            self.teams.clear();
         }
     }
 
@@ -258,9 +273,24 @@ impl Loop<'_> {
         if !written {
             self.hand_over();
         }
+        if let Some(gate) = self.teams.release() {
+            self.open_gate(gate);
+        }
         self.acknowledge();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
+    }
+
+    /// Lets the turns and calls of swarms begin that were ordered, once the records so far are durable.
+    fn open_gate(&mut self, gate: watch::Sender<bool>) {
+        let (durability, last) = (Arc::clone(&self.durability), self.seq);
+        match self.reactor.handle() {
+            Ok(handle) => {
+                // Who could not be waited for reports that by itself.
+                handle.spawn_blocking(move || durability.wait(last).is_ok() && gate.send(true).is_ok());
+            }
+            Err(problem) => self.give_up(problem),
+        }
     }
 
     fn submit(&mut self, jobs: Vec<Job>) {
@@ -276,11 +306,15 @@ impl Loop<'_> {
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
             Command::TimeOut { step } => self.time_out(step),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
+                if self.cancel_swarm(&step, attempt) {
+                    return;
+                }
                 if let Some(cancel) = self.open.get(&(step, attempt)) {
                     cancel.ask(self.wish.unwrap_or(Wish::Stop));
                 }
@@ -316,6 +350,7 @@ impl Loop<'_> {
                 self.write_output(&step, &text);
                 event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
             }
+            Ok(Prepared::Swarm(goal)) => return self.begin_swarm(step, attempt, goal),
             Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
         };
         self.end(step, attempt, outcome);

@@ -30,6 +30,8 @@ pub(crate) struct Agenda {
     pub(crate) ordered: BTreeSet<Key>,
     /// Frames whose round is to be judged.
     pub(crate) rounds: BTreeSet<u32>,
+    /// Swarms in which there may be something to do.
+    pub(crate) swarms: BTreeSet<Key>,
     /// The frames of pipelines in which a `stop` is about to be decided, with how many.
     pub(crate) holding: BTreeMap<u32, u32>,
     /// Slots taken.
@@ -124,6 +126,7 @@ impl Agenda {
             cancel: BTreeSet::new(),
             ordered: BTreeSet::new(),
             rounds: BTreeSet::new(),
+            swarms: BTreeSet::new(),
             holding: BTreeMap::new(),
             busy: 0,
             lanes: lanes.collect(),

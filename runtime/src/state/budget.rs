@@ -114,22 +114,44 @@ impl State {
         let price = self.asked(key).and_then(|agent| self.graph.agents.get(agent)?.price);
         let Account { reserved, began, .. } = account;
         let turns = if reserved.calls > 0 { 1 + u64::from(outcome.repairs) } else { 0 };
-        let used = (outcome.failure != Some(Failure::Cancelled)).then_some(outcome.usage).flatten();
+        // A swarm's turns were counted one by one.
+        let counts = outcome.failure != Some(Failure::Cancelled) && self.node(key).swarm.is_none();
+        let used = counts.then_some(outcome.usage).flatten();
         let tokens = used.map(|usage| usage.input.saturating_add(usage.output));
         let cost = used.and_then(|usage| cost(&usage, price));
         self.each_account(key, |spent| {
             spent.calls = spent.calls.saturating_sub(reserved.calls).saturating_add(turns);
-            let replace = |sum: u64, reserved: Option<u64>, known: Option<u64>| match known {
-                Some(known) => sum.saturating_sub(reserved.unwrap_or(0)).saturating_add(known),
-                None => sum,
-            };
-            spent.tokens = replace(spent.tokens, reserved.tokens, tokens);
-            spent.cost = replace(spent.cost, reserved.cost, cost);
+            spent.replace(&reserved, [tokens, cost]);
             spent.time_ms = spent.time_ms.saturating_add(at.saturating_sub(began));
         });
         if let Some(account) = &mut self.step_mut(key).account {
             account.reserved = Reserved::default();
         }
+    }
+
+    /// Whether a turn of a swarm that may use this much may start.
+    pub(crate) fn admit_turn(&self, key: Key, agent: &Arc<str>, wanted: &Reserved) -> Result<(), Refusal> {
+        self.admit(key, wanted)?;
+        if let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref()) {
+            let spent = self.agents.get(agent).copied().unwrap_or_default();
+            if let Some(words) = over(&format!("agent `{agent}`"), budget, spent, wanted) {
+                return Err(Refusal::Step(words));
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn of a swarm began.
+    pub(super) fn turn_reserved(&mut self, key: Key, agent: &Arc<str>, reserved: &Reserved) {
+        self.each_account(key, |spent| spent.add(reserved));
+        self.agents.entry(Arc::clone(agent)).or_default().add(reserved);
+    }
+
+    /// A turn of a swarm ended: what it used takes the place of what it reserved, as far as that is known.
+    pub(super) fn turn_used(&mut self, key: Key, agent: &Arc<str>, reserved: &Reserved, used: [Option<u64>; 2]) {
+        let replace = |spent: &mut Spent| spent.replace(reserved, used);
+        self.each_account(key, replace);
+        replace(self.agents.entry(Arc::clone(agent)).or_default());
     }
 
     /// The budget of the run is spent: nothing starts any more, and what runs is ended.
@@ -180,6 +202,17 @@ impl Spent {
         self.calls = self.calls.saturating_add(reserved.calls);
         self.tokens = self.tokens.saturating_add(reserved.tokens.unwrap_or(0));
         self.cost = self.cost.saturating_add(reserved.cost.unwrap_or(0));
+    }
+
+    /// Tokens and cost that are known now take the place of those that were reserved.
+    fn replace(&mut self, reserved: &Reserved, known: [Option<u64>; 2]) {
+        let replaced = |sum: u64, reserved: Option<u64>, known: Option<u64>| match known {
+            Some(known) => sum.saturating_sub(reserved.unwrap_or(0)).saturating_add(known),
+            None => sum,
+        };
+        let [tokens, cost] = known;
+        self.tokens = replaced(self.tokens, reserved.tokens, tokens);
+        self.cost = replaced(self.cost, reserved.cost, cost);
     }
 
     /// How much of a budget is used, in percent of the part that is used most.

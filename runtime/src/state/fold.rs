@@ -21,6 +21,7 @@ impl State {
             Event::RunResumed => {
                 // While nobody ran it, its time stood still.
                 self.began = self.began.map(|began| began.saturating_add(record.at.saturating_sub(before)));
+                self.swarms_resumed(record.at.saturating_sub(before), record.at);
                 self.run_resumed(record.at);
             }
             Event::ConditionJudged { step, holds, error } => {
@@ -69,6 +70,11 @@ impl State {
             Event::GateAnswered { step, choice, output, .. } => {
                 if let Some(key) = self.key(step) {
                     self.gate_answered(key, choice.as_deref(), output.as_ref(), record.at);
+                }
+            }
+            Event::Swarm { step, attempt, fact } => {
+                if let Some(key) = self.key(step) {
+                    self.swarmed(key, *attempt, fact, record.at);
                 }
             }
             Event::BudgetSpent { .. } => self.budget_spent(),
@@ -154,6 +160,8 @@ impl State {
         self.reserve(key, reserved, at);
         self.started(key);
         self.enter(key, Phase::Running);
+        // One that was begun before the runner ended goes on.
+        self.look_at(key);
     }
 
     fn opened(&mut self, key: Key, attempt: u32, items: u32, list: Option<&Content>, params: Option<&Content>) {
@@ -219,6 +227,9 @@ impl State {
             return;
         }
         self.account_for(key, outcome, at);
+        if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
+            self.swarms.remove(&key);
+        }
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }

@@ -13,6 +13,7 @@ mod progress;
 mod read;
 mod session;
 mod settle;
+mod swarms;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::graph::{Graph, Key, Node, Region};
 pub use self::frame::End;
 pub use self::progress::Progress;
 pub use self::read::Reading;
+pub(crate) use self::swarms::Hive;
 
 /// Where a run stands.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub struct State {
     agents: BTreeMap<Arc<str>, Spent>,
     /// The run ends, because its budget was spent.
     pub(crate) over_budget: bool,
+    /// The swarms of steps that have not settled.
+    pub(crate) swarms: BTreeMap<Key, Hive>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -117,6 +121,7 @@ impl State {
             spent: Spent::default(),
             agents: BTreeMap::new(),
             over_budget: false,
+            swarms: BTreeMap::new(),
             graph,
         }
     }

@@ -117,20 +117,6 @@ impl MessageType {
     }
 }
 
-impl Action {
-    /// How the turn stands in the history: `tool_call:web_search`, `publish_data`.
-    pub(crate) fn label(&self) -> String {
-        match self {
-            Action::ToolCall { tool, .. } => format!("tool_call:{tool}"),
-            Action::PublishData { .. } => "publish_data".to_owned(),
-            Action::SendMessage { .. } => "send_message".to_owned(),
-            Action::RequestHelp { .. } => "request_help".to_owned(),
-            Action::Done { .. } => "done".to_owned(),
-            Action::Idle => "idle".to_owned(),
-        }
-    }
-}
-
 /// One action as models are told of it.
 pub(crate) struct Form {
     /// Its name.

@@ -47,8 +47,6 @@ pub(crate) enum Order {
     Finish,
     /// Record [`Fact::WorkflowCompleted`] without a result.
     Fail(String),
-    /// Ask again at this time at the latest, in milliseconds since 1970.
-    WakeAt(u64),
 }
 
 /// What to do next; none when everything waits for a fact.
@@ -63,8 +61,7 @@ pub(crate) fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
     if let Some(turn) = swarm.agenda.cancel.pop_front() {
         return Some(Order::Cancel(turn));
     }
-    let order = lead(swarm).or_else(|| agents(swarm, now)).or_else(|| phases(swarm));
-    order.or_else(|| alarm(swarm))
+    lead(swarm).or_else(|| agents(swarm, now)).or_else(|| phases(swarm, now))
 }
 
 /// What was waited for is over.
@@ -271,7 +268,7 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
 }
 
 /// From one phase to the next.
-fn phases(swarm: &mut Swarm) -> Option<Order> {
+fn phases(swarm: &mut Swarm, now: u64) -> Option<Order> {
     let enter = |phase| Some(Order::Record(Fact::Progress { phase }));
     match swarm.phase {
         None if swarm.rules.parts.is_some() => enter(Phase::Planning),
@@ -279,7 +276,7 @@ fn phases(swarm: &mut Swarm) -> Option<Order> {
         Some(Phase::Planning) if swarm.split => enter(Phase::Spawning),
         Some(Phase::Planning) => None,
         Some(Phase::Spawning) => spawn(swarm).or_else(|| enter(Phase::Monitoring)),
-        Some(Phase::Monitoring) => monitor(swarm),
+        Some(Phase::Monitoring) => monitor(swarm, now),
         Some(Phase::Synthesizing) => {
             let done = swarm.merged.is_some() && !std::mem::replace(&mut swarm.agenda.finishing, true);
             done.then_some(Order::Finish)
@@ -313,7 +310,7 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
     Some(Order::Spawn { place: placed, name, plays, task })
 }
 
-fn monitor(swarm: &mut Swarm) -> Option<Order> {
+fn monitor(swarm: &mut Swarm, now: u64) -> Option<Order> {
     let agenda = &mut swarm.agenda;
     if (agenda.done as usize) < swarm.agents.len() {
         // Those who wait are roused when nobody is left to wait for; then those who never had a task are not needed.
@@ -326,7 +323,7 @@ fn monitor(swarm: &mut Swarm) -> Option<Order> {
         } else if let Some(index) = agenda.waiting.first().copied() {
             swarm.enter(index, Stage::Ending(End::Unneeded, None));
         }
-        return agents(swarm, 0);
+        return agents(swarm, now);
     }
     if agenda.finishing {
         return None;
@@ -355,9 +352,4 @@ fn failures(swarm: &Swarm) -> String {
         true => "it has no agents".to_owned(),
         false => format!("no agent came to a result: {}", told.join("; ")),
     }
-}
-
-fn alarm(swarm: &mut Swarm) -> Option<Order> {
-    let due = swarm.due();
-    (due != std::mem::replace(&mut swarm.agenda.alarm, due)).then_some(due).flatten().map(Order::WakeAt)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::action::MessageType;
+use super::action::MessageType;
 use crate::event::{Content, Reserved, Usage};
 
 /// Who decomposes, spawns, answers requests for help and merges.
@@ -236,6 +236,20 @@ pub enum End {
 }
 
 impl End {
+    /// In a word, as it is written.
+    pub fn word(self) -> &'static str {
+        match self {
+            End::Done => "done",
+            End::Converged => "converged",
+            End::Exhausted => "exhausted",
+            End::ToolErrors => "tool_errors",
+            End::Unreachable => "unreachable",
+            End::TimedOut => "timed_out",
+            End::OverBudget => "over_budget",
+            End::Unneeded => "unneeded",
+        }
+    }
+
     /// Whether it has something to give.
     pub fn succeeded(self) -> bool {
         matches!(self, End::Done | End::Converged | End::Exhausted)

@@ -6,12 +6,14 @@
 
 pub(crate) mod action;
 mod decide;
-pub(crate) mod event;
+mod event;
 pub(crate) mod names;
 pub(crate) mod prompt;
 mod rules;
 pub(crate) mod state;
 
+pub use action::MessageType;
 pub(crate) use decide::{Order, next};
+pub use event::{Act, Answer, End, Fact, Fault, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
 pub(crate) use rules::Rules;
 pub(crate) use state::Swarm;

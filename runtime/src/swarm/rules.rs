@@ -8,8 +8,6 @@ use swarmc_plan::{Convergence, Plan, ProgressRule, Swarm, SwarmLimits, Transient
 /// A swarm of a plan; never changes.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// Its name in the plan.
-    pub name: Arc<str>,
     pub limits: SwarmLimits,
     pub convergence: Convergence,
     pub retry: TransientRetry,
@@ -74,7 +72,6 @@ impl Rules {
             std::iter::once((from, to)).chain(back)
         });
         Rules {
-            name: Arc::from(&*swarm.name),
             limits: swarm.limits,
             convergence: swarm.convergence,
             retry: swarm.retry,

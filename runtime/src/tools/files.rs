@@ -38,7 +38,7 @@ pub(super) fn read(folder: &Folder, mut arguments: Arguments, secrets: &Secrets)
     if text.is_empty() {
         return Ok(format!("[`{path}` is empty]"));
     }
-    Ok(part(&path, &text, line, offset)?)
+    part(&path, &text, line, offset)
 }
 
 fn part(path: &str, text: &str, line: u64, offset: u64) -> Result<String, String> {
@@ -73,9 +73,9 @@ fn part(path: &str, text: &str, line: u64, offset: u64) -> Result<String, String
             _ => (line + newlines, 0),
         };
         let offset = if offset > 0 { format!(" and offset={offset}") } else { String::new() };
-        let _ = write!(note, "[from line {line} of {lines}; go on with line={next}{offset}]\n");
+        let _ = writeln!(note, "[from line {line} of {lines}; go on with line={next}{offset}]");
     } else if line > 1 || into > 0 {
-        let _ = write!(note, "[from line {line} of {lines} to the end]\n");
+        let _ = writeln!(note, "[from line {line} of {lines} to the end]");
     }
     Ok(format!("{note}{}", shown.strip_suffix('\n').unwrap_or(shown)))
 }

@@ -106,7 +106,7 @@ mod tests {
         );
         assert_eq!(lists(root, json!({"path": "./src"})).unwrap(), "src/deep/\nsrc/main.rs (12 bytes)");
         assert_eq!(lists(root, json!({"path": "etc"})).unwrap_err(), "`etc` leads out of the working folder");
-        assert_eq!(lists(root, json!({"path": "src/deep/x"})).unwrap_err().contains("no folder"), true);
+        assert!(lists(root, json!({"path": "src/deep/x"})).unwrap_err().contains("no folder"));
     }
 
     #[test]

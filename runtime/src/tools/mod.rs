@@ -159,8 +159,14 @@ impl Toolbox {
             let server = Arc::clone(server);
             asked.spawn(async move { (index, server.tools().await) });
         }
+        // All of them are heard out: one that is not waited for would have begun in vain.
+        let mut heard = BTreeMap::new();
+        while let Some(told) = asked.join_next().await {
+            let (index, offered) = told.map_err(|_| ToolFault::lasting("a tool server broke its client down"))?;
+            heard.insert(index, offered);
+        }
         let mut lists = BTreeMap::new();
-        while let Some(Ok((index, offered))) = asked.join_next().await {
+        for (index, offered) in heard {
             let offered = offered.map_err(|fault| self.fault(fault))?;
             if let Some(notice) = offered.notice {
                 (self.notice)(self.secrets.redact(&notice).into_owned());

@@ -83,7 +83,10 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 struct State {
     live: Option<Live>,
+    /// How often it was started, or failed to.
     starts: u32,
+    /// How many connections there have been.
+    connections: u32,
     tools: Option<Arc<[Offered]>>,
     /// Why it is not there any more.
     gone: Option<String>,
@@ -122,16 +125,18 @@ impl Server {
         if let Some(tools) = &state.tools {
             return Ok(Tools { tools: Arc::clone(tools), notice: None });
         }
-        let peer = self.peer(&mut state).await?;
+        let (peer, connection) = self.peer(&mut state).await?;
         let listed = match timeout(self.limits.start, list(&peer)).await {
             Ok(Ok(listed)) => listed,
             Ok(Err(error)) => {
-                return Err(self.lost(&mut state, &format!("did not tell its tools: {}", told(&error))).await);
+                return Err(self
+                    .lost(&mut state, connection, &format!("did not tell its tools: {}", told(&error)))
+                    .await);
             }
             Err(_) => {
                 let seconds = self.limits.start.as_secs();
                 return Err(self
-                    .lost(&mut state, &format!("did not tell its tools in {seconds} seconds: timed out"))
+                    .lost(&mut state, connection, &format!("did not tell its tools in {seconds} seconds: timed out"))
                     .await);
             }
         };
@@ -142,7 +147,7 @@ impl Server {
 
     /// Calls a tool of it.
     pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<String, ToolFault> {
-        let peer = self.peer(&mut *self.state.lock().await).await?;
+        let (peer, connection) = self.peer(&mut *self.state.lock().await).await?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let name = &self.name;
         // A call that nobody waits for any more is cancelled at the server.
@@ -163,7 +168,7 @@ impl Server {
             Ok(Err(error)) if is_gone(&error) => {
                 let mut state = self.state.lock().await;
                 let what = format!("went away during the call of `{tool}`, which may have done its work");
-                Err(self.lost(&mut state, &what).await)
+                Err(self.lost(&mut state, connection, &what).await)
             }
             Ok(Err(error)) => Err(ToolFault::judged(format!("`{name}.{tool}`: {}", told(&error)))),
         }
@@ -178,14 +183,14 @@ impl Server {
         }
     }
 
-    /// The connection; made where there is none.
-    async fn peer(&self, state: &mut State) -> Result<Peer<RoleClient>, ToolFault> {
+    /// The connection and its number; made where there is none.
+    async fn peer(&self, state: &mut State) -> Result<(Peer<RoleClient>, u32), ToolFault> {
         if let Some(live) = &state.live {
             if !live.service.is_closed() && !live.service.peer().is_transport_closed() {
-                return Ok(live.service.peer().clone());
+                return Ok((live.service.peer().clone(), state.connections));
             }
             // It died between two calls.
-            self.lost(state, "went away").await;
+            self.lost(state, state.connections, "went away").await;
         }
         let name = &self.name;
         if state.closed {
@@ -195,12 +200,15 @@ impl Server {
             let why = state.gone.as_deref().unwrap_or("it went away");
             return Err(ToolFault::lasting(format!("tool server `{name}` is not started again: {why}")));
         }
+        let started = timeout(self.limits.start, self.start()).await;
+        // Whoever gave up waiting before has not tried it.
         state.starts += 1;
-        match timeout(self.limits.start, self.start()).await {
+        match started {
             Ok(Ok(live)) => {
                 let peer = live.service.peer().clone();
                 state.live = Some(live);
-                Ok(peer)
+                state.connections += 1;
+                Ok((peer, state.connections))
             }
             Ok(Err(problem)) => Err(self.failed(state, format!("did not start: {problem}"))),
             Err(_) => {
@@ -243,9 +251,11 @@ impl Server {
     }
 
     /// Ends the connection; says why it is of no use, and what comes next.
-    async fn lost(&self, state: &mut State, what: &str) -> ToolFault {
+    async fn lost(&self, state: &mut State, connection: u32, what: &str) -> ToolFault {
         let mut what = what.to_owned();
-        if let Some(live) = state.live.take() {
+        // Another call may have noticed before, and begun afresh.
+        let own = connection == state.connections;
+        if let Some(live) = state.live.take_if(|_| own) {
             let heard = live.process.as_ref().map(|process| process.heard.clone());
             let ended = live.end().await;
             let problem = heard.as_ref().and_then(|heard| heard.problem()).or(ended);

@@ -107,46 +107,51 @@ fn a_model_without_tool_calls_takes_one_json_step_at_a_time() {
     assert_eq!(steps[1]["properties"]["answer"]["properties"]["severity"]["enum"], json!(["low", "high"]));
 }
 
-#[test]
-fn a_server_that_others_wrote_serves_a_task_and_is_gone_with_the_run() {
-    let world = World::new();
-    std::fs::write(world.workspace().join("note.txt"), "It is here.\n").unwrap();
-    let path = world.workspace().canonicalize().unwrap().join("note.txt");
-    let endpoint = Endpoint::start(Script::new().decide({
-        let turn = std::sync::atomic::AtomicUsize::new(0);
-        move |request| {
-            let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            // Providers take no points in names: what is called is what was offered.
-            let name = request.tools.iter().find(|name| name.contains("read_text_file"))?;
-            Some(match turn {
-                0 => Answer::call(name, json!({"path": path})),
-                _ => Answer::text("Found."),
-            })
-        }
-    }));
-    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/install-tools");
-    let installed = std::process::Command::new(script).output().unwrap();
-    assert!(installed.status.success(), "tests/install-tools failed");
-    let program = format!("{}/bin/mcp-server-filesystem", String::from_utf8_lossy(&installed.stdout).trim_end());
-    let mut plan = with_tools(&endpoint, ToolProtocol::Native, &["files.read_*"], &[]);
-    plan.tool_servers.push(ToolServer {
-        name: "files".to_owned(),
-        transport: Transport::Exec(vec![program, ".".to_owned()]),
-        auth: None,
-        env: Vec::new(),
-        origin: origin(),
-    });
-    let outcome = world.start(&plan);
-    assert_eq!((outcome.ended, outcome.values), (Ended::Succeeded, vec!["Found.".to_owned()]));
-    let requests = endpoint.prompts();
-    assert!(requests[0].tools.iter().all(|name| name.contains("read_")), "{:?}", requests[0].tools);
-    assert_eq!(requests[1].results, ["It is here.\n"], "{:?}", requests[1].results);
-    let mark = format!("SWARM_RUN={}", outcome.run);
-    let survivors = std::fs::read_dir("/proc").unwrap().flatten().filter(|process| {
-        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    });
-    assert_eq!(survivors.count(), 0);
+/// With a tool server from npm.
+mod real {
+    use super::*;
+
+    #[test]
+    fn a_server_that_others_wrote_serves_a_task_and_is_gone_with_the_run() {
+        let world = World::new();
+        std::fs::write(world.workspace().join("note.txt"), "It is here.\n").unwrap();
+        let path = world.workspace().canonicalize().unwrap().join("note.txt");
+        let endpoint = Endpoint::start(Script::new().decide({
+            let turn = std::sync::atomic::AtomicUsize::new(0);
+            move |request| {
+                let turn = turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                // Providers take no points in names: what is called is what was offered.
+                let name = request.tools.iter().find(|name| name.contains("read_text_file"))?;
+                Some(match turn {
+                    0 => Answer::call(name, json!({"path": path})),
+                    _ => Answer::text("Found."),
+                })
+            }
+        }));
+        let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/install-tools");
+        let installed = std::process::Command::new(script).output().unwrap();
+        assert!(installed.status.success(), "tests/install-tools failed");
+        let program = format!("{}/bin/mcp-server-filesystem", String::from_utf8_lossy(&installed.stdout).trim_end());
+        let mut plan = with_tools(&endpoint, ToolProtocol::Native, &["files.read_*"], &[]);
+        plan.tool_servers.push(ToolServer {
+            name: "files".to_owned(),
+            transport: Transport::Exec(vec![program, ".".to_owned()]),
+            auth: None,
+            env: Vec::new(),
+            origin: origin(),
+        });
+        let outcome = world.start(&plan);
+        assert_eq!((outcome.ended, outcome.values), (Ended::Succeeded, vec!["Found.".to_owned()]));
+        let requests = endpoint.prompts();
+        assert!(requests[0].tools.iter().all(|name| name.contains("read_")), "{:?}", requests[0].tools);
+        assert_eq!(requests[1].results, ["It is here.\n"], "{:?}", requests[1].results);
+        let mark = format!("SWARM_RUN={}", outcome.run);
+        let survivors = std::fs::read_dir("/proc").unwrap().flatten().filter(|process| {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+        });
+        assert_eq!(survivors.count(), 0);
+    }
 }
 
 #[test]

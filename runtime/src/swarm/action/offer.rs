@@ -17,12 +17,12 @@ const MESSAGE: usize = 1_000;
 const DEPTH: usize = 8;
 
 /// What an agent may do in its next turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
     /// Its tools, by their own names.
     pub tools: &'a [Tool],
     /// Whom it may write to, by name; none at all when it may send nothing.
-    pub receivers: Vec<&'a str>,
+    pub receivers: &'a [&'a str],
     /// Whether it may ask for a further agent.
     pub help: bool,
 }

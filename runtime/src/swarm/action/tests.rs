@@ -222,10 +222,10 @@ fn one_tool_is_called_in_a_turn() {
 fn only_what_an_agent_may_do_is_offered() {
     let tools = [tool("web.search"), tool("shell"), tool("idle")];
     let names = |offer: &Offer<'_>| super::tools(offer).into_iter().map(|tool| tool.name).collect::<Vec<_>>();
-    let offer = Offer { tools: &tools, receivers: vec!["mitaka"], help: true };
+    let offer = Offer { tools: &tools, receivers: &["mitaka"], help: true };
     let all = ["web.search", "shell", "publish_data", "send_message", "request_help", "done", "idle"];
     assert_eq!(names(&offer), all);
-    let nothing = Offer { tools: &[], receivers: vec![], help: false };
+    let nothing = Offer { tools: &[], receivers: &[], help: false };
     assert_eq!(names(&nothing), ["publish_data", "done", "idle"]);
 }
 
@@ -238,14 +238,16 @@ fn a_step_held_to_the_schema_is_an_action() {
         description: String::new(),
         parameters: json!({ "type": "object", "additionalProperties": true }),
     });
-    let offer = Offer { tools: &tools, receivers: vec!["mitaka", "takao"], help: true };
+    let offer = Offer { tools: &tools, receivers: &["mitaka", "takao"], help: true };
     let schema = schema(&offer);
     let validator = jsonschema::validator_for(&schema).unwrap();
     let check = |step: Value, expected: Option<&str>| {
         let step = json!({ "step": step });
         assert_eq!(validator.is_valid(&step), expected.is_some(), "{step}");
         if let Some(label) = expected {
-            assert_eq!(read(&step.to_string(), None).unwrap().label(), label);
+            let action = serde_json::to_value(read(&step.to_string(), None).unwrap()).unwrap();
+            let tool = action["tool"].as_str().map(|tool| format!(":{tool}")).unwrap_or_default();
+            assert_eq!(format!("{}{tool}", action["action"].as_str().unwrap()), label);
         }
     };
     check(json!({ "action": "idle" }), Some("idle"));
@@ -274,7 +276,7 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
     tools.push(Tool { name: "odd".into(), description: String::new(), parameters: odd });
     for count in [0, 6, 500] {
         tools.extend((tools.len()..count).map(|number| tool(&format!("t{number}"))));
-        let offer = Offer { tools: &tools[..count], receivers: vec!["mitaka"], help: true };
+        let offer = Offer { tools: &tools[..count], receivers: &["mitaka"], help: true };
         let schema = schema(&offer);
         assert_eq!(schema["type"], "object");
         let mut waiting = vec![&schema];

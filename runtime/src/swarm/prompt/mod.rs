@@ -14,11 +14,10 @@ use serde_json::Value;
 use swarmc_plan::History;
 
 use crate::llm::Tool;
-use crate::swarm::action::Offer;
 
 pub(crate) use data::{cut, inline};
 pub(crate) use findings::{Entry, findings};
-pub(crate) use lead::{Ended, Split, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
+pub(crate) use lead::{Ended, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
 pub(crate) use system::system;
 pub(crate) use user::user;
 
@@ -59,19 +58,6 @@ pub(crate) struct View<'a> {
     pub limits: History,
 }
 
-impl<'a> View<'a> {
-    /// What the agent may do in this turn, for models that are held to a schema or call tools.
-    pub(crate) fn offer(&self) -> Offer<'a> {
-        let may_write = self.left.messages.is_none_or(|(left, _)| left > 0);
-        let is_open = |mate: &&Mate<'_>| {
-            let is_allowed = self.receivers.is_none_or(|names| names.contains(&mate.name));
-            may_write && is_allowed && !mate.is_you && mate.state.is_empty()
-        };
-        let receivers = self.roster.iter().filter(is_open).map(|mate| mate.name).collect();
-        Offer { tools: self.tools, receivers, help: self.help }
-    }
-}
-
 /// How an agent says what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -110,7 +96,7 @@ pub(crate) struct Finding<'a> {
 pub(crate) struct Turn<'a> {
     /// Which, from 0.
     pub iteration: u32,
-    /// What was done: [`crate::swarm::action::Action::label`].
+    /// What was done: `tool_call:TOOL`, or the name of the action.
     pub label: &'a str,
     /// What came of it.
     pub result: &'a str,

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::lead::Split;
 use super::*;
 
 const LIMITS: History = History { recent: 3, recent_chars: 4000, older_chars: 500, prompt_chars: 400_000, keep: 3 };
@@ -218,17 +219,6 @@ fn goal_state_and_what_is_left_are_told() {
     Left: 18 of 20 messages, 540 seconds.
     Decide your next action. Return ONLY valid JSON.
     "#);
-}
-
-#[test]
-fn what_is_offered_is_what_would_not_be_refused() {
-    let done = Mate { name: "ogikubo", task: "", is_you: false, state: "done" };
-    let roster = [TEAM[0], TEAM[1], TEAM[2], done];
-    let open = View { roster: &roster, ..view() };
-    assert_eq!(open.offer().receivers, ["mitaka", "kichijoji"]);
-    assert_eq!(View { receivers: Some(&["mitaka", "ogikubo"]), ..open }.offer().receivers, ["mitaka"]);
-    let left = Left { messages: Some((0, 20)), ..Left::default() };
-    assert_eq!(View { left, ..open }.offer().receivers, [""; 0]);
 }
 
 /// The table of the seed: 4,000 characters of each of the last three turns, 500 of each before them.

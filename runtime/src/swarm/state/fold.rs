@@ -97,7 +97,6 @@ impl Swarm {
     /// Another process took the run over, after a time in which nobody ran it: what was open begins again.
     pub(crate) fn resumed(&mut self, gap: u64, at: u64) {
         self.agenda.finishing = false;
-        self.agenda.alarm = None;
         self.agenda.cancel.clear();
         for index in 0..self.agents.len() as u32 {
             let agent = &mut self.agents[index as usize];

@@ -221,8 +221,6 @@ pub(super) struct Agenda {
     pub(super) cancel: VecDeque<TurnId>,
     /// How many agents are done.
     pub(super) done: u32,
-    /// The wake-up that was asked for last.
-    pub(super) alarm: Option<u64>,
     /// Whether its end was ordered.
     pub(super) finishing: bool,
 }
@@ -286,6 +284,26 @@ impl Swarm {
         let later = self.rules.roster.iter().skip(self.placed as usize + 1);
         let later: BTreeSet<&str> = later.filter(|it| !it.has_task).filter_map(|place| place.name.as_deref()).collect();
         mine.or_else(|| self.parts.iter().position(|part| part.name.as_deref().is_none_or(|name| !later.contains(name))))
+    }
+
+    /// The declared agent that takes this turn, with what it reserved, where it is a current one.
+    pub(crate) fn open_turn(&self, turn: &TurnId) -> Option<(Arc<str>, Reserved)> {
+        let agent = self.agent(&turn.agent)?;
+        let asked = matches!(agent.stage, Stage::Ready | Stage::Ordered | Stage::Asking);
+        let current = asked && agent.iteration == turn.iteration && agent.attempt == turn.attempt;
+        current.then(|| (Arc::clone(&agent.plays), agent.reserved))
+    }
+
+    /// The same of a turn of the supervisor.
+    pub(crate) fn open_lead(&self, turn: &TurnId) -> Option<(Arc<str>, Reserved)> {
+        let lead = &self.lead;
+        let asked = matches!(lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Asking);
+        let player = match lead.purpose {
+            Purpose::Synthesize => self.rules.merger.clone(),
+            Purpose::Act | Purpose::Decompose => self.rules.lead.clone(),
+        };
+        let current = asked && lead.purpose == turn.purpose && lead.attempt == turn.attempt;
+        player.filter(|_| current).map(|player| (player, lead.reserved))
     }
 
     /// The turn that an agent takes, or took last.

@@ -1,0 +1,380 @@
+//! Swarms while they run: what their core orders is carried out here, and what comes of it is recorded.
+//!
+//! The loop renders, records and decides; models and tools are waited for by tasks of the reactor, which report as
+//! inputs. Invariant: a turn or a call begins after its record is durable, and nobody hears of it when its attempt has
+//! ended.
+
+mod asking;
+mod ending;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use swarmc_plan::{Agent, Approval, Body, Unattended};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::run_loop::Loop;
+use super::scene::{failed, render, unknown};
+use super::{Input, content};
+use crate::event::{self, Content, Event, Failure, StepId};
+use crate::graph::Key;
+use crate::llm::{self, Reply, Tool};
+use crate::state::budget::Refusal;
+use crate::swarm::{Act, Answer, Fact, Fault, Order, Purpose, Swarm, TurnId};
+use crate::tools::{Grant, ToolFault};
+
+/// What a task of a swarm reports.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// The tools of whoever takes this turn.
+    Listed(TurnId, Result<Vec<Tool>, ToolFault>),
+    /// What a model answered.
+    Answered(TurnId, Result<Reply, llm::Fault>),
+    /// What a tool answered.
+    Called(TurnId, Result<String, ToolFault>),
+    /// The time of the step is over.
+    Late,
+}
+
+/// The swarms that run.
+#[derive(Debug, Default)]
+pub(super) struct Teams {
+    open: BTreeMap<(StepId, u32), Team>,
+    /// What begins when the records of this turn are durable.
+    gate: Option<watch::Sender<bool>>,
+}
+
+/// What runs for one swarm.
+#[derive(Debug, Default)]
+struct Team {
+    tasks: BTreeMap<TurnId, AbortHandle>,
+    /// Ends it when the time of its step is over.
+    clock: Option<AbortHandle>,
+    /// The tools of each agent, once they are known.
+    tools: BTreeMap<Arc<str>, Arc<Vec<Tool>>>,
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.tasks.values().chain(&self.clock).for_each(AbortHandle::abort);
+    }
+}
+
+impl Teams {
+    /// Whether no swarm runs.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Ends everything; nothing is recorded of it.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// What was ordered in this turn of the loop begins.
+    pub(super) fn release(&mut self) -> Option<watch::Sender<bool>> {
+        self.gate.take()
+    }
+
+    /// The tools of an agent, once they are known; none where its swarm does not run.
+    fn tools(&self, step: &StepId, attempt: u32, agent: &str) -> Option<Option<Arc<Vec<Tool>>>> {
+        self.open.get(&(step.clone(), attempt)).map(|team| team.tools.get(agent).cloned())
+    }
+
+    fn gate(&mut self) -> watch::Receiver<bool> {
+        self.gate.get_or_insert_with(|| watch::channel(false).0).subscribe()
+    }
+}
+
+/// Why a swarm cannot go on.
+struct Stuck(Failure);
+
+impl<'a> Loop<'a> {
+    /// The swarm of a step begins, or goes on.
+    pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
+        let mut team = Team::default();
+        let key = self.state.find(&step);
+        let definition = key.map(|key| self.scene.step(&self.state, key));
+        if let Some(limit) = definition.and_then(|step| step.timeout_ms)
+            && let Ok(handle) = self.reactor.handle()
+        {
+            let (inputs, late) = (self.reports.clone(), (step.clone(), attempt));
+            let clock = handle.spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_millis(limit)).await;
+                let _ = inputs.send(Input::Swarm { step: late.0, attempt: late.1, word: Box::new(Word::Late) });
+            });
+            team.clock = Some(clock.abort_handle());
+        }
+        self.teams.open.insert((step.clone(), attempt), team);
+        if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
+            match content(&self.folder, goal) {
+                Ok(goal) => {
+                    let run = self.folder.id.clone();
+                    self.fact(&step, attempt, Fact::WorkflowStarted { run, goal });
+                }
+                Err(error) => self.give_up(error.to_string()),
+            }
+        }
+    }
+
+    /// What a swarm step's goal is: its own, or the swarm's.
+    pub(super) fn goal(&self, key: Key, attempt: u32) -> Result<String, Failure> {
+        let step = self.scene.step(&self.state, key);
+        let Body::Swarm(call) = &step.body else { return Err(unknown(&self.state.id(key))) };
+        let swarm = self.scene.plan.swarm(&call.swarm);
+        let swarm = swarm.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
+        let Some(goal) = call.goal.as_ref().or(swarm.goal.as_ref()) else { return Ok(String::new()) };
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
+        self.scene.renderer.text(goal, &super::values::View { attempt, ..view }).map_err(failed)
+    }
+
+    /// Does what a swarm's core says, until it says nothing.
+    pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        while self.broken.is_none()
+            && self.teams.open.contains_key(&(step.clone(), attempt))
+            && let Some(order) = self.state.swarm_order(key, super::run_loop::now().max(self.clock))
+        {
+            let done = match order {
+                Order::Record(fact) => {
+                    self.fact(step, attempt, fact);
+                    Ok(())
+                }
+                Order::Spawn { place, name, plays, task } => self.spawn(step, attempt, key, (place, name, plays, task)),
+                Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
+                Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Cancel(turn) => {
+                    if let Some(task) = self.team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
+                        task.abort();
+                    }
+                    Ok(())
+                }
+                Order::Conclude { agent, how, error } => self.conclude_agent(step, attempt, key, (agent, how, error)),
+                Order::Finish => self.finish_swarm(step, attempt, key),
+                Order::Fail(why) => Err(Stuck(Failure::Agent { message: why })),
+            };
+            if let Err(Stuck(failure)) = done {
+                self.fail_swarm(step, attempt, failure);
+            }
+        }
+    }
+
+    /// A step that is a swarm is to end early. False when it is none.
+    pub(super) fn cancel_swarm(&mut self, step: &StepId, attempt: u32) -> bool {
+        if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
+            return false;
+        }
+        self.end(step.clone(), attempt, failure(Failure::Cancelled));
+        true
+    }
+
+    /// A task of a swarm reports.
+    pub(super) fn heard(&mut self, step: &StepId, attempt: u32, word: Word) {
+        let Some(key) = self.state.find(step) else { return };
+        let turn = match &word {
+            Word::Listed(turn, _) | Word::Answered(turn, _) | Word::Called(turn, _) => Some(turn.clone()),
+            Word::Late => None,
+        };
+        // Whoever was ended is not heard.
+        let Some(team) = self.team(step, attempt) else { return };
+        if let Some(turn) = &turn
+            && team.tasks.remove(turn).is_none()
+        {
+            return;
+        }
+        let done = match word {
+            Word::Listed(turn, Ok(tools)) => {
+                team.tools.insert(Arc::clone(&turn.agent), Arc::new(tools));
+                self.ask_turn(step, attempt, key, turn)
+            }
+            Word::Listed(turn, Err(fault)) => {
+                self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved: None });
+                let answer = Answer::Failed { message: short(&fault.message), fault: class(fault.transient) };
+                self.fact(step, attempt, Fact::TurnEnded { turn, answer, usage: None, cost: None, model: None });
+                Ok(())
+            }
+            Word::Answered(turn, reply) => self.replied(step, attempt, key, turn, reply),
+            Word::Called(turn, result) => {
+                let fault = result.as_ref().err().map(|fault| class(fault.transient));
+                let text = result.unwrap_or_else(|fault| fault.message);
+                match content(&self.folder, text) {
+                    Ok(result) => self.fact(step, attempt, Fact::ToolEnded { turn, result, fault }),
+                    Err(error) => self.give_up(error.to_string()),
+                }
+                Ok(())
+            }
+            Word::Late => {
+                let after_ms = self.scene.step(&self.state, key).timeout_ms.unwrap_or(0);
+                Err(Stuck(Failure::Timeout { after_ms }))
+            }
+        };
+        if let Err(Stuck(failure)) = done {
+            self.fail_swarm(step, attempt, failure);
+        }
+    }
+
+    fn team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {
+        self.teams.open.get_mut(&(step.clone(), attempt))
+    }
+
+    pub(super) fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {
+        self.record(Event::Swarm { step: step.clone(), attempt, fact });
+    }
+
+    fn stored_text(&self, text: String) -> Result<Content, Stuck> {
+        content(&self.folder, text).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
+    }
+
+    /// The text of a content.
+    fn told(&self, content: &Content) -> Result<String, Stuck> {
+        self.folder.text(content).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
+    }
+
+    fn spawn(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        key: Key,
+        (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
+    ) -> Result<(), Stuck> {
+        let own = self.own_task(key, attempt, place)?;
+        let task = match own {
+            Some(text) => Some(self.stored_text(text)?),
+            None => task,
+        };
+        self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
+        Ok(())
+    }
+
+    /// The task that the plan gives a place of the roster.
+    fn own_task(&self, key: Key, attempt: u32, place: u32) -> Result<Option<String>, Stuck> {
+        let step = self.scene.step(&self.state, key);
+        let Body::Swarm(call) = &step.body else { return Ok(None) };
+        let (Some(swarm), Some(rules)) = (self.scene.plan.swarm(&call.swarm), &self.state.node(key).swarm) else {
+            return Ok(None);
+        };
+        let member = rules.roster.get(place as usize).and_then(|place| swarm.members.get(place.member as usize));
+        let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(|it| Stuck(render(it)))?;
+        let view = super::values::View { attempt, ..view };
+        self.scene.renderer.text(task, &view).map(Some).map_err(|error| Stuck(failed(error)))
+    }
+
+    /// What an agent of a swarm may use, and where.
+    fn grant(&self, key: Key, attempt: u32, swarm: &Swarm, turn: &TurnId, player: &Agent) -> Result<Grant, Stuck> {
+        let step = self.scene.step(&self.state, key);
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(|it| Stuck(render(it)))?;
+        let provider = self.scene.plan.provider(&player.provider);
+        let environment = self.environment(step, provider, &view, &self.state.id(key), attempt).map_err(Stuck)?;
+        let pipeline = self.scene.pipeline(&self.state, key.frame);
+        let folder = self.surroundings.directory(&pipeline.name);
+        let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
+        // A helper may do what it was asked for, and never more than whoever asked.
+        if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
+            let allowed = std::mem::take(&mut grant.allow);
+            let covered = |skill: &&String| {
+                let server = skill.split_once('.').map(|(server, _)| server);
+                allowed.iter().any(|tool| tool == *skill || tool == "*" || Some(tool.as_str()) == server)
+            };
+            grant.allow = skills.iter().filter(covered).cloned().collect();
+        }
+        Ok(grant)
+    }
+
+    /// Has a task of the reactor report; it begins when the records so far are durable.
+    fn launch(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        turn: &TurnId,
+        work: impl Future<Output = Word> + Send + 'static,
+    ) -> Result<(), Stuck> {
+        let mut gate = self.teams.gate();
+        let (inputs, of) = (self.reports.clone(), (step.clone(), attempt));
+        let handle = self.reactor.handle().map_err(|message| Stuck(Failure::Spawn { message }))?;
+        let task = handle.spawn(async move {
+            // The other side goes away only when the run cannot go on.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            let word = Box::new(work.await);
+            let _ = inputs.send(Input::Swarm { step: of.0, attempt: of.1, word });
+        });
+        if let Some(team) = self.team(step, attempt) {
+            team.tasks.insert(turn.clone(), task.abort_handle());
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
+        let crate::swarm::state::Stage::Calling(Act::ToolCall { tool, params }, _) = &agent.stage else {
+            return Ok(());
+        };
+        let (tool, params) = (Arc::clone(tool), params.clone());
+        let player = self.player(swarm, &turn)?;
+        let grant = self.grant(key, attempt, swarm, &turn, player)?;
+        let arguments = serde_json::from_str(&self.told(&params)?).unwrap_or_default();
+        let tools = Arc::clone(&self.tools);
+        let allowed = match (tools.approval(&grant, &tool), tools.unattended()) {
+            (Approval::Auto, _) | (_, Unattended::Approve) => Ok(()),
+            (_, Unattended::Deny) => Err("not called: it needs somebody's agreement, and nobody was there to give it"),
+            (_, Unattended::Fail) => {
+                let message = format!("`{}` calls `{tool}`, which needs somebody's agreement", turn.agent);
+                return Err(Stuck(Failure::Agent { message }));
+            }
+        };
+        self.fact(step, attempt, Fact::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        let word = turn.clone();
+        self.launch(step, attempt, &turn, async move {
+            let result = match allowed {
+                Ok(()) => tools.call(&grant, &tool, &arguments).await,
+                Err(why) => Err(ToolFault { message: why.to_owned(), transient: false }),
+            };
+            Word::Called(word, result)
+        })
+    }
+
+    /// The declared agent that takes a turn: who plays the part, or the fallback that stands in.
+    fn player(&self, swarm: &Swarm, turn: &TurnId) -> Result<&'a Agent, Stuck> {
+        let (name, taker) = match turn.purpose {
+            Purpose::Act => {
+                let agent = swarm.agent(&turn.agent);
+                (agent.map(|agent| &agent.plays), agent.map_or(0, |agent| agent.taker))
+            }
+            Purpose::Decompose => (swarm.rules.lead.as_ref(), swarm.lead.taker),
+            Purpose::Synthesize => (swarm.rules.merger.as_ref(), swarm.lead.taker),
+        };
+        let plan = self.scene.plan;
+        let first = name.and_then(|name| plan.agent(name));
+        let mut chain = std::iter::successors(first, |agent| plan.agent(agent.fallback.as_deref()?));
+        let player = chain.nth(taker as usize).or(first);
+        player.ok_or_else(|| Stuck(render(format!("the plan has no agent for `{}`", turn.agent))))
+    }
+}
+
+/// How something failed, as the swarm counts it.
+fn class(transient: bool) -> Fault {
+    if transient { Fault::Transient { after_ms: 0 } } else { Fault::Permanent }
+}
+
+/// Words of somebody else, short enough for an event.
+fn short(words: &str) -> String {
+    let mut words = words.to_owned();
+    event::shorten(&mut words);
+    words
+}
+
+fn failure(failure: Failure) -> event::Outcome {
+    event::Outcome { failure: Some(failure), ..event::Outcome::default() }
+}
+
+/// A refusal of a budget, as the swarm is told of it.
+fn refusal(refusal: Refusal) -> Result<String, String> {
+    match refusal {
+        Refusal::Step(message) => Ok(short(&message)),
+        Refusal::Run(message) => Err(message),
+    }
+}
