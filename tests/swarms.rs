@@ -6,6 +6,7 @@ use std::path::Path;
 use swarmc_plan::{PackRule, Plan, When};
 
 use crate::cli::Place;
+use crate::specs::Project;
 
 /// The plan of a fixture, whose files stand behind `//- PATH`.
 fn plan(fixture: &str) -> Plan {
@@ -156,4 +157,32 @@ fn one_provider_is_put_in_the_place_of_another() {
     place.swarmc(&["run", "plan.json"]).expect(0, &["from the other"], &[]);
     let said = "`plan.json` is a plan, whose providers are chosen";
     place.swarmc(&["run", "plan.json", "--provider", "recorded=other"]).expect(2, &[], &[said]);
+}
+
+/// The seed's own example, offline: three agents, a question and its answer, one helper, and the merged report.
+#[test]
+fn the_research_swarm_runs_offline() {
+    let project = Project::new();
+    let printed = project.done(&["run", "specs/research-swarm/research-swarm.kdl"]);
+    assert!(printed.contains("All three depend on few factories"), "{printed}");
+    let prompts = project.prompts();
+    let asked = |name: &str, iteration: u32| -> &String {
+        let (you, budget) = (format!("- **{name} (you)**: "), format!("## Budget: Iteration {iteration} of 10\n"));
+        let mut fit = prompts.iter().filter(|prompt| prompt.contains(&you) && prompt.contains(&budget));
+        fit.next().unwrap_or_else(|| panic!("{name} was asked in iteration {iteration}: {prompts:#?}"))
+    };
+    // What was there to read is in the prompts, and it came from files that are kept in their folder.
+    assert!(asked("takao", 1).contains("- Iteration 0: tool_call:file_read → <data>"));
+    assert!(asked("takao", 1).contains("NVIDIA sells about 80% of the accelerators"));
+    assert!(asked("takao", 3).contains("- From swarm-supervisor (accept): {"));
+    let last = asked("kichijoji", 3);
+    let sections: Vec<&str> = last.lines().filter(|line| line.starts_with("## ")).collect();
+    let budget = "## Budget: Iteration 3 of 10";
+    let team = "## Your Team (shared session workspace)";
+    assert_eq!(sections, ["## Task", team, "## Shared Findings", "## Previous Actions", budget], "{last}");
+    // Three of the team, and a helper that a station lends its name.
+    let names = prompts.iter().filter_map(|prompt| prompt.split_once("- **")?.1.split_once(" (you)**"));
+    let names: std::collections::BTreeSet<&str> = names.map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(["takao", "mitaka", "kichijoji"].iter().all(|name| names.contains(name)), "{names:?}");
 }
