@@ -392,7 +392,8 @@ fn the_rest_answers() {
     place.swarmc(&["explain"]).expect(0, &["SW601"], &[]);
     let mut doctor = place.command(&["doctor"]);
     let with_key = doctor.env("OPENAI_API_KEY", "k").env_remove("GEMINI_API_KEY").output().expect("swarmc starts");
-    let told = ["runs are kept in", "claude-code", "OPENAI_API_KEY is set", "GEMINI_API_KEY is not set", "127.0.0.1:8080"];
+    let told =
+        ["runs are kept in", "claude-code", "OPENAI_API_KEY is set", "GEMINI_API_KEY is not set", "127.0.0.1:8080"];
     Ended::from(with_key).expect(0, &told, &[]);
     place.swarmc(&["completions", "zsh"]).expect(0, &["#compdef swarmc"], &[]);
     place.swarmc(&["man"]).expect(0, &[".TH swarmc"], &[]);

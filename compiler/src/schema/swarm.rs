@@ -119,10 +119,9 @@ static TTL: Node = Node::new("ttl", "How long messages and entries of the worksp
 
 static CONVERGENCE: Node =
     Node::new("convergence", "What ends a member that gets nowhere.").children(&[&NO_PROGRESS, &ERRORS]);
-static NO_PROGRESS: Node =
-    Node::new("no-progress", "Turns in a row without progress.").arguments(&[defaulted("N", ANY_COUNT, "3")]).properties(
-        &[Property::new("counts", Kind::Choice(PROGRESS), "What counts as progress.").default("tools")],
-    );
+static NO_PROGRESS: Node = Node::new("no-progress", "Turns in a row without progress.")
+    .arguments(&[defaulted("N", ANY_COUNT, "3")])
+    .properties(&[Property::new("counts", Kind::Choice(PROGRESS), "What counts as progress.").default("tools")]);
 static ERRORS: Node =
     Node::new("errors", "Errors in a row that do not pass.").arguments(&[defaulted("N", ANY_COUNT, "3")]);
 

@@ -6,6 +6,7 @@ use std::ops::Range;
 use swarmc_compiler::{Code, Diagnostic, Severity, Sources, Span};
 
 use super::document::Kind;
+use super::rules::Rules;
 use super::{Edit, Place, Snapshot};
 
 /// A problem of a file.

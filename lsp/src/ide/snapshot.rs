@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{
-    Bounds, CONFIG_NAME, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings, Sources, Turn,
+    Bounds, CONFIG_NAME, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings, Sources,
+    Turn,
 };
 
 use super::document::{Document, Kind};

@@ -111,7 +111,10 @@ pub(super) fn problems(
             for (path, problems) in problems {
                 let Some(file) = moment.at(root, &path) else { continue };
                 let Some(document) = file.document() else { continue };
-                let problems = problems.iter().map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding)).collect();
+                let problems = problems
+                    .iter()
+                    .map(|problem| problem_of(&file, &document, problem, &moment.pages, encoding))
+                    .collect();
                 found.insert(file.uri(&path).0, problems);
             }
             if number + 1 == count {

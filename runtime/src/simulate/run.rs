@@ -111,6 +111,8 @@ impl<'a> Run<'a> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
+            // The simulated world has none.
+            Command::Swarm { .. } => {}
             Command::Start { step, attempt } => {
                 let begins = self.world.delay("start", &step);
                 let (takes, succeeds) = self.world.attempt(&step, attempt);

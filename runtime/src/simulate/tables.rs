@@ -107,6 +107,7 @@ fn commands(commands: &mut [Command]) -> String {
     };
     let text = |command: &Command| match command {
         Command::Start { step, attempt } => format!("start {} {attempt}", id(step)),
+        Command::Swarm { step, .. } => format!("swarm {}", id(step)),
         Command::Judge { step } => format!("judge {}", id(step)),
         Command::JudgeRound { instance, iteration, within: None } => format!("judge round {iteration}/{instance}"),
         Command::JudgeRound { iteration, within: Some(within), .. } => format!("judge round {iteration}@{within}"),

@@ -167,15 +167,11 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             help(swarm, index, description, skills)
         }
         Stage::Informed(helper) => {
-            let text = serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
+            let text =
+                serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
             let payload = Content::Text(text.to_string());
-            let sent = Sent {
-                seq: agent.letters + 1,
-                from: SUPERVISOR.into(),
-                to: name,
-                kind: MessageType::Accept,
-                payload,
-            };
+            let sent =
+                Sent { seq: agent.letters + 1, from: SUPERVISOR.into(), to: name, kind: MessageType::Accept, payload };
             Order::Record(Fact::MessageSent(sent))
         }
         Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
@@ -224,7 +220,8 @@ fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Ag
         return Err("not sent: you are the receiver yourself".to_owned());
     }
     let Some(receiver) = swarm.agent(to) else {
-        let others = swarm.agents.iter().map(|agent| &*agent.name).filter(|name| *name != &*from.name).take(action::TOLD);
+        let others =
+            swarm.agents.iter().map(|agent| &*agent.name).filter(|name| *name != &*from.name).take(action::TOLD);
         let others: Vec<&str> = others.collect();
         let words: String = to.chars().take(action::LONGEST_NAME).collect();
         return Err(format!("not sent: there is no agent `{words}` in your team; there are {}", others.join(", ")));
@@ -299,7 +296,8 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
         Some(place) => Arc::clone(&place.plays),
         // Those who have no place play what the roster plays, in turn; without a roster, what the lead plays.
         None => {
-            let open: Vec<&Arc<str>> = rules.roster.iter().filter(|place| !place.has_task).map(|it| &it.plays).collect();
+            let open: Vec<&Arc<str>> =
+                rules.roster.iter().filter(|place| !place.has_task).map(|it| &it.plays).collect();
             match open.is_empty() {
                 false => Arc::clone(open[placed as usize % open.len()]),
                 true => Arc::clone(rules.lead.as_ref()?),

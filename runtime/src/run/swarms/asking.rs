@@ -45,7 +45,8 @@ impl Loop<'_> {
         let player = self.player(swarm, &turn)?;
         let plan = self.scene.plan;
         let provider = plan.provider(&player.provider);
-        let provider = provider.ok_or_else(|| Stuck(render(format!("the plan has no provider for `{}`", player.name))))?;
+        let provider =
+            provider.ok_or_else(|| Stuck(render(format!("the plan has no provider for `{}`", player.name))))?;
         let tools = match self.teams.tools(step, attempt, &turn.agent) {
             None => return Ok(()),
             Some(Some(tools)) => tools,
@@ -56,9 +57,8 @@ impl Loop<'_> {
                     true => Arc::default(),
                     false => {
                         let (tools, word) = (Arc::clone(&self.tools), turn.clone());
-                        return self.launch(step, attempt, &turn, async move {
-                            Word::Listed(word, tools.list(&grant).await)
-                        });
+                        return self
+                            .launch(step, attempt, &turn, async move { Word::Listed(word, tools.list(&grant).await) });
                     }
                 }
             }
@@ -137,7 +137,8 @@ impl Loop<'_> {
         let cost = usage.and_then(|usage| cost(&usage, price));
         let answer = match reply {
             Err(fault) => {
-                let after_ms = fault.retry_after.map_or(0, |after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+                let after_ms =
+                    fault.retry_after.map_or(0, |after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
                 let class = if fault.transient { Fault::Transient { after_ms } } else { Fault::Permanent };
                 Answer::Failed { message: short(&fault.message), fault: class }
             }
@@ -265,10 +266,8 @@ impl Loop<'_> {
         let shown = shown.map(|((topic, entry), text)| prompt::Entry { author: &entry.author, topic, text });
         let findings = prompt::findings(shown.collect::<Vec<_>>(), declared.workspace);
         let past = agent.history.iter().map(|past| self.past(past)).collect::<Result<Vec<_>, Stuck>>()?;
-        let history: Vec<Turn<'_>> = past
-            .iter()
-            .map(|(iteration, label, result)| Turn { iteration: *iteration, label, result })
-            .collect();
+        let history: Vec<Turn<'_>> =
+            past.iter().map(|(iteration, label, result)| Turn { iteration: *iteration, label, result }).collect();
         let payloads = agent.inbox.iter().map(|letter| {
             let text = self.told(&letter.payload)?;
             Ok(serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text)))
@@ -306,7 +305,8 @@ impl Loop<'_> {
         if let Some(wrong) = &agent.repair {
             prompt.user = format!("{}\n\n{}", prompt.user, prompt::repair(wrong, protocol));
         }
-        let offer = view.offer();
+        let can_send = agent.sent < swarm.rules.limits.messages;
+        let offer = action::Offer { tools, receivers: if can_send { &receivers } else { &[] }, help };
         Ok(match protocol {
             Protocol::Native => Asked { tools: action::tools(&offer), ..Asked::new(prompt) },
             Protocol::Json => Asked { schema: Some(action::schema(&offer)), is_json: true, ..Asked::new(prompt) },
@@ -351,7 +351,8 @@ impl Loop<'_> {
         let most = swarm.rules.parts.unwrap_or(open);
         let mut prompt = prompt::decompose(&role, &goal, &team.collect::<Vec<_>>(), most);
         if let Some(wrong) = &swarm.lead.repair {
-            prompt.user = format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+            prompt.user =
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
         }
         Ok(Asked { schema: Some(prompt::subtasks_schema(most)), ..Asked::new(prompt) })
     }
@@ -394,7 +395,8 @@ impl Loop<'_> {
             schema = shape.native().and_then(|schema| serde_json::from_str(schema).ok());
         }
         if let Some(wrong) = &swarm.lead.repair {
-            prompt.user = format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
+            prompt.user =
+                format!("{}\n\nYour last answer was not valid: {}", prompt.user, prompt::inline(wrong, 2_000));
         }
         Ok(Asked { schema, ..Asked::new(prompt) })
     }
@@ -431,14 +433,7 @@ impl Loop<'_> {
         scribe.write(path("system.txt"), prompt.system.clone().into_bytes());
     }
 
-    fn way(
-        &self,
-        key: Key,
-        attempt: u32,
-        turn: &TurnId,
-        (player, provider): (&Agent, &Provider),
-        asked: Asked,
-    ) -> Way {
+    fn way(&self, key: Key, attempt: u32, turn: &TurnId, (player, provider): (&Agent, &Provider), asked: Asked) -> Way {
         match &provider.connection {
             Connection::Script { answers } => Way::Recorded(self.recorded_turn(key, attempt, turn, answers)),
             connection => {
@@ -446,9 +441,10 @@ impl Loop<'_> {
                     Connection::Llm { kind, tools, .. } => (Some(*kind), *tools),
                     _ => (None, None),
                 };
-                let enforced = protocol == Some(ToolProtocol::Schema)
-                    || provider.provides.contains(&swarmc_plan::Ability::Schema);
-                let prefill = (asked.is_json && !enforced && kind == Some(LlmKind::Anthropic)).then(|| PREFILL.to_owned());
+                let enforced =
+                    protocol == Some(ToolProtocol::Schema) || provider.provides.contains(&swarmc_plan::Ability::Schema);
+                let prefill =
+                    (asked.is_json && !enforced && kind == Some(LlmKind::Anthropic)).then(|| PREFILL.to_owned());
                 Way::Model(Box::new(Question {
                     model: player.model.clone(),
                     system: asked.prompt.system,

@@ -283,7 +283,9 @@ impl Swarm {
         let mine = self.parts.iter().position(|part| name.is_some() && part.name.as_deref() == name);
         let later = self.rules.roster.iter().skip(self.placed as usize + 1);
         let later: BTreeSet<&str> = later.filter(|it| !it.has_task).filter_map(|place| place.name.as_deref()).collect();
-        mine.or_else(|| self.parts.iter().position(|part| part.name.as_deref().is_none_or(|name| !later.contains(name))))
+        mine.or_else(|| {
+            self.parts.iter().position(|part| part.name.as_deref().is_none_or(|name| !later.contains(name)))
+        })
     }
 
     /// The declared agent that takes this turn, with what it reserved, where it is a current one.
