@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::swarm::Fact;
 
-use room::{escaped, kept};
-pub(crate) use room::{fits, shorten};
+use room::kept;
+pub(crate) use room::{escaped, fits, shorten};
 
 /// The version of the events that this build writes, and the newest it reads.
 pub const VERSION: u32 = 2;

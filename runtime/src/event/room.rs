@@ -27,7 +27,7 @@ pub(super) fn kept(characters: impl Iterator<Item = char>) -> usize {
 }
 
 /// The length of `text` as JSON, without its quotes.
-pub(super) fn escaped(text: &str) -> usize {
+pub(crate) fn escaped(text: &str) -> usize {
     text.chars().map(escaped_character).sum()
 }
 

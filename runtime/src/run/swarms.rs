@@ -226,6 +226,14 @@ impl<'a> Loop<'a> {
         content(&self.folder, text).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
     }
 
+    /// The same with so much room for it as JSON in its event.
+    fn stored_within(&self, text: String, room: usize) -> Result<Content, Stuck> {
+        if event::escaped(&text) <= room {
+            return self.stored_text(text);
+        }
+        self.folder.store(&text).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
+    }
+
     /// The text of a content.
     fn told(&self, content: &Content) -> Result<String, Stuck> {
         self.folder.text(content).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))

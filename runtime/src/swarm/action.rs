@@ -32,6 +32,8 @@ pub(crate) const PAYLOAD_BYTES: usize = 4_000;
 pub(crate) const DESCRIPTION_CHARS: usize = 2_000;
 /// The skills of a request for help at most.
 pub(crate) const SKILLS: usize = 20;
+/// The bytes of them at most, as JSON: they stand in events.
+pub(crate) const SKILLS_BYTES: usize = 2_000;
 /// How deep parameters and messages nest at most.
 pub(crate) const NESTING: usize = 32;
 /// The characters of a final answer that is not repaired.

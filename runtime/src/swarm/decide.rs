@@ -72,7 +72,7 @@ fn ring(swarm: &mut Swarm, now: u64) {
         swarm.agenda.timers.pop_first();
         match timer {
             Timer::Lead => {
-                if matches!(swarm.lead.stage, LeadStage::Resting(_)) {
+                if swarm.lead.stage == LeadStage::Resting(due) {
                     swarm.lead.stage = LeadStage::Ready;
                 }
             }
@@ -288,8 +288,7 @@ fn spawn(swarm: &Swarm) -> Option<Order> {
     if place.is_none() && swarm.parts.is_empty() || swarm.agents.len() >= rules.limits.agents as usize {
         return None;
     }
-    let declared = |name: &str| rules.roster.iter().any(|place| place.name.as_deref() == Some(name));
-    let taken = |name: &str| swarm.names.contains_key(name) || declared(name);
+    let taken = |name: &str| swarm.names.contains_key(name) || rules.declared.contains(name);
     let name = place.and_then(|place| place.name.clone());
     let name = name.unwrap_or_else(|| names::name(&swarm.run, placed, taken).into());
     let plays = match place {

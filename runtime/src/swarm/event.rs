@@ -319,6 +319,13 @@ pub struct Part {
     pub name: Option<Arc<str>>,
 }
 
+impl Part {
+    /// The bytes that the task of one of so many parts may take as JSON: all of them stand in one event.
+    pub(crate) fn room(parts: usize) -> usize {
+        (6_000 / parts.max(1)).saturating_sub(60)
+    }
+}
+
 /// The action of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]

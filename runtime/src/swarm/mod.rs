@@ -11,6 +11,8 @@ pub(crate) mod names;
 pub(crate) mod prompt;
 mod rules;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 pub use action::MessageType;
 pub(crate) use decide::{Order, next};

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
 
+/// The parts of a goal at most: their tasks, or the digests of them, stand in one event.
+pub(super) const PARTS: u32 = 40;
+
 /// A swarm of a plan; never changes.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -25,6 +28,8 @@ pub(crate) struct Rules {
     pub parts: Option<u32>,
     /// The agents of the roster, groups taken apart.
     pub roster: Vec<Place>,
+    /// The names that the roster says itself.
+    pub declared: BTreeSet<Arc<str>>,
     /// Whether somebody merges several results.
     pub merges: bool,
     /// The fallbacks of the agents that are played, by name.
@@ -81,14 +86,20 @@ impl Rules {
             ttl_ms: swarm.ttl_ms,
             helpers: swarm.spawn.per_agent,
             per_topic: swarm.workspace.per_topic,
-            parts: swarm.decompose.map(|parts| parts.min(swarm.limits.agents)),
+            parts: swarm.decompose.map(|parts| parts.min(swarm.limits.agents).min(PARTS)),
             merges: merger.is_some(),
             edges: (!swarm.edges.is_empty()).then(|| pairs.collect()),
+            declared: roster.iter().filter_map(|place| place.name.clone()).collect(),
             roster,
             fallbacks,
             lead,
             merger,
         }
+    }
+
+    /// The parts at most into which the goal can be split.
+    pub(crate) fn most_parts(&self) -> u32 {
+        self.parts.unwrap_or(self.limits.agents).min(PARTS)
     }
 
     /// Whether `from` may write to `to`. The supervisor may write to everybody, and helpers, who stand in no edge, only

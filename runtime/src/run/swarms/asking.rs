@@ -29,6 +29,9 @@ const MAX_OUTPUT: u64 = 2048;
 /// What the answer of a model begins with that is to be JSON, where the provider can (seed 001, "Agent Prompt Structure").
 const PREFILL: &str = "{";
 
+/// The characters of a model's name that are kept.
+const MODEL_CHARS: usize = 100;
+
 /// The bytes that are added to what a budget reserves for a turn, for what surrounds the prompt.
 const AROUND: u64 = 256;
 
@@ -130,7 +133,7 @@ impl Loop<'_> {
         let player = self.player(swarm, &turn)?;
         let provider = self.scene.plan.provider(&player.provider);
         let (usage, model) = match &reply {
-            Ok(reply) => (reply.usage, reply.model.as_deref().map(short)),
+            Ok(reply) => (reply.usage, reply.model.as_deref().map(|model| prompt::inline(model, MODEL_CHARS))),
             Err(_) => (None, None),
         };
         let price = provider.and_then(|provider| provider.price);
@@ -148,12 +151,13 @@ impl Loop<'_> {
                     self.action(reply, repaired)?
                 }
                 Purpose::Decompose => {
-                    let most = swarm.rules.parts.unwrap_or(swarm.rules.limits.agents);
+                    let most = swarm.rules.most_parts();
                     match prompt::subtasks(&reply.text, most) {
                         Ok(split) => {
+                            let room = Part::room(split.subtasks.len());
                             let part = |part: prompt::Subtask| {
-                                let name = part.name.as_deref().map(Arc::from);
-                                Ok(Part { task: self.stored_text(part.task)?, name })
+                                let task = self.stored_within(part.task, room)?;
+                                Ok(Part { task, name: part.name.as_deref().map(Arc::from) })
                             };
                             Answer::Split(split.subtasks.into_iter().map(part).collect::<Result<_, Stuck>>()?)
                         }

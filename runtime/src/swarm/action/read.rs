@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::offer::own;
 use super::{
     ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, LONGEST_NAME, MessageType, NESTING, PARAMS_BYTES,
-    PAYLOAD_BYTES, SKILLS, TOOL_CHARS, TOPIC_CHARS,
+    PAYLOAD_BYTES, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::answer::pieces;
 use crate::llm::Call;
@@ -366,6 +366,7 @@ impl Step {
                 skills.push(skill.trim().to_owned());
             }
         }
+        sized(key, &Value::from(skills.clone()), SKILLS_BYTES)?;
         Ok(skills)
     }
 }

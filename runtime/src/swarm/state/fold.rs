@@ -34,6 +34,7 @@ impl Swarm {
                     let end = Ended { how: *how, response: response.clone(), error: error.clone() };
                     let agent = &mut self.agents[index as usize];
                     agent.end = Some(end);
+                    self.spent.reserve(&std::mem::take(&mut agent.reserved), &Reserved::default());
                     // What nobody will ask for again need not be kept.
                     (agent.inbox, agent.mailbox) = (Vec::new(), VecDeque::new());
                     self.enter(index, Stage::Done);
@@ -42,7 +43,8 @@ impl Swarm {
             }
             Fact::MessageSent(sent) => self.message_sent(sent, at),
             Fact::MessageReceived { agent, seq, .. } => {
-                if let Some(index) = self.at(agent, |stage| *stage == Stage::Ready) {
+                // Nothing records that an agent was roused because nobody was left to wait for.
+                if let Some(index) = self.at(agent, |stage| matches!(stage, Stage::Ready | Stage::Idle)) {
                     let agent = &mut self.agents[index as usize];
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
                         agent.mailbox.pop_front();
@@ -64,7 +66,7 @@ impl Swarm {
             }
             Fact::ToolStarted { turn, .. } => {
                 if let Some(index) = self.current(turn)
-                    && let Stage::Calling(act, _) = self.agents[index as usize].stage.clone()
+                    && let Stage::Calling(act, _) | Stage::Retrying(act, _) = self.agents[index as usize].stage.clone()
                 {
                     self.enter(index, Stage::Calling(act, true));
                 }
@@ -79,7 +81,10 @@ impl Swarm {
             Fact::Idled { agent } => {
                 if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Act::Idle)) {
                     self.acted(index, None, false);
-                    if self.agents[index as usize].stage == Stage::Ready {
+                    // What came while it was asked is what it would wait for.
+                    let expired = |sent: u64| sent.saturating_add(self.rules.ttl_ms) <= at;
+                    let agent = &self.agents[index as usize];
+                    if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| expired(letter.at)) {
                         self.enter(index, Stage::Idle);
                     }
                 }
@@ -123,8 +128,11 @@ impl Swarm {
                 Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
             }
         }
-        if matches!(self.lead.stage, LeadStage::Ordered | LeadStage::Asking) {
-            self.lead.stage = LeadStage::Ready;
+        let latest = at.saturating_add(self.rules.retry.max_backoff_ms);
+        match self.lead.stage {
+            LeadStage::Ordered | LeadStage::Asking => self.lead.stage = LeadStage::Ready,
+            LeadStage::Resting(due) if due > latest => self.rest_lead(latest),
+            _ => {}
         }
     }
 
@@ -212,6 +220,10 @@ impl Swarm {
 
     fn message_sent(&mut self, sent: &Sent, at: u64) {
         let Some(&to) = self.names.get(&sent.to) else { return };
+        let is_supervisor = *sent.from == *SUPERVISOR;
+        if !is_supervisor && !self.names.contains_key(&sent.from) {
+            return;
+        }
         let receiver = &mut self.agents[to as usize];
         if sent.seq != receiver.letters + 1 {
             return;
@@ -224,12 +236,9 @@ impl Swarm {
                 self.enter(to, Stage::Ready);
             }
         }
-        if *sent.from == *SUPERVISOR {
+        if is_supervisor && let Some(asker) = self.at(&sent.to, |stage| matches!(stage, Stage::Informed(_))) {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());
-            if let Some(asker) = self.at(&sent.to, |stage| matches!(stage, Stage::Informed(_))) {
-                self.acted(asker, Some(result), false);
-            }
-            return;
+            return self.acted(asker, Some(result), false);
         }
         let writes = |stage: &Stage| matches!(stage, Stage::Acting(Act::SendMessage { .. }));
         if let Some(from) = self.at(&sent.from, writes) {
@@ -264,18 +273,19 @@ impl Swarm {
 
     fn turn_started(&mut self, turn: &TurnId, reserved: Reserved) {
         if turn.purpose != Purpose::Act {
-            if turn.purpose == self.lead.purpose && turn.attempt == self.lead.attempt {
+            let open = matches!(self.lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Resting(_));
+            if open && turn.purpose == self.lead.purpose && turn.attempt == self.lead.attempt {
                 self.lead.stage = LeadStage::Asking;
-                self.lead.reserved = reserved;
-                self.spent.reserve(&reserved);
+                let before = std::mem::replace(&mut self.lead.reserved, reserved);
+                self.spent.reserve(&before, &reserved);
             }
             return;
         }
-        if let Some(index) = self.current(turn)
-            && matches!(self.agents[index as usize].stage, Stage::Ready | Stage::Ordered)
-        {
-            self.agents[index as usize].reserved = reserved;
-            self.spent.reserve(&reserved);
+        // That a wait is over, or that an agent was roused, stands in no fact but this one.
+        let open = |stage: &Stage| matches!(stage, Stage::Ready | Stage::Ordered | Stage::Resting(_) | Stage::Idle);
+        if let Some(index) = self.current(turn).filter(|&index| open(&self.agents[index as usize].stage)) {
+            let before = std::mem::replace(&mut self.agents[index as usize].reserved, reserved);
+            self.spent.reserve(&before, &reserved);
             self.enter(index, Stage::Asking);
         }
     }
@@ -434,9 +444,7 @@ impl Swarm {
         lead.stage = match wait {
             Some(0) if lead.failures <= limit.retries => LeadStage::Ready,
             Some(wait) if lead.failures <= limit.retries => {
-                let due = at.saturating_add(wait);
-                self.agenda.timers.insert((due, Timer::Lead));
-                LeadStage::Resting(due)
+                return self.rest_lead(at.saturating_add(wait));
             }
             _ if lead.taker < fallbacks && !matches!(answer, Answer::Failed { fault: Fault::Budget, .. }) => {
                 (lead.taker, lead.failures) = (lead.taker + 1, 0);
@@ -444,6 +452,12 @@ impl Swarm {
             }
             _ => LeadStage::Failed(message),
         };
+    }
+
+    /// The supervisor tries again at this time.
+    fn rest_lead(&mut self, due: u64) {
+        self.agenda.timers.insert((due, Timer::Lead));
+        self.lead.stage = LeadStage::Resting(due);
     }
 }
 
@@ -454,8 +468,10 @@ struct Used {
 }
 
 impl Spent {
-    fn reserve(&mut self, reserved: &Reserved) {
-        self.reserved = self.reserved.saturating_add(reserved.tokens.unwrap_or(0));
+    /// A turn begins, perhaps once more: then what it reserved before is free.
+    fn reserve(&mut self, before: &Reserved, reserved: &Reserved) {
+        let left = self.reserved.saturating_sub(before.tokens.unwrap_or(0));
+        self.reserved = left.saturating_add(reserved.tokens.unwrap_or(0));
     }
 
     fn settle(&mut self, reserved: &Reserved, used: &Used) {

@@ -275,6 +275,9 @@ impl Swarm {
     /// The part of the goal that the next place of the roster takes: the one that is meant for it, else the first that is
     /// meant for nobody who is still to come.
     pub(super) fn part(&self) -> Option<usize> {
+        if self.parts.is_empty() {
+            return None;
+        }
         let place = self.rules.roster.get(self.placed as usize);
         if place.is_some_and(|place| place.has_task) {
             return None;

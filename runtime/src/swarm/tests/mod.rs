@@ -1,0 +1,16 @@
+//! The core of swarms: a file for each section of seed 001, tables of what agents answer and of the facts that follow;
+//! then what holds for every swarm, however it is interrupted.
+
+mod actions;
+mod convergence;
+mod dynamic_spawn;
+mod lifecycle;
+mod limits;
+mod p2p_messaging;
+mod properties;
+mod resume;
+mod shared_workspace;
+mod sizes;
+mod smart_retry;
+mod timeouts;
+mod world;
