@@ -13,7 +13,7 @@ use crate::event::Content;
 
 /// An order, which a fact answers.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Order {
+pub enum Order {
     /// Record this fact: it follows from those before.
     Record(Fact),
     /// Render the task of a place of the roster, and record [`Fact::AgentSpawned`].
@@ -50,7 +50,7 @@ pub(crate) enum Order {
 }
 
 /// What to do next; none when everything waits for a fact.
-pub(crate) fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
+pub fn next(swarm: &mut Swarm, now: u64) -> Option<Order> {
     if swarm.is_over {
         return None;
     }

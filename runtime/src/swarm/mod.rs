@@ -15,7 +15,7 @@ pub(crate) mod state;
 mod tests;
 
 pub use action::MessageType;
-pub(crate) use decide::{Order, next};
+pub use decide::{Order, next};
 pub use event::{Act, Answer, End, Fact, Fault, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
-pub(crate) use rules::Rules;
-pub(crate) use state::Swarm;
+pub use rules::Rules;
+pub use state::Swarm;

@@ -10,36 +10,36 @@ pub(super) const PARTS: u32 = 40;
 
 /// A swarm of a plan; never changes.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    pub limits: SwarmLimits,
-    pub convergence: Convergence,
-    pub retry: TransientRetry,
+pub struct Rules {
+    pub(crate) limits: SwarmLimits,
+    pub(crate) convergence: Convergence,
+    pub(crate) retry: TransientRetry,
     /// Of a turn, of a decomposition, of a synthesis.
-    pub turn: TurnLimit,
-    pub decompose: TurnLimit,
-    pub synthesize: TurnLimit,
+    pub(crate) turn: TurnLimit,
+    pub(crate) decompose: TurnLimit,
+    pub(crate) synthesize: TurnLimit,
     /// How long messages and entries live, in milliseconds.
-    pub ttl_ms: u64,
+    pub(crate) ttl_ms: u64,
     /// How many helpers each agent may ask for.
-    pub helpers: u32,
+    pub(crate) helpers: u32,
     /// The entries of a topic that can ever be shown.
-    pub per_topic: u32,
+    pub(crate) per_topic: u32,
     /// The tasks at most into which the lead splits the goal.
-    pub parts: Option<u32>,
+    pub(crate) parts: Option<u32>,
     /// The agents of the roster, groups taken apart.
-    pub roster: Vec<Place>,
+    pub(crate) roster: Vec<Place>,
     /// The names that the roster says itself.
-    pub declared: BTreeSet<Arc<str>>,
+    pub(crate) declared: BTreeSet<Arc<str>>,
     /// Whether somebody merges several results.
-    pub merges: bool,
+    pub(crate) merges: bool,
     /// The fallbacks of the agents that are played, by name.
-    pub fallbacks: std::collections::BTreeMap<Arc<str>, u32>,
+    pub(crate) fallbacks: std::collections::BTreeMap<Arc<str>, u32>,
     /// Who may write to whom, by name; none where everybody may.
-    pub edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
+    pub(crate) edges: Option<BTreeSet<(Arc<str>, Arc<str>)>>,
     /// Who plays the lead, where there is one.
-    pub lead: Option<Arc<str>>,
+    pub(crate) lead: Option<Arc<str>>,
     /// Who plays the one that merges.
-    pub merger: Option<Arc<str>>,
+    pub(crate) merger: Option<Arc<str>>,
 }
 
 /// A place of the roster.
@@ -56,7 +56,8 @@ pub(crate) struct Place {
 }
 
 impl Rules {
-    pub(crate) fn new(plan: &Plan, swarm: &Swarm) -> Rules {
+    /// What `plan` says of one of its swarms.
+    pub fn new(plan: &Plan, swarm: &Swarm) -> Rules {
         let places = swarm.members.iter().enumerate().flat_map(|(position, member)| {
             let place = move |_| Place {
                 member: position as u32,

@@ -9,7 +9,7 @@ use crate::swarm::event::{Act, Answer, End, Fact, Fault, Phase, Purpose, SUPERVI
 
 impl Swarm {
     /// Takes one more fact into account.
-    pub(crate) fn apply(&mut self, fact: &Fact, at: u64) {
+    pub fn apply(&mut self, fact: &Fact, at: u64) {
         if self.is_over {
             return;
         }

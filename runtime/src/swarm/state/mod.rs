@@ -17,7 +17,7 @@ use crate::event::{Content, Reserved};
 
 /// A swarm.
 #[derive(Debug)]
-pub(crate) struct Swarm {
+pub struct Swarm {
     pub(crate) rules: Arc<Rules>,
     /// What names are made from.
     pub(crate) run: Box<str>,
@@ -237,7 +237,8 @@ pub(super) enum Timer {
 }
 
 impl Swarm {
-    pub(crate) fn new(rules: Arc<Rules>, run: &str, goal: Content) -> Swarm {
+    /// The swarm of a run, before anything has happened in it.
+    pub fn new(rules: Arc<Rules>, run: &str, goal: Content) -> Swarm {
         Swarm {
             rules,
             run: run.into(),
@@ -294,7 +295,9 @@ impl Swarm {
     /// The declared agent that takes this turn, with what it reserved, where it is a current one.
     pub(crate) fn open_turn(&self, turn: &TurnId) -> Option<(Arc<str>, Reserved)> {
         let agent = self.agent(&turn.agent)?;
-        let asked = matches!(agent.stage, Stage::Ready | Stage::Ordered | Stage::Asking);
+        // In a replay its start is what says that a wait is over.
+        let asked =
+            matches!(agent.stage, Stage::Ready | Stage::Ordered | Stage::Asking | Stage::Resting(_) | Stage::Idle);
         let current = asked && agent.iteration == turn.iteration && agent.attempt == turn.attempt;
         current.then(|| (Arc::clone(&agent.plays), agent.reserved))
     }
@@ -302,7 +305,7 @@ impl Swarm {
     /// The same of a turn of the supervisor.
     pub(crate) fn open_lead(&self, turn: &TurnId) -> Option<(Arc<str>, Reserved)> {
         let lead = &self.lead;
-        let asked = matches!(lead.stage, LeadStage::Ready | LeadStage::Ordered | LeadStage::Asking);
+        let asked = !matches!(lead.stage, LeadStage::Nothing | LeadStage::Failed(_));
         let player = match lead.purpose {
             Purpose::Synthesize => self.rules.merger.clone(),
             Purpose::Act | Purpose::Decompose => self.rules.lead.clone(),
