@@ -5,6 +5,7 @@
 //! `<<file:…>>` says so.
 
 mod pace;
+mod swarms;
 mod told;
 
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ use crate::state::State;
 use crate::state::budget::Refusal;
 
 use pace::{Pace, Said, said};
-pub use told::{Answer, Asks, Fault, Prompted, Rehearsal, Turn};
+pub use told::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
 const LONGEST: u64 = 2_000_000;
@@ -106,6 +107,10 @@ impl Store for Memory {
             }
         }
     }
+
+    fn keep(&self, text: String) -> Result<Content, String> {
+        Ok(self.content(text))
+    }
 }
 
 /// A rehearsal while it goes on.
@@ -131,6 +136,8 @@ enum Due {
     End(StepId, u32, Outcome),
     /// A person says so at a gate.
     Answer(StepId, Answer),
+    /// Something is heard in the swarm of an attempt.
+    Swarm(StepId, u32, swarms::Word),
 }
 
 impl Stage<'_, '_> {
@@ -186,6 +193,7 @@ impl Stage<'_, '_> {
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
             Some((_, Due::Answer(step, answer))) => self.answered(step, answer),
+            Some((_, Due::Swarm(step, attempt, word))) => self.heard(&step, attempt, word),
             None => {}
         }
     }
@@ -257,8 +265,7 @@ impl Stage<'_, '_> {
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
-            // Here a swarm answers as a whole.
-            Command::Swarm { .. } => {}
+            Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
                 let Some(key) = self.state.find(&step) else { return };
@@ -286,6 +293,7 @@ impl Stage<'_, '_> {
             Command::WakeAt(_) => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
+                self.silence(&step, attempt);
                 self.due.retain(
                     |_, due| !matches!(due, Due::End(other, number, _) if *other == step && *number == attempt),
                 );
@@ -356,6 +364,9 @@ impl Stage<'_, '_> {
                 attempt,
                 Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
             );
+        }
+        if matches!(definition.body, Body::Swarm(_)) {
+            return self.begin_swarm(step, attempt, key);
         }
         self.pace = Pace::default();
         let outcome = self.perform(&step, attempt, definition);
@@ -468,7 +479,7 @@ impl Stage<'_, '_> {
                 (None, _) => return Err(scene::unknown(id)),
             };
             let fixing = fixing.is_some();
-            let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+            let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
             let keeps_text = agent.is_none() && shape.is_none();
             let Said { text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
             if self.pace.late(step).is_some() {
@@ -531,7 +542,8 @@ impl Stage<'_, '_> {
         let item = self.scene.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
         let (attempt, repair, fixing, schema) = (1, 0, false, None);
-        let turn = Turn { step: &step, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+        let item = item.as_ref();
+        let turn = Turn { step: &step, attempt, repair, fixing, schema, item, member: None, asks };
         match (self.answer)(&turn).timed() {
             (0, answer) => self.answered(step, answer),
             (delay, answer) => self.after(delay, Due::Answer(step, answer)),

@@ -553,6 +553,10 @@ impl scene::Store for RunFolder {
     fn text(&self, content: &Content) -> Result<String, String> {
         RunFolder::text(self, content).map_err(|error| error.to_string())
     }
+
+    fn keep(&self, text: String) -> Result<Content, String> {
+        content(self, text).map_err(|error| error.to_string())
+    }
 }
 
 /// A text as an event holds it: in place, or as an artifact.
