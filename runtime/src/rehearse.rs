@@ -4,13 +4,12 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod memory;
 mod pace;
 mod swarms;
 mod told;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -22,11 +21,12 @@ use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
 use crate::graph::{Graph, Key};
 use crate::render::RenderError;
-use crate::run::scene::{self, Scene, Store};
+use crate::run::scene::{self, Scene};
 use crate::run::{self, Options};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
+use memory::Memory;
 use pace::{Pace, Said, said};
 pub use told::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 
@@ -79,38 +79,6 @@ pub fn rehearse(
     };
     stage.play(pipeline.name.clone(), options.task.clone())?;
     Ok(stage.curtain())
-}
-
-/// Long texts, named by their number.
-#[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<String>>>);
-
-impl Memory {
-    fn content(&self, text: String) -> Content {
-        if event::fits(&text) {
-            return Content::Text(text);
-        }
-        let mut texts = self.0.borrow_mut();
-        let (digest, bytes) = (texts.len().to_string(), text.len() as u64);
-        texts.push(text);
-        Content::Artifact { digest, bytes }
-    }
-}
-
-impl Store for Memory {
-    fn text(&self, content: &Content) -> Result<String, String> {
-        match content {
-            Content::Text(text) => Ok(text.clone()),
-            Content::Artifact { digest, .. } => {
-                let found = digest.parse::<usize>().ok().and_then(|number| self.0.borrow().get(number).cloned());
-                found.ok_or_else(|| format!("there is no text {digest}"))
-            }
-        }
-    }
-
-    fn keep(&self, text: String) -> Result<Content, String> {
-        Ok(self.content(text))
-    }
 }
 
 /// A rehearsal while it goes on.
@@ -211,7 +179,7 @@ impl Stage<'_, '_> {
         self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
         let values = instances.filter_map(|instance| self.state.value(instance));
         self.story.values = values.filter_map(|value| self.scene.store.text(value).ok()).collect();
-        self.story.texts = std::mem::take(&mut *self.memory.0.borrow_mut());
+        self.story.texts = self.memory.take();
         self.story
     }
 

@@ -25,6 +25,8 @@ struct Reach<'a> {
     members: BTreeSet<&'a str>,
     /// Whether somebody leads one of them who names others itself.
     is_open: bool,
+    /// Whether there may be agents in one of them that nobody names: of a group, or who help.
+    has_nameless: bool,
     /// The swarm that runs by itself: a step of its own name.
     alone: Option<&'a str>,
 }
@@ -52,7 +54,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 let word = name.value.as_str();
                 match reach.steps.get(word) {
                     Some(found) => found.clone(),
-                    None if is_asked && (reach.is_open || reach.members.contains(word)) => Vec::new(),
+                    None if is_asked && reach.takes_turns(word) => Vec::new(),
                     None if !is_asked && reach.alone == Some(word) => Vec::new(),
                     None => {
                         let of = match start {
@@ -192,6 +194,12 @@ impl<'a> Reach<'a> {
             self.members.insert(SUPERVISOR);
         }
         self.is_open |= swarm.decompose.is_some();
+        self.has_nameless |= !swarm.groups.is_empty() || swarm.spawn.per_agent > 0;
+    }
+
+    /// Whether somebody may be called so who takes turns.
+    fn takes_turns(&self, name: &str) -> bool {
+        self.is_open || self.members.contains(name) || self.has_nameless && swarmc_plan::is_station(name)
     }
 }
 

@@ -6,11 +6,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use swarmc_plan::Body;
+
 use super::told::{Answer, Asks, Member, Prompted, Turn};
 use super::{Due, Stage};
 use crate::event::{Content, Event, Failure, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm;
+use crate::run::refuse::of_rules;
 use crate::run::scene::{At, Finished, Scene, render, short, unknown};
 use crate::state::budget::Refusal;
 use crate::swarm::state::Stage as Standing;
@@ -37,7 +40,7 @@ impl Word {
 impl Stage<'_, '_> {
     /// The swarm of a step begins.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, key: Key) {
-        let goal = self.scene.goal(self.at(key, attempt));
+        let goal = self.rehearsed(key).and_then(|()| self.scene.goal(self.at(key, attempt)));
         self.note_missing(Some(&step));
         let goal = match goal.and_then(|goal| self.scene.keep(goal)) {
             Ok(goal) => goal,
@@ -107,6 +110,20 @@ impl Stage<'_, '_> {
     /// Nothing is heard any more of the swarm of an attempt.
     pub(super) fn silence(&mut self, step: &StepId, attempt: u32) {
         self.due.retain(|_, due| !is_of(due, step, attempt, |_| true));
+    }
+
+    /// Whether all that the swarm of a step says is known here.
+    fn rehearsed(&self, key: Key) -> Result<(), Failure> {
+        let swarm = match &self.scene.step(&self.state, key).body {
+            Body::Swarm(call) => self.scene.plan.swarm(&call.swarm),
+            _ => None,
+        };
+        match swarm.and_then(|swarm| Some((swarm, of_rules(swarm)?))) {
+            None => Ok(()),
+            Some((swarm, part)) => {
+                Err(render(format!("swarm `{}` has {part}, which is not rehearsed yet", swarm.name)))
+            }
+        }
     }
 
     fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {

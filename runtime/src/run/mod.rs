@@ -8,7 +8,7 @@ mod hooks;
 mod limits;
 mod outside;
 mod prepare;
-mod refuse;
+pub(crate) mod refuse;
 mod replay;
 mod run_loop;
 pub(crate) mod scene;
@@ -148,6 +148,12 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
+    if facts.record.is_some() {
+        refuse::refuse_recording(plan, &graph, "--record")?;
+    }
+    if facts.replay.is_some() {
+        refuse::refuse_recording(plan, &graph, "--replay")?;
+    }
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
