@@ -81,6 +81,7 @@ pub(crate) fn exec(args: &args::Test) -> miette::Result<Exit> {
         };
         let chosen = |test: &&Test| args.filter.as_ref().is_none_or(|filter| test.name.contains(filter));
         names.extend(compilation.tests.iter().map(|test| test.name.clone()));
+        let plan = &plan.clone().with_swarms();
         let scene = Scene { plan, workspace: &workspace };
         let mut snapshots = Snapshots::new(&workspace, &name, args.update)?;
         let verdicts: Vec<Verdict> =

@@ -19,6 +19,7 @@ mod mutants;
 mod properties;
 mod queries;
 mod record;
+mod rehearsed;
 mod runs;
 mod schema;
 mod specs;

@@ -68,9 +68,16 @@ fn are_alike(home: &Path) {
 
 #[test]
 fn every_example_replays_as_it_was_recorded() {
+    let mut refused = Vec::new();
     for spec in specs(&Project::new()) {
         let project = Project::new();
         let recorded = project.swarmc(&["run", &spec, "--headless", "--record", "recorded"]);
+        if String::from_utf8_lossy(&recorded.stderr).contains("swarms are not recorded yet") {
+            assert_eq!(recorded.status.code(), Some(2), "{spec}");
+            assert!(!project.root().join("recorded").exists(), "{spec}");
+            refused.push(spec);
+            continue;
+        }
         let replayed = project.swarmc(&["run", &spec, "--replay", "recorded"]);
         let said = String::from_utf8_lossy(&replayed.stderr);
         assert!(said.contains(", and all is as it was recorded"), "{spec}: {said}");
@@ -82,6 +89,7 @@ fn every_example_replays_as_it_was_recorded() {
         let place = project.home().parent().expect("a home lies somewhere").to_string_lossy().into_owned();
         assert!(!recording.contains(&place), "no path of this machine in {recording}");
     }
+    assert_eq!(refused, ["specs/research-swarm/research-swarm.kdl"]);
 }
 
 #[test]

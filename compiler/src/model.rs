@@ -45,7 +45,7 @@ pub(crate) struct Model<'a> {
 }
 
 /// What can be run, by index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Start {
     Pipeline(usize),
     Swarm(usize),
@@ -271,6 +271,8 @@ pub(crate) enum PackRule {
 pub(crate) struct Test<'a> {
     pub ast: &'a ast::Test,
     pub pipeline: Option<usize>,
+    /// The swarm that it is of, where it is of no pipeline.
+    pub swarm: Option<usize>,
     /// The values that parameters are given.
     pub params: Vec<(ParamRef, &'a Name)>,
     pub fakes: Vec<Fake<'a>>,

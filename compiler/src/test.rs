@@ -15,7 +15,7 @@ pub struct Test {
     pub name: String,
     /// Where that stands.
     pub span: Span,
-    /// The pipeline.
+    /// The pipeline, or the swarm, which is a pipeline of one step then.
     pub pipeline: String,
     /// Values of parameters, as the command line takes them; paths from the workspace.
     pub params: BTreeMap<String, String>,
@@ -49,17 +49,21 @@ pub enum Part {
     Check(u32),
     /// The agent that mends its failure.
     Fix,
+    /// A tool that a member of a swarm calls.
+    Tool,
 }
 
 /// An answer of somebody who is not asked.
 #[derive(Clone, Debug)]
 pub struct Fake {
-    /// The step.
+    /// The step, or a member of a swarm.
     pub step: String,
     /// Where it is named.
     pub span: Span,
     /// Of what.
     pub part: Part,
+    /// The tool that a member of a swarm calls.
+    pub tool: Option<String>,
     /// When.
     pub moment: Moment,
     /// The texts, one for each time, the last from then on; each with its place.

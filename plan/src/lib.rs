@@ -9,6 +9,7 @@ mod json;
 mod limits;
 mod pipeline;
 mod provider;
+mod stations;
 mod step;
 mod swarm;
 mod template;
@@ -22,6 +23,7 @@ pub use provider::{
     Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, Mode, Permissions, Price,
     PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret, ToolProtocol, ToolServer, Transport,
 };
+pub use stations::{STATIONS, is_station};
 pub use step::{
     Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
     OnFailure, Output, PromptBody, Retry, Step, StopStatus, SwarmCall, When,

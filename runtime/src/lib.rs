@@ -39,7 +39,7 @@ pub use graph::{Graph, GraphError, MAX_STEPS};
 pub use home::{Home, Layout, Prune, Pruned, PrunedRun, RunFolder, RunSummary, RunningState};
 pub use observer::{Observer, Stream};
 pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
-pub use rehearse::{Answer, Asks, Fault, Prompted, Rehearsal, Turn, rehearse};
+pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
 pub use socket::{answer_gate, request_stop};
 pub use state::{Counts, End, Open, Progress, Reading, State};

@@ -4,12 +4,12 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod memory;
 mod pace;
+mod swarms;
 mod told;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -21,13 +21,14 @@ use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
 use crate::graph::{Graph, Key};
 use crate::render::RenderError;
-use crate::run::scene::{self, Scene, Store};
+use crate::run::scene::{self, Scene};
 use crate::run::{self, Options};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
+use memory::Memory;
 use pace::{Pace, Said, said};
-pub use told::{Answer, Asks, Fault, Prompted, Rehearsal, Turn};
+pub use told::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn};
 
 /// The records of a rehearsal at most: whatever needs more does not end in this life.
 const LONGEST: u64 = 2_000_000;
@@ -80,34 +81,6 @@ pub fn rehearse(
     Ok(stage.curtain())
 }
 
-/// Long texts, named by their number.
-#[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<String>>>);
-
-impl Memory {
-    fn content(&self, text: String) -> Content {
-        if event::fits(&text) {
-            return Content::Text(text);
-        }
-        let mut texts = self.0.borrow_mut();
-        let (digest, bytes) = (texts.len().to_string(), text.len() as u64);
-        texts.push(text);
-        Content::Artifact { digest, bytes }
-    }
-}
-
-impl Store for Memory {
-    fn text(&self, content: &Content) -> Result<String, String> {
-        match content {
-            Content::Text(text) => Ok(text.clone()),
-            Content::Artifact { digest, .. } => {
-                let found = digest.parse::<usize>().ok().and_then(|number| self.0.borrow().get(number).cloned());
-                found.ok_or_else(|| format!("there is no text {digest}"))
-            }
-        }
-    }
-}
-
 /// A rehearsal while it goes on.
 struct Stage<'a, 'b> {
     scene: Scene<'a>,
@@ -131,6 +104,8 @@ enum Due {
     End(StepId, u32, Outcome),
     /// A person says so at a gate.
     Answer(StepId, Answer),
+    /// Something is heard in the swarm of an attempt.
+    Swarm(StepId, u32, swarms::Word),
 }
 
 impl Stage<'_, '_> {
@@ -186,6 +161,7 @@ impl Stage<'_, '_> {
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
             Some((_, Due::Answer(step, answer))) => self.answered(step, answer),
+            Some((_, Due::Swarm(step, attempt, word))) => self.heard(&step, attempt, word),
             None => {}
         }
     }
@@ -203,7 +179,7 @@ impl Stage<'_, '_> {
         self.story.ends = instances.clone().filter_map(|instance| self.state.end(instance)).collect();
         let values = instances.filter_map(|instance| self.state.value(instance));
         self.story.values = values.filter_map(|value| self.scene.store.text(value).ok()).collect();
-        self.story.texts = std::mem::take(&mut *self.memory.0.borrow_mut());
+        self.story.texts = self.memory.take();
         self.story
     }
 
@@ -257,8 +233,7 @@ impl Stage<'_, '_> {
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
-            // Here a swarm answers as a whole.
-            Command::Swarm { .. } => {}
+            Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
                 let Some(key) = self.state.find(&step) else { return };
@@ -286,6 +261,7 @@ impl Stage<'_, '_> {
             Command::WakeAt(_) => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
+                self.silence(&step, attempt);
                 self.due.retain(
                     |_, due| !matches!(due, Due::End(other, number, _) if *other == step && *number == attempt),
                 );
@@ -356,6 +332,9 @@ impl Stage<'_, '_> {
                 attempt,
                 Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
             );
+        }
+        if matches!(definition.body, Body::Swarm(_)) {
+            return self.begin_swarm(step, attempt, key);
         }
         self.pace = Pace::default();
         let outcome = self.perform(&step, attempt, definition);
@@ -468,7 +447,7 @@ impl Stage<'_, '_> {
                 (None, _) => return Err(scene::unknown(id)),
             };
             let fixing = fixing.is_some();
-            let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+            let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
             let keeps_text = agent.is_none() && shape.is_none();
             let Said { text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
             if self.pace.late(step).is_some() {
@@ -531,7 +510,8 @@ impl Stage<'_, '_> {
         let item = self.scene.item(&self.state, key.frame).ok().flatten();
         let asks = Asks::Person { message: &message, options: &gate.options, ask: &gate.ask };
         let (attempt, repair, fixing, schema) = (1, 0, false, None);
-        let turn = Turn { step: &step, attempt, repair, fixing, schema, item: item.as_ref(), asks };
+        let item = item.as_ref();
+        let turn = Turn { step: &step, attempt, repair, fixing, schema, item, member: None, asks };
         match (self.answer)(&turn).timed() {
             (0, answer) => self.answered(step, answer),
             (delay, answer) => self.after(delay, Due::Answer(step, answer)),

@@ -1,6 +1,6 @@
 //! Who answers in a test: its fakes, recorded answers, and the defaults of gates. Everything that was asked is kept.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::Map;
 use swarmc_compiler::{Fake, Moment, Part, Test};
@@ -13,9 +13,15 @@ use super::Finding;
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) step: StepId,
+    /// Who is asked, as fakes name it: the step, or a member of its swarm.
+    pub(super) name: String,
     pub(super) part: Part,
+    /// The tool that is called.
+    pub(super) tool: Option<String>,
+    /// Whether it is a member of a swarm.
+    pub(super) is_member: bool,
     pub(super) attempt: u32,
-    /// The turn of the attempt, from 1.
+    /// The turn of the attempt, from 1; of a member its own.
     pub(super) turn: u32,
     /// The item of a for-each.
     pub(super) index: Option<u32>,
@@ -53,18 +59,31 @@ impl<'a> Cast<'a> {
             Asks::Agent { agent, system, prompt } => (Some(*agent), Some(*prompt), *system),
             Asks::Command { stdin, .. } => (None, *stdin, None),
             Asks::Check { .. } => (None, None, None),
+            Asks::Tool { arguments, .. } => (None, Some(*arguments), None),
             Asks::Person { message, .. } => (None, Some(*message), None),
         };
         let part = match &turn.asks {
             Asks::Check { number, .. } => Part::Check(*number),
+            Asks::Tool { .. } => Part::Tool,
             _ if turn.fixing => Part::Fix,
             _ => Part::Body,
         };
+        let tool = match &turn.asks {
+            Asks::Tool { tool, .. } => Some((*tool).to_owned()),
+            _ => None,
+        };
+        let (name, attempt, number) = match turn.member {
+            Some(member) => (member.name, member.attempt, member.turn),
+            None => (&*turn.step.name, turn.attempt, turn.repair + 1),
+        };
         let mut asked = Asked {
             step: turn.step.clone(),
+            name: name.to_owned(),
             part,
-            attempt: turn.attempt,
-            turn: turn.repair + 1,
+            tool,
+            is_member: turn.member.is_some(),
+            attempt,
+            turn: number,
             index: turn.item.map(|(_, index)| *index),
             agent: agent.map(str::to_owned),
             text: text.map(str::to_owned),
@@ -99,6 +118,7 @@ impl<'a> Cast<'a> {
         match &turn.asks {
             Asks::Check { .. } => Some(Answer::Text(String::new())),
             Asks::Command { .. } => None,
+            Asks::Tool { tool, .. } => Some(Answer::Text(format!("`{tool}` was not called: this is a rehearsal"))),
             Asks::Person { .. } => match self.gate(&turn.step.name) {
                 Some((Some(GateDefault::Option(choice)), _)) => {
                     Some(Answer::Choice { choice: choice.clone(), fields: Map::new() })
@@ -129,11 +149,11 @@ impl<'a> Cast<'a> {
 
     /// The steps that were asked and have no fake.
     pub(super) fn missing(&self) -> Vec<Finding> {
-        let mut told: BTreeMap<(&str, u8), ()> = BTreeMap::new();
+        let mut told: BTreeSet<(&str, bool)> = BTreeSet::new();
         let mut findings = Vec::new();
         for asked in self.unanswered.iter().map(|&index| &self.asked[index]) {
-            let name = &*asked.step.name;
-            if told.insert((name, u8::from(asked.part == Part::Fix)), ()).is_some() {
+            let name = &*asked.name;
+            if !told.insert((name, asked.part == Part::Fix)) {
                 continue;
             }
             let has_some = self.test.fakes.iter().any(|fake| fake.step == name && fake.part == asked.part);
@@ -145,6 +165,7 @@ impl<'a> Cast<'a> {
                 span: self.test.span,
                 message: match asked.part {
                     Part::Fix => format!("the agent that mends `{name}` was asked and has no fake"),
+                    _ if asked.is_member => format!("member `{name}` was asked and has no fake"),
                     _ => format!("`{name}` was asked and has no fake"),
                 },
                 label: format!("asked in {}", asked.moment()),
@@ -157,7 +178,10 @@ impl<'a> Cast<'a> {
 
     /// The fake that would answer, as it is written.
     fn line(&self, asked: &Asked) -> String {
-        let name = &asked.step.name;
+        let name = &asked.name;
+        if asked.is_member {
+            return format!(r##"fake {name} turn={} #"{{"action": "done", "response": "…"}}"#"##, asked.turn);
+        }
         let step = steps(self.plan, name).next();
         match step.map(|step| &step.body) {
             Some(Body::Gate(gate)) => {
@@ -203,7 +227,7 @@ impl<'a> Cast<'a> {
 
     /// When a step was asked, in a line.
     fn times(&self, fake: &Fake) -> String {
-        let of = self.asked.iter().filter(|asked| *asked.step.name == *fake.step && asked.part == fake.part);
+        let of = self.asked.iter().filter(|asked| asked.is_of(fake));
         let moments: Vec<String> = of.map(Asked::moment).collect();
         let name = &fake.step;
         match moments.len() {
@@ -216,7 +240,13 @@ impl<'a> Cast<'a> {
 
 impl Asked {
     fn fits(&self, fake: &Fake) -> bool {
-        *self.step.name == *fake.step && self.part == fake.part && self.is_at(&fake.moment)
+        self.is_of(fake) && self.is_at(&fake.moment)
+    }
+
+    /// Whether it is of whom the fake is, whenever that was.
+    fn is_of(&self, fake: &Fake) -> bool {
+        let tool = fake.tool.is_none() || fake.tool == self.tool;
+        self.name == fake.step && self.part == fake.part && tool
     }
 
     /// Whether it was asked then.
@@ -229,7 +259,7 @@ impl Asked {
 
     fn is_recorded(&self, answer: &Recorded) -> bool {
         let Recorded { iteration, attempt, turn, index, .. } = *answer;
-        answer.task.as_deref().is_none_or(|task| task == &*self.step.name)
+        answer.task.as_deref().is_none_or(|task| task == self.name)
             && self.is_at(&Moment { iteration, attempt, turn, index })
     }
 
@@ -242,7 +272,7 @@ impl Asked {
         if self.attempt > 1 {
             moment += &format!(", attempt {}", self.attempt);
         }
-        if self.turn > 1 {
+        if self.turn > 1 || self.is_member {
             moment += &format!(", turn {}", self.turn);
         }
         moment

@@ -169,7 +169,7 @@ impl Judge<'_, '_> {
 
     fn prompts(&mut self, name: &str, moment: &Moment, holds: &[Hold]) -> Vec<Finding> {
         let story = self.story;
-        let of = |asked: &&Asked| *asked.step.name == *name && asked.part == Part::Body && asked.text.is_some();
+        let of = |asked: &&Asked| asked.name == *name && asked.part == Part::Body && asked.text.is_some();
         // A snapshot is named by its place among all that the step is asked.
         let all: Vec<(usize, &Asked)> = story.cast.asked.iter().filter(of).enumerate().collect();
         let fitting: Vec<&(usize, &Asked)> = all.iter().filter(|(_, asked)| asked.is_at(moment)).collect();

@@ -24,6 +24,8 @@ pub(crate) struct Fake {
     pub part: Part,
     /// Where it says which part.
     pub part_span: Span,
+    /// The tool that a member calls.
+    pub tool: Option<String>,
     pub moment: Moment,
     pub texts: Vec<Name>,
     pub file: Option<Text>,

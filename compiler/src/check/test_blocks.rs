@@ -25,8 +25,15 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 }
 
 fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
-    let Some(pipeline) = test.pipeline else { return };
-    let (own, own_types) = (&model.pipelines[pipeline].ast.params, &model.typing.pipelines[pipeline].own_params);
+    let (own, own_types) = match (test.pipeline, test.swarm) {
+        (Some(pipeline), _) => {
+            let own = model.pipelines[pipeline].ast.params.as_slice();
+            (own, model.typing.pipelines[pipeline].own_params.as_slice())
+        }
+        // A swarm has none of its own.
+        (None, Some(_)) => Default::default(),
+        (None, None) => return,
+    };
     for (param, value) in &test.params {
         let (declared, kind) = match *param {
             ParamRef::Pipeline(index) => (&own[index], &own_types[index]),
@@ -80,6 +87,7 @@ fn fake(model: &Model<'_>, fake: &Fake<'_>, diagnostics: &mut Diagnostics) {
         let problem = match fake.ast.part {
             Part::Check(number) => no_check(fake, step, number),
             Part::Fix => no_fix(fake, step),
+            Part::Tool => no_tool(fake, step),
             Part::Body => body(model, fake, step),
         };
         if let Some(problem) = problem {
@@ -111,6 +119,16 @@ fn no_fix(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
         .label(step.ast.name.span, "no `on-failure fix`")
         .help("remove `fix=`, or write `on-failure fix agent=…` in the step");
     step.fixer.is_none().then_some(diagnostic)
+}
+
+/// A tool that a step calls, which nobody sees.
+fn no_tool(fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {
+    let message = format!("the tools that step `{}` calls are not faked", step.name());
+    let diagnostic = Diagnostic::new(Code::WrongValue, message)
+        .label(fake.ast.part_span, "only members of swarms call tools here")
+        .label(step.ast.name.span, "the step")
+        .help("remove `tool=`: a fake says what comes of all that the agent does");
+    Some(diagnostic)
 }
 
 fn body(model: &Model<'_>, fake: &Fake<'_>, step: &Step<'_>) -> Option<Diagnostic> {

@@ -17,11 +17,11 @@ pub(crate) fn tests(model: &Model<'_>, loader: &Loader<'_>) -> Vec<Test> {
 
 impl Emitter<'_, '_, '_> {
     fn test(&self, test: &model::Test<'_>) -> Option<Test> {
-        let pipeline = self.model.pipelines[test.pipeline?].ast;
+        let pipeline = test.pipeline.map(|index| &self.model.pipelines[index]);
         let param = |(param, value): &(ParamRef, &ast::Name)| {
             let (declared, kind) = match *param {
                 ParamRef::Pipeline(index) => {
-                    (&pipeline.params[index], &self.model.typing.pipelines[test.pipeline?].own_params[index])
+                    (&pipeline?.ast.params[index], &self.model.typing.pipelines[test.pipeline?].own_params[index])
                 }
                 ParamRef::Spec(index) => (&self.model.spec.params[index], &self.model.typing.params[index]),
             };
@@ -38,7 +38,10 @@ impl Emitter<'_, '_, '_> {
         Some(Test {
             name: test.ast.name.value.clone(),
             span: test.ast.name.span,
-            pipeline: pipeline.name.value.clone(),
+            pipeline: match (pipeline, test.swarm) {
+                (Some(pipeline), _) => pipeline.ast.name.value.clone(),
+                (None, swarm) => self.model.spec.swarms[swarm?].name.value.clone(),
+            },
             params: test.params.iter().filter_map(param).collect(),
             stdin: test.ast.stdin.clone(),
             fakes: test.fakes.iter().map(|fake| self.fake(fake)).collect(),
@@ -55,6 +58,7 @@ impl Emitter<'_, '_, '_> {
             step: written.step.value.clone(),
             span: written.step.span,
             part: written.part,
+            tool: written.tool.clone(),
             moment: written.moment,
             texts: texts.map(|(text, span): (&str, Span)| (without_newline(text), span)).collect(),
             exit: written.exit,

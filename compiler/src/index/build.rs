@@ -488,8 +488,8 @@ impl Builder<'_, '_, '_> {
     pub(super) fn tested(&self, name: &str, place: Span) -> Option<SymbolId> {
         let holds = |span: Span| span.file == place.file && (span.start..span.end).contains(&place.start);
         let test = self.model.tests.iter().find(|test| holds(test.ast.span))?;
-        let own = &self.model.pipelines[test.pipeline?].ast.params;
-        match own.iter().find(|param| param.name.value == name) {
+        let own = test.pipeline.map(|pipeline| self.model.pipelines[pipeline].ast.params.as_slice());
+        match own.unwrap_or_default().iter().find(|param| param.name.value == name) {
             Some(param) => self.declared(param.name.span),
             None => self.top(What::Param, self.model.tables.find(What::Param, name, true, place.file)?),
         }

@@ -79,6 +79,14 @@ fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
             .help("write a `fake` for each of them");
         diagnostics.push(diagnostic);
     }
+    let tool = element.property("tool");
+    if let (Some(other), Some(tool)) = (check.or(fix), tool) {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a `fake` is for a tool, for a check or for a fix")
+            .label(tool.span, "a tool")
+            .label(other.span, "something else")
+            .help("write a `fake` for each of them");
+        diagnostics.push(diagnostic);
+    }
     let mut fields: Vec<(Name, Name)> = Vec::new();
     let mut known: BTreeMap<String, Span> = BTreeMap::new();
     let own = element.children.iter().filter(|child| child.schema.name == "FIELD");
@@ -90,12 +98,14 @@ fn fake(element: &Element, diagnostics: &mut Diagnostics) -> Option<Fake> {
         }
     }
     Some(Fake {
-        part: match (check, fix) {
-            (Some(check), _) => Part::Check(count(check.number)),
-            (None, Some(_)) => Part::Fix,
-            (None, None) => Part::Body,
+        part: match (check, fix, tool) {
+            (Some(check), ..) => Part::Check(count(check.number)),
+            (None, Some(_), _) => Part::Fix,
+            (None, None, Some(_)) => Part::Tool,
+            (None, None, None) => Part::Body,
         },
-        part_span: check.or(fix).map_or(step.span, |datum| datum.span),
+        part_span: check.or(fix).or(tool).map_or(step.span, |datum| datum.span),
+        tool: tool.map(|tool| tool.text.as_str().to_owned()),
         moment: moment(element),
         texts,
         file: file.map(|file| file.text.clone()),

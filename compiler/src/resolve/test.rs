@@ -8,12 +8,15 @@ use super::tables::What;
 use super::{Resolver, suggest};
 use crate::ast::{self, Name};
 use crate::code::Code;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
 use crate::model::{Body, Fake, ParamRef, Pipeline, Start, StepRef, Test};
 use crate::syntax::Text;
 
-/// What a run of a pipeline can come to.
+/// Who leads a swarm in which nobody is named as its lead.
+const SUPERVISOR: &str = "swarm-supervisor";
+
+/// What a run of a pipeline, or of a swarm, can come to.
 #[derive(Default)]
 struct Reach<'a> {
     /// The steps by name: its own, and those of what it calls.
@@ -22,6 +25,10 @@ struct Reach<'a> {
     members: BTreeSet<&'a str>,
     /// Whether somebody leads one of them who names others itself.
     is_open: bool,
+    /// Whether there may be agents in one of them that nobody names: of a group, or who help.
+    has_nameless: bool,
+    /// The swarm that runs by itself: a step of its own name.
+    alone: Option<&'a str>,
 }
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
@@ -34,22 +41,27 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let spec = self.spec;
         self.loader.only_tests_from_here();
         Names::new("test", spec.tests.iter().map(|test| &test.name), self.diagnostics);
-        let mut known: Vec<Option<Rc<Reach<'a>>>> = vec![None; pipelines.len()];
+        let mut known: BTreeMap<Start, Rc<Reach<'a>>> = BTreeMap::new();
         let mut tests = Vec::with_capacity(spec.tests.len());
         for test in &spec.tests {
-            let pipeline = self.tested(test, wanted, default);
-            let reach = pipeline
-                .map(|index| Rc::clone(known[index].get_or_insert_with(|| Rc::new(reach(spec, pipelines, index)))));
-            let params = pipeline.map(|index| self.test_params(test, index)).unwrap_or_default();
+            let start = self.tested(test, wanted, default);
+            let reach = start
+                .map(|start| Rc::clone(known.entry(start).or_insert_with(|| Rc::new(reach(spec, pipelines, start)))));
+            let params = start.map(|start| self.test_params(test, start)).unwrap_or_default();
             // A member of a swarm is asked as a step is; nothing else can be said of one by its name.
             let mut steps = |name: &Name, is_asked: bool| -> Vec<StepRef> {
-                let (Some(index), Some(reach)) = (pipeline, &reach) else { return Vec::new() };
+                let (Some(start), Some(reach)) = (start, &reach) else { return Vec::new() };
                 let word = name.value.as_str();
                 match reach.steps.get(word) {
                     Some(found) => found.clone(),
-                    None if is_asked && (reach.is_open || reach.members.contains(word)) => Vec::new(),
+                    None if is_asked && reach.takes_turns(word) => Vec::new(),
+                    None if !is_asked && reach.alone == Some(word) => Vec::new(),
                     None => {
-                        self.diagnostics.push(unknown(name, &pipelines[index], reach, is_asked));
+                        let of = match start {
+                            Start::Pipeline(index) => ("pipeline", pipelines[index].ast.name.value.as_str()),
+                            Start::Swarm(index) => ("swarm", spec.swarms[index].name.value.as_str()),
+                        };
+                        self.diagnostics.push(unknown(name, of, reach, is_asked));
                         Vec::new()
                     }
                 }
@@ -64,53 +76,50 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             let fakes = fakes
                 .map(|(fake, steps)| Fake { ast: fake, steps, file: self.fake_file(fake.file.as_ref()) })
                 .collect();
-            tests.push(Test { ast: test, pipeline, params, fakes, expects });
+            let (pipeline, swarm) = match start {
+                Some(Start::Pipeline(index)) => (Some(index), None),
+                Some(Start::Swarm(index)) => (None, Some(index)),
+                None => (None, None),
+            };
+            tests.push(Test { ast: test, pipeline, swarm, params, fakes, expects });
         }
         tests
     }
 
-    /// The pipeline of a test.
-    fn tested(&mut self, test: &ast::Test, wanted: &[bool], default: Option<Start>) -> Option<usize> {
-        let no_swarm = |place, swarm: &str, diagnostics: &mut Diagnostics| {
-            let diagnostic =
-                Diagnostic::new(Code::WrongValue, format!("`{swarm}` is a swarm, and a test is of a pipeline"))
-                    .label(place, "swarms cannot be rehearsed yet")
-                    .help("name a pipeline: `pipeline NAME`");
-            diagnostics.push(diagnostic);
-        };
-        let Some(name) = &test.pipeline else {
-            return match default? {
-                Start::Pipeline(index) => Some(index),
-                Start::Swarm(index) => {
-                    no_swarm(test.name.span, &self.spec.swarms[index].name.value, self.diagnostics);
-                    None
-                }
-            };
-        };
+    /// What a test is of.
+    fn tested(&mut self, test: &ast::Test, wanted: &[bool], default: Option<Start>) -> Option<Start> {
+        let Some(name) = &test.pipeline else { return default };
         let home = name.span.file;
         if self.tables.find(What::Pipeline, &name.value, true, home).is_none()
-            && self.tables.find(What::Swarm, &name.value, true, home).is_some()
+            && let Some(swarm) = self.tables.find(What::Swarm, &name.value, true, home)
         {
-            no_swarm(name.span, &name.value, self.diagnostics);
-            return None;
+            let start = Start::Swarm(swarm);
+            let place = self.spec.swarms[swarm].name.span;
+            let runs = self.tables.modules.is_own(place) || self.uses.swarms[swarm] || default == Some(start);
+            return self.runs(name, "swarm", runs).then_some(start);
         }
         let index = self.tables.lookup(What::Pipeline, name, self.diagnostics)?;
-        if !wanted[index] {
-            let diagnostic = Diagnostic::new(
-                Code::WrongValue,
-                format!("no run of this workflow comes to pipeline `{}`", name.value),
-            )
-            .label(name.span, "neither the default nor called")
-            .help("test it in the spec that declares it");
-            self.diagnostics.push(diagnostic);
-            return None;
-        }
-        Some(index)
+        self.runs(name, "pipeline", wanted[index]).then_some(Start::Pipeline(index))
     }
 
-    fn test_params(&mut self, test: &'a ast::Test, pipeline: usize) -> Vec<(ParamRef, &'a Name)> {
+    /// Whether a run comes to something that a test names.
+    fn runs(&mut self, name: &Name, what: &str, runs: bool) -> bool {
+        if !runs {
+            let message = format!("no run of this workflow comes to {what} `{}`", name.value);
+            let diagnostic = Diagnostic::new(Code::WrongValue, message)
+                .label(name.span, "neither the default nor called")
+                .help("test it in the spec that declares it");
+            self.diagnostics.push(diagnostic);
+        }
+        runs
+    }
+
+    fn test_params(&mut self, test: &'a ast::Test, start: Start) -> Vec<(ParamRef, &'a Name)> {
         let spec = self.spec;
-        let own = &spec.pipelines[pipeline].params;
+        let own = match start {
+            Start::Pipeline(pipeline) => spec.pipelines[pipeline].params.as_slice(),
+            Start::Swarm(_) => &[],
+        };
         let mut params = Vec::new();
         for (name, value) in &test.params {
             let position = own.iter().position(|param| param.name.value == name.value);
@@ -148,10 +157,18 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 }
 
-fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> Reach<'a> {
+fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: Start) -> Reach<'a> {
     let mut reach = Reach::default();
     let mut seen = vec![false; spec.pipelines.len()];
-    let mut open = vec![start];
+    let mut open = match start {
+        Start::Pipeline(pipeline) => vec![pipeline],
+        Start::Swarm(swarm) => {
+            let swarm = &spec.swarms[swarm];
+            reach.alone = Some(&swarm.name.value);
+            reach.take(swarm);
+            Vec::new()
+        }
+    };
     while let Some(pipeline) = open.pop() {
         if std::mem::replace(&mut seen[pipeline], true) {
             continue;
@@ -161,11 +178,7 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> R
             reach.steps.entry(name).or_default().push(StepRef { pipeline, step });
             match &resolved.body {
                 Body::Call { pipeline: Some(called), .. } => open.push(*called),
-                Body::Swarm { swarm: Some(swarm), .. } => {
-                    let swarm = &spec.swarms[*swarm];
-                    reach.members.extend(swarm.names().map(|name| name.value.as_str()));
-                    reach.is_open |= swarm.decompose.is_some();
-                }
+                Body::Swarm { swarm: Some(swarm), .. } => reach.take(&spec.swarms[*swarm]),
                 _ => {}
             }
         }
@@ -173,8 +186,24 @@ fn reach<'a>(spec: &'a ast::Spec, pipelines: &[Pipeline<'a>], start: usize) -> R
     reach
 }
 
-fn unknown(name: &Name, pipeline: &Pipeline<'_>, reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
-    let of = &pipeline.ast.name;
+impl<'a> Reach<'a> {
+    /// Those who take turns in a swarm.
+    fn take(&mut self, swarm: &'a ast::Swarm) {
+        self.members.extend(swarm.names().map(|name| name.value.as_str()));
+        if swarm.leader.is_none() && (swarm.synthesize.is_some() || swarm.decompose.is_some()) {
+            self.members.insert(SUPERVISOR);
+        }
+        self.is_open |= swarm.decompose.is_some();
+        self.has_nameless |= !swarm.groups.is_empty() || swarm.spawn.per_agent > 0;
+    }
+
+    /// Whether somebody may be called so who takes turns.
+    fn takes_turns(&self, name: &str) -> bool {
+        self.is_open || self.members.contains(name) || self.has_nameless && swarmc_plan::is_station(name)
+    }
+}
+
+fn unknown(name: &Name, (kind, of): (&str, &str), reach: &Reach<'_>, is_asked: bool) -> Diagnostic {
     let is_member = !is_asked && reach.members.contains(name.value.as_str());
     let has_members = is_asked && !reach.members.is_empty();
     let members = reach.members.iter().filter(|_| is_asked);
@@ -183,7 +212,7 @@ fn unknown(name: &Name, pipeline: &Pipeline<'_>, reach: &Reach<'_>, is_asked: bo
         true => ("step or member", "the steps and members are "),
         false => ("step", "the steps are "),
     };
-    let message = format!("there is no {what} `{}` in pipeline `{}`", name.value, of.value);
+    let message = format!("there is no {what} `{}` in {kind} `{of}`", name.value);
     let diagnostic = Diagnostic::new(Code::UnknownReference, message);
     if is_member {
         return diagnostic

@@ -58,6 +58,7 @@ static FAKE: Node = Node::new(
     Property::new("choice", Kind::Reference(Target::Option), "What a person chooses, at a gate or after `escalate`."),
     Property::new("check", ANY_COUNT, "Which `check` of the step this is, from 1; the step itself, when left out."),
     Property::new("fix", Kind::Bool, "Whether this is the turn of the agent of `on-failure fix`.").default("#false"),
+    Property::new("tool", Kind::Text, "The tool whose call by a member of a swarm this answers, where it is not the turn itself."),
     Property::new("unchecked", Kind::Bool, "Whether the text need not be of the declared type, as where a repair is tested.")
         .default("#false"),
 ])

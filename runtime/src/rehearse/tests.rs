@@ -41,7 +41,7 @@ fn play(plan: &Plan, say: impl Fn(&StepId, &str) -> String) -> Rehearsal {
             text => Answer::Text(text),
         },
         Asks::Agent { prompt, .. } => Answer::Text((*prompt).to_owned()),
-        Asks::Check { .. } => Answer::Text(String::new()),
+        Asks::Check { .. } | Asks::Tool { .. } => Answer::Text(String::new()),
         Asks::Person { options, .. } => Answer::Choice { choice: options[0].clone(), fields: Map::new() },
     };
     rehearse(plan, &Options::default(), &mut answer).unwrap()

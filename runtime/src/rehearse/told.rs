@@ -21,8 +21,21 @@ pub struct Turn<'a> {
     pub schema: Option<&'a Schema>,
     /// The item of the for-each that this is for, and its position.
     pub item: Option<&'a (Value, u32)>,
+    /// Whose turn it is in the swarm that the step runs.
+    pub member: Option<Member<'a>>,
     /// Of whom, and what.
     pub asks: Asks<'a>,
+}
+
+/// A turn of an agent in a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// The agent's name in the swarm; of a decomposition or a merger the lead's, without one `swarm-supervisor`.
+    pub name: &'a str,
+    /// Which of its turns, from 1.
+    pub turn: u32,
+    /// How often it was asked in this turn, from 1.
+    pub attempt: u32,
 }
 
 /// Who is asked.
@@ -50,6 +63,13 @@ pub enum Asks<'a> {
         command: &'a Line,
         /// Which of the checks, from 1.
         number: u32,
+    },
+    /// A tool, by an agent of a swarm.
+    Tool {
+        /// Its name.
+        tool: &'a str,
+        /// Its parameters, as JSON.
+        arguments: &'a str,
     },
     /// A person, by a gate.
     Person {

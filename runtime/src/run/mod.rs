@@ -8,7 +8,7 @@ mod hooks;
 mod limits;
 mod outside;
 mod prepare;
-mod refuse;
+pub(crate) mod refuse;
 mod replay;
 mod run_loop;
 pub(crate) mod scene;
@@ -148,6 +148,12 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
+    if facts.record.is_some() {
+        refuse::refuse_recording(plan, &graph, "--record")?;
+    }
+    if facts.replay.is_some() {
+        refuse::refuse_recording(plan, &graph, "--replay")?;
+    }
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
@@ -552,6 +558,17 @@ fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, 
 impl scene::Store for RunFolder {
     fn text(&self, content: &Content) -> Result<String, String> {
         RunFolder::text(self, content).map_err(|error| error.to_string())
+    }
+
+    fn keep(&self, text: String) -> Result<Content, String> {
+        content(self, text).map_err(|error| error.to_string())
+    }
+
+    fn keep_within(&self, text: String, room: usize) -> Result<Content, String> {
+        match event::escaped(&text) <= room {
+            true => self.keep(text),
+            false => self.store(&text).map_err(|error| error.to_string()),
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl Loop<'_> {
                 })
             }
             Body::Stop { message, .. } => Work::Text(text(message)?),
-            Body::Swarm(_) => return self.goal(key, attempt).map(Prepared::Swarm),
+            Body::Swarm(_) => {
+                return self.scene.goal(super::scene::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
+            }
             Body::Call(_) | Body::Gate(_) | Body::Loop(_) => {
                 return Err(render(format!("this version cannot run step `{}`", step.name)));
             }

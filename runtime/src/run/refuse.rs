@@ -1,6 +1,6 @@
 //! What a plan may hold and this version cannot run yet: said before anything starts.
 
-use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step};
+use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step, Swarm};
 
 use crate::error::RunError;
 use crate::graph::Graph;
@@ -92,14 +92,7 @@ fn of_swarm(plan: &Plan, step: &Step, name: &str) -> Option<String> {
     if !step.checks.is_empty() {
         return Some("it is a swarm, and says `check`: put the check into a step behind it".to_owned());
     }
-    let parts = [
-        (swarm.lead.as_ref().is_some_and(|lead| lead.coordinator), "a `coordinator`"),
-        (!swarm.channels.is_empty(), "a `channel`"),
-        (!swarm.items.is_empty(), "an `item`"),
-        (!swarm.worktrees.is_empty(), "a `worktree`"),
-        (swarm.spawn.approval != Approval::Auto && swarm.spawn.per_agent > 0, "`spawn` that somebody must approve"),
-    ];
-    if let Some((_, part)) = parts.iter().find(|(there, _)| *there) {
+    if let Some(part) = of_rules(swarm) {
         return Some(format!("swarm `{name}` has {part}"));
     }
     let leads = swarm.lead.iter().map(|lead| &lead.agent).chain(swarm.synthesize.iter().map(|merge| &merge.agent));
@@ -124,6 +117,36 @@ fn of_swarm(plan: &Plan, step: &Step, name: &str) -> Option<String> {
     }
     let tasks = swarm.members.iter().filter_map(|member| member.task.as_ref()).chain(&swarm.goal);
     tasks.into_iter().find_map(|task| word_of(&task.segments)).map(|word| format!("swarm `{name}` reads `{word}`"))
+}
+
+/// What the rules of a swarm say that this version does not know.
+pub(crate) fn of_rules(swarm: &Swarm) -> Option<&'static str> {
+    let parts = [
+        (swarm.lead.as_ref().is_some_and(|lead| lead.coordinator), "a `coordinator`"),
+        (!swarm.channels.is_empty(), "a `channel`"),
+        (!swarm.items.is_empty(), "an `item`"),
+        (!swarm.worktrees.is_empty(), "a `worktree`"),
+        (swarm.spawn.approval != Approval::Auto && swarm.spawn.per_agent > 0, "`spawn` that somebody must approve"),
+    ];
+    parts.iter().find(|(there, _)| *there).map(|(_, part)| *part)
+}
+
+/// Refuses to record a swarm, or to replay one: recordings hold what steps ask, and agents of swarms are no steps.
+pub(super) fn refuse_recording(plan: &Plan, graph: &Graph, option: &str) -> Result<(), RunError> {
+    let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
+    let found = scopes.find_map(|(scope, pipeline)| {
+        let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
+        steps.find_map(|step| match &step.body {
+            Body::Swarm(call) => Some((&step.name, &call.swarm)),
+            _ => None,
+        })
+    });
+    match found {
+        None => Ok(()),
+        Some((step, swarm)) => Err(RunError::Request(format!(
+            "`{step}` runs swarm `{swarm}`, and swarms are not recorded yet: run it without `{option}`"
+        ))),
+    }
 }
 
 /// What a prompt or the system text of its agent reads that only swarms, edges and packs give.

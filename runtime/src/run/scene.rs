@@ -3,6 +3,9 @@
 //! In: the plan and the state. Out: conditions judged, lists and parameters evaluated, outputs put together. It starts
 //! nothing and writes nothing, so that a rehearsal in memory shares it with a run.
 
+mod asked;
+mod told;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -26,6 +29,9 @@ use crate::state::State;
 use crate::state::budget::priced;
 use crate::state::frame::Inner;
 
+pub(crate) use asked::{Asked, At, MAX_OUTPUT};
+pub(crate) use told::{Finished, PREFILL, metadata, short};
+
 /// The lists and parameters that are kept parsed.
 const KEPT: usize = 8;
 
@@ -39,6 +45,12 @@ pub(crate) type Texts = BTreeMap<String, String>;
 pub(crate) trait Store {
     /// The text of `content`.
     fn text(&self, content: &Content) -> Result<String, String>;
+
+    /// A text as an event holds it: in place, or kept elsewhere.
+    fn keep(&self, text: String) -> Result<Content, String>;
+
+    /// The same with so much room for it as JSON in its event.
+    fn keep_within(&self, text: String, room: usize) -> Result<Content, String>;
 }
 
 /// A plan while it runs.

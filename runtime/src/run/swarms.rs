@@ -10,18 +10,18 @@ mod ending;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swarmc_plan::{Agent, Approval, Body, Unattended};
+use swarmc_plan::{Agent, Approval, Unattended};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::run_loop::Loop;
-use super::scene::{failed, render, unknown};
+use super::scene::{At, render, short};
 use super::{Input, content};
 use crate::event::{self, Content, Event, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
 use crate::state::budget::Refusal;
-use crate::swarm::{Act, Answer, Fact, Fault, Order, Purpose, Swarm, TurnId};
+use crate::swarm::{Act, Answer, Fact, Fault, Order, Swarm, TurnId};
 use crate::tools::{Grant, ToolFault};
 
 /// What a task of a swarm reports.
@@ -90,7 +90,13 @@ impl Teams {
 /// Why a swarm cannot go on.
 struct Stuck(Failure);
 
-impl<'a> Loop<'a> {
+impl From<Failure> for Stuck {
+    fn from(failure: Failure) -> Stuck {
+        Stuck(failure)
+    }
+}
+
+impl Loop<'_> {
     /// The swarm of a step begins, or goes on.
     pub(super) fn begin_swarm(&mut self, step: StepId, attempt: u32, goal: String) {
         let mut team = Team::default();
@@ -108,7 +114,7 @@ impl<'a> Loop<'a> {
         }
         self.teams.open.insert((step.clone(), attempt), team);
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
-            match content(&self.folder, goal) {
+            match self.scene.keep(goal) {
                 Ok(goal) => {
                     let run = self.folder.id.clone();
                     self.fact(&step, attempt, Fact::WorkflowStarted { run, goal });
@@ -116,17 +122,6 @@ impl<'a> Loop<'a> {
                 Err(error) => self.give_up(error.to_string()),
             }
         }
-    }
-
-    /// What a swarm step's goal is: its own, or the swarm's.
-    pub(super) fn goal(&self, key: Key, attempt: u32) -> Result<String, Failure> {
-        let step = self.scene.step(&self.state, key);
-        let Body::Swarm(call) = &step.body else { return Err(unknown(&self.state.id(key))) };
-        let swarm = self.scene.plan.swarm(&call.swarm);
-        let swarm = swarm.ok_or_else(|| render(format!("the plan has no swarm `{}`", call.swarm)))?;
-        let Some(goal) = call.goal.as_ref().or(swarm.goal.as_ref()) else { return Ok(String::new()) };
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
-        self.scene.renderer.text(goal, &super::values::View { attempt, ..view }).map_err(failed)
     }
 
     /// Does what a swarm's core says, until it says nothing.
@@ -222,23 +217,6 @@ impl<'a> Loop<'a> {
         self.record(Event::Swarm { step: step.clone(), attempt, fact });
     }
 
-    fn stored_text(&self, text: String) -> Result<Content, Stuck> {
-        content(&self.folder, text).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
-    }
-
-    /// The same with so much room for it as JSON in its event.
-    fn stored_within(&self, text: String, room: usize) -> Result<Content, Stuck> {
-        if event::escaped(&text) <= room {
-            return self.stored_text(text);
-        }
-        self.folder.store(&text).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
-    }
-
-    /// The text of a content.
-    fn told(&self, content: &Content) -> Result<String, Stuck> {
-        self.folder.text(content).map_err(|error| Stuck(Failure::Render { message: error.to_string() }))
-    }
-
     fn spawn(
         &mut self,
         step: &StepId,
@@ -246,46 +224,26 @@ impl<'a> Loop<'a> {
         key: Key,
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
-        let own = self.own_task(key, attempt, place)?;
+        let own = self.scene.own_task(At { state: &self.state, key, attempt }, place)?;
         let task = match own {
-            Some(text) => Some(self.stored_text(text)?),
+            Some(text) => Some(self.scene.keep(text)?),
             None => task,
         };
         self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
         Ok(())
     }
 
-    /// The task that the plan gives a place of the roster.
-    fn own_task(&self, key: Key, attempt: u32, place: u32) -> Result<Option<String>, Stuck> {
-        let step = self.scene.step(&self.state, key);
-        let Body::Swarm(call) = &step.body else { return Ok(None) };
-        let (Some(swarm), Some(rules)) = (self.scene.plan.swarm(&call.swarm), &self.state.node(key).swarm) else {
-            return Ok(None);
-        };
-        let member = rules.roster.get(place as usize).and_then(|place| swarm.members.get(place.member as usize));
-        let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(|it| Stuck(render(it)))?;
-        let view = super::values::View { attempt, ..view };
-        self.scene.renderer.text(task, &view).map(Some).map_err(|error| Stuck(failed(error)))
-    }
-
     /// What an agent of a swarm may use, and where.
     fn grant(&self, key: Key, attempt: u32, swarm: &Swarm, turn: &TurnId, player: &Agent) -> Result<Grant, Stuck> {
         let step = self.scene.step(&self.state, key);
-        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(|it| Stuck(render(it)))?;
+        let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
         let provider = self.scene.plan.provider(&player.provider);
         let environment = self.environment(step, provider, &view, &self.state.id(key), attempt).map_err(Stuck)?;
         let pipeline = self.scene.pipeline(&self.state, key.frame);
         let folder = self.surroundings.directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
-        // A helper may do what it was asked for, and never more than whoever asked.
         if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
-            let allowed = std::mem::take(&mut grant.allow);
-            let covered = |skill: &&String| {
-                let server = skill.split_once('.').map(|(server, _)| server);
-                allowed.iter().any(|tool| tool == *skill || tool == "*" || Some(tool.as_str()) == server)
-            };
-            grant.allow = skills.iter().filter(covered).cloned().collect();
+            grant.narrow(skills);
         }
         Ok(grant)
     }
@@ -322,9 +280,9 @@ impl<'a> Loop<'a> {
             return Ok(());
         };
         let (tool, params) = (Arc::clone(tool), params.clone());
-        let player = self.player(swarm, &turn)?;
+        let player = self.scene.player(swarm, &turn)?;
         let grant = self.grant(key, attempt, swarm, &turn, player)?;
-        let arguments = serde_json::from_str(&self.told(&params)?).unwrap_or_default();
+        let arguments = serde_json::from_str(&self.scene.told(&params)?).unwrap_or_default();
         let tools = Arc::clone(&self.tools);
         let allowed = match (tools.approval(&grant, &tool), tools.unattended()) {
             (Approval::Auto, _) | (_, Unattended::Approve) => Ok(()),
@@ -344,35 +302,11 @@ impl<'a> Loop<'a> {
             Word::Called(word, result)
         })
     }
-
-    /// The declared agent that takes a turn: who plays the part, or the fallback that stands in.
-    fn player(&self, swarm: &Swarm, turn: &TurnId) -> Result<&'a Agent, Stuck> {
-        let (name, taker) = match turn.purpose {
-            Purpose::Act => {
-                let agent = swarm.agent(&turn.agent);
-                (agent.map(|agent| &agent.plays), agent.map_or(0, |agent| agent.taker))
-            }
-            Purpose::Decompose => (swarm.rules.lead.as_ref(), swarm.lead.taker),
-            Purpose::Synthesize => (swarm.rules.merger.as_ref(), swarm.lead.taker),
-        };
-        let plan = self.scene.plan;
-        let first = name.and_then(|name| plan.agent(name));
-        let mut chain = std::iter::successors(first, |agent| plan.agent(agent.fallback.as_deref()?));
-        let player = chain.nth(taker as usize).or(first);
-        player.ok_or_else(|| Stuck(render(format!("the plan has no agent for `{}`", turn.agent))))
-    }
 }
 
 /// How something failed, as the swarm counts it.
 fn class(transient: bool) -> Fault {
     if transient { Fault::Transient { after_ms: 0 } } else { Fault::Permanent }
-}
-
-/// Words of somebody else, short enough for an event.
-fn short(words: &str) -> String {
-    let mut words = words.to_owned();
-    event::shorten(&mut words);
-    words
 }
 
 fn failure(failure: Failure) -> event::Outcome {

@@ -76,6 +76,29 @@ impl Grant {
             environment: Arc::clone(environment),
         }
     }
+
+    /// Leaves a helper what it was asked for, and never more than whoever asked has.
+    pub(crate) fn narrow(&mut self, skills: &[String]) {
+        let allowed = std::mem::take(&mut self.allow);
+        let covered = |skill: &&String| {
+            let server = skill.split_once('.').map(|(server, _)| server);
+            allowed.iter().any(|tool| tool == *skill || tool == "*" || Some(tool.as_str()) == server)
+        };
+        self.allow = skills.iter().filter(covered).cloned().collect();
+    }
+}
+
+/// The tools of a grant that are known without asking a server: those that come with the runner, and what the grant
+/// names of servers.
+pub(crate) fn known(plan: &Plan, grant: &Grant) -> Vec<llm::Tool> {
+    let servers: Vec<&str> = plan.tool_servers.iter().map(|server| server.name.as_str()).collect();
+    let allowed = Allowed::new(grant, &servers);
+    let own = BUILT_IN.iter().filter(|tool| allowed.built_in(tool).is_ok()).map(offer::built_in);
+    let named = grant.allow.iter().filter_map(|name| match names::find(name, &servers)? {
+        Named::Server(index, tool) if !tool.contains('*') => Some(offer::named(servers[index], &tool)),
+        _ => None,
+    });
+    own.chain(named).take(MOST_TOOLS).collect()
 }
 
 /// Why a tool gave no result.
@@ -130,6 +153,28 @@ pub(crate) struct Toolbox {
 impl std::fmt::Debug for Toolbox {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Toolbox").field("servers", &self.names()).finish_non_exhaustive()
+    }
+}
+
+/// Whether a grant allows a call, as far as that is known without asking a server; else why not.
+pub(crate) fn permitted(plan: &Plan, grant: &Grant, tool: &str) -> Result<(), String> {
+    let servers: Vec<&str> = plan.tool_servers.iter().map(|server| server.name.as_str()).collect();
+    find(grant, &servers, tool).map(|_| ())
+}
+
+/// The tool that a call means, where the grant allows it; else why not.
+fn find(grant: &Grant, servers: &[&str], tool: &str) -> Result<Named, String> {
+    let allowed = Allowed::new(grant, servers);
+    match names::find(tool, servers) {
+        Some(Named::BuiltIn(built_in)) => allowed.built_in(built_in).map(|()| Named::BuiltIn(built_in)),
+        Some(Named::Server(index, name)) if allowed.tool(index, &name) => Ok(Named::Server(index, name)),
+        Some(Named::Server(..)) => Err(format!("the tool `{}` is not yours to use", result::short(tool))),
+        None => {
+            let own: Vec<&str> =
+                BUILT_IN.iter().filter(|tool| allowed.built_in(tool).is_ok()).map(|tool| tool.name).collect();
+            let known = if own.is_empty() { String::new() } else { format!("; there are {}", own.join(", ")) };
+            Err(format!("there is no tool `{}`{known}", result::short(tool)))
+        }
     }
 }
 
@@ -252,14 +297,10 @@ impl Toolbox {
     }
 
     async fn dispatch(&self, grant: &Grant, tool: &str, arguments: &Value) -> Result<Given, ToolFault> {
-        let allowed = self.allowed(grant);
         let arguments = arguments::object(arguments).map_err(ToolFault::lasting)?;
-        match names::find(tool, &self.names()) {
-            Some(Named::BuiltIn(built_in)) => {
-                allowed.built_in(built_in).map_err(ToolFault::lasting)?;
-                self.built_in(built_in, grant, arguments).await
-            }
-            Some(Named::Server(index, name)) if allowed.tool(index, &name) => {
+        match find(grant, &self.names(), tool).map_err(ToolFault::lasting)? {
+            Named::BuiltIn(built_in) => self.built_in(built_in, grant, arguments).await,
+            Named::Server(index, name) => {
                 let server = &self.servers[index];
                 let offered = server.tools().await?;
                 if !offered.tools.iter().any(|known| known.name == name) {
@@ -271,15 +312,6 @@ impl Toolbox {
                 }
                 let text = server.call(&name, arguments).await?;
                 Ok(Given { text, saved: true })
-            }
-            Some(Named::Server(..)) => {
-                Err(ToolFault::lasting(format!("the tool `{}` is not yours to use", result::short(tool))))
-            }
-            None => {
-                let own: Vec<&str> =
-                    BUILT_IN.iter().filter(|tool| allowed.built_in(tool).is_ok()).map(|tool| tool.name).collect();
-                let known = if own.is_empty() { String::new() } else { format!("; there are {}", own.join(", ")) };
-                Err(ToolFault::lasting(format!("there is no tool `{}`{known}", result::short(tool))))
             }
         }
     }

@@ -32,6 +32,12 @@ pub(super) fn of_server(server: &str, tool: &Offered, secrets: &Secrets) -> llm:
     }
 }
 
+/// A tool of a server that nobody has asked.
+pub(super) fn named(server: &str, tool: &str) -> llm::Tool {
+    let description = format!("`{tool}` of {server}");
+    llm::Tool { name: format!("{server}.{tool}"), description, parameters: json!({"type": "object"}) }
+}
+
 /// A tool that comes with the runner.
 pub(super) fn built_in(tool: &BuiltIn) -> llm::Tool {
     llm::Tool { name: tool.name.to_owned(), description: tool.does.to_owned(), parameters: parameters(tool.name) }
