@@ -85,11 +85,24 @@ fn frame(
     // One row too many is shown rather than counted.
     let shown = if open.len() == most + 1 { most + 1 } else { most };
     let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
+    let more = |frame: &mut Frame, left: usize| {
+        frame.line(columns, &format!("and {left} more"), |text| format!("  {}", paint.dim(text)));
+    };
+    // What the rows leave, the agents of swarms share.
+    let mut room = most.saturating_sub(open.len());
     for row in open.iter().take(shown) {
         frame.line(columns, &task(ledger, row, width, now), |text| format!("{} {text}", paint.cyan(spinner)));
+        let Some(team) = ledger.teams.get(&row.step) else { continue };
+        let agents: Vec<String> = team.lines().collect();
+        let fit = if agents.len() <= room + 1 { agents.len() } else { room };
+        agents.iter().take(fit).for_each(|line| frame.line(columns, line, |text| format!("  {text}")));
+        if agents.len() > fit {
+            more(&mut frame, agents.len() - fit);
+        }
+        room = room.saturating_sub(fit);
     }
     if open.len() > shown {
-        frame.line(columns, &format!("and {} more", open.len() - shown), |text| format!("  {}", paint.dim(text)));
+        more(&mut frame, open.len() - shown);
     }
     frame.line(columns, &totals(ledger, now), |text| format!("  {}", paint.bold(text)));
     if let Some(note) = note {
@@ -119,6 +132,10 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
         let _ = write!(text, "  attempt {} failed, next one soon", row.attempt);
     } else if row.attempt > 1 {
         let _ = write!(text, "  attempt {} of {}", row.attempt, row.attempts);
+    }
+    if let Some(team) = ledger.teams.get(&row.step) {
+        let phase = team.phase.map_or("", crate::team::word);
+        let _ = write!(text, "  {phase}, {}", team.sum());
     }
     text
 }

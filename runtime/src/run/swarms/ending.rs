@@ -8,10 +8,10 @@ use swarmc_plan::Body;
 use super::super::run_loop::Loop;
 use super::super::scene::render;
 use super::{Stuck, failure};
-use crate::event::{Content, Failure, Outcome, StepId};
+use crate::event::{Content, Failure, Outcome, StepId, Usage};
 use crate::graph::Key;
 use crate::swarm::prompt;
-use crate::swarm::state::{Agent, Swarm};
+use crate::swarm::state::{Agent, Spent, Swarm};
 use crate::swarm::{End, Fact, Phase};
 
 /// The turns that the answer of an agent is made of which gave none (seed 001, "Convergence Detection").
@@ -74,7 +74,7 @@ impl Loop<'_> {
                 Err(violations) => return Err(Stuck(Failure::Invalid { violations })),
             }
         }
-        let usage = (swarm.spent.calls > 0).then_some(swarm.spent.usage);
+        let usage = used(&swarm.spent);
         let metadata = metadata(swarm, self.swarm_name(key));
         if let Some(scribe) = &self.scribe {
             scribe.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
@@ -97,7 +97,7 @@ impl Loop<'_> {
         self.fact(step, attempt, Fact::WorkflowCompleted { result: None, error });
         let key = self.state.find(step);
         let spent = key.and_then(|key| self.state.swarm(key, attempt)).map(|swarm| swarm.spent);
-        let usage = spent.filter(|spent| spent.calls > 0).map(|spent| spent.usage);
+        let usage = spent.as_ref().and_then(used);
         self.end(step.clone(), attempt, Outcome { usage, ..failure(why) });
     }
 
@@ -121,6 +121,12 @@ impl Loop<'_> {
         let parts = results.iter().map(|agent| Ok(format!("## {}\n{}", agent.name, text(agent)?)));
         Ok(parts.collect::<Result<Vec<String>, Stuck>>()?.join("\n\n"))
     }
+}
+
+/// What the turns of a swarm used, where anybody said so, with what that cost where the price of each is known.
+fn used(spent: &Spent) -> Option<Usage> {
+    let cost = (!spent.unpriced).then_some(spent.cost as f64 / 1e6);
+    (spent.usage != Usage::default()).then_some(Usage { cost, ..spent.usage })
 }
 
 /// What the swarm was, for people and programs: each agent with its iterations, tokens, models and cost.
