@@ -165,6 +165,11 @@ fn totals(ledger: &Ledger, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use swarmc_runtime::swarm::Fact;
+    use swarmc_runtime::{Content, Event, Record, StepId};
+
     use super::*;
 
     #[test]
@@ -172,6 +177,27 @@ mod tests {
         let mut live = Live { drawn: vec![30, 80, 0], frame: None };
         assert_eq!(live.clear(40), "\x1b[4A\r\x1b[J");
         assert_eq!(live.clear(40), "");
+    }
+
+    #[test]
+    fn the_agents_of_a_swarm_share_the_room_that_there_is() {
+        let mut ledger = Ledger { rounds: 1, instances: 1, total: 1, ..Ledger::default() };
+        let step = StepId::new("team", 1, 1);
+        let mut record = |event| _ = ledger.apply(&Record { seq: 1, at: 1, event });
+        record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });
+        for number in 0..200 {
+            let agent: Arc<str> = format!("agent{number}").into();
+            let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
+            let spawned = Fact::AgentSpawned { agent: agent.clone(), plays, task, by: None, tools: None };
+            for fact in [spawned, Fact::AgentStarted { agent }] {
+                record(Event::Swarm { step: step.clone(), attempt: 1, fact });
+            }
+        }
+        let frame = frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
+        let lines: Vec<&str> = frame.text.lines().collect();
+        assert_eq!(lines.len(), 1 + 7 + 1 + 1, "{lines:#?}");
+        assert!(lines[0].contains("200 agents") && lines[1].contains("agent0"), "{lines:#?}");
+        assert!(lines[8].contains("and 193 more"), "{lines:#?}");
     }
 
     #[test]

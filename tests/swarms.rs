@@ -104,7 +104,11 @@ fn plan_shows_a_swarm_and_run_refuses_it() {
     place.swarmc(&["plan", "flow.kdl", "--pipeline", "build"]).expect(0, &shown, &[]);
     place.swarmc(&["check", "flow.kdl"]).expect(0, &[], &[]);
     place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["agent `coder` of swarm `build` is a program"]);
-    place.swarmc(&["run", "flow.kdl", "--pipeline", "build"]).expect(2, &[], &["agent `coder` of swarm `build` is a program"]);
+    place.swarmc(&["run", "flow.kdl", "--pipeline", "build"]).expect(
+        2,
+        &[],
+        &["agent `coder` of swarm `build` is a program"],
+    );
 }
 
 #[test]

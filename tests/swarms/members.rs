@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use swarmc_endpoint::{Answer, Endpoint, Request, Script};
+use swarmc_endpoint::{Answer, Endpoint, Request, Script, Usage};
 
 use crate::cli::{Ended, Place};
 
@@ -184,6 +184,31 @@ fn what_goes_wrong_with_one_agent_leaves_the_others_alone() {
     // Whoever merges is told how each ended, and why.
     let merged = requests.iter().find(|request| asks(request).is_none()).expect("somebody merged");
     assert!(merged.user[0].contains("unreachable") && merged.user[0].contains("401"), "{}", merged.user[0]);
+}
+
+#[test]
+fn tokens_and_cost_of_agents_are_counted() {
+    let usage = Usage { input: 1000, output: 100, ..Usage::default() };
+    let script = Script::new().decide(move |request| {
+        let done = text(&json!({ "action": "done", "response": "lit" }));
+        Some(if asks(request).is_some() { done } else { Answer::text("all lit") }.usage(usage))
+    });
+    let endpoint = Endpoint::start(script);
+    let place = team(&endpoint, "openai", "", &["one", "two"]);
+    let spec = std::fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
+    place.write("flow.kdl", &spec.replace("auth key;", "auth key; price input=\"$2\" output=\"$4\";"));
+    let told = ["one done after 1 iteration, 1,100 tokens, $0.0024", "2 agents, 3 turns, 3,300 tokens, $0.0072"];
+    run(&place, &["run", "flow.kdl"]).expect(0, &["all lit\n"], &told);
+    let run: Value = serde_json::from_str(&place.swarmc(&["inspect", "--json"]).out).expect("inspect writes JSON");
+    assert_eq!((&run["steps"][0]["usage"]["input"], &run["steps"][0]["usage"]["cost"]), (&json!(3000), &json!(0.0072)));
+    let shown = place.swarmc(&["inspect", "last", "team", "one", "--json"]);
+    let one: Value = serde_json::from_str(&shown.out).expect("inspect writes JSON");
+    assert_eq!((&one["usage"]["output"], &one["usage"]["cost"]), (&json!(100), &json!(0.0024)), "{one}");
+    assert_eq!(
+        (&one["turns"][0]["cost_micro_usd"], &one["turns"][0]["model"]),
+        (&json!(2400), &json!("scripted")),
+        "{one}"
+    );
 }
 
 #[test]

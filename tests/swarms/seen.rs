@@ -224,7 +224,7 @@ fn a_swarm_that_a_person_stops_goes_on_where_it_was() {
     assert_eq!(child.wait().expect("it ends").code(), Some(4));
     let before = (lines(&swarm().join("mailboxes/two.jsonl")), lines(&swarm().join("workspace/lamps.jsonl")));
     fs::remove_dir_all(swarm()).expect("the files are for people, and can go");
-    place.swarmc(&["resume"]).expect(0, &["one is lit", "two is lit"], &["succeeded"]);
+    place.swarmc(&["resume", "--events"]).expect(0, &["\"agent_completed\"", "one is lit", "two is lit"], &[]);
     let after = (lines(&swarm().join("mailboxes/two.jsonl")), lines(&swarm().join("workspace/lamps.jsonl")));
     assert_eq!(before, after, "made anew from the journal");
     let one: Value =
