@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn the_agents_of_a_swarm_share_the_room_that_there_is() {
-        let mut ledger = Ledger { rounds: 1, instances: 1, total: 1, ..Ledger::default() };
+        let mut ledger = Ledger::default();
+        (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
         let step = StepId::new("team", 1, 1);
         let mut record = |event| _ = ledger.apply(&Record { seq: 1, at: 1, event });
         record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });

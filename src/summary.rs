@@ -129,6 +129,8 @@ fn ends(
         let why = match (end, stop) {
             (End::Exhausted, _) => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
             (End::Stopped, Some(stop)) => format!("`{}` ended it as failed{}", stop.step.name, said(stop, folder)),
+            // The last line says so.
+            (End::Stopped, None) if outcome.ended == Ended::OverBudget => continue,
             (End::Stopped, None) => "a `stop` with status=failure ended it".to_owned(),
             (End::Succeeded, Some(stop)) if !quiet && !is_value(stop, outcome) => {
                 format!("`{}` ended it{}", stop.step.name, said(stop, folder))
