@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use miette::miette;
 use serde_json::{Value, json};
-use swarmc_runtime::swarm::{Act, Answer, Fact, Sent, TurnId};
+use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
 use swarmc_runtime::{Content, Event, Layout, RunFolder, Stream as TaskStream};
 
 use crate::args::Inspect;
@@ -192,7 +192,7 @@ impl<'a> View<'a> {
 
     fn agent_text(&self, agent: &Told<'_>) -> String {
         let paint = Stream::Out.paint();
-        let mut out = format!("{}", paint.bold(agent.name));
+        let mut out = paint.bold(agent.name);
         if let Some(mate) = agent.mate {
             let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
             let _ = write!(out, " (agent {}): {how} after {}", mate.plays, mate.came_to());
@@ -362,9 +362,9 @@ impl<'a> Told<'a> {
 fn place(turn: &TurnId) -> String {
     let again = if turn.attempt > 1 { format!(", turn {}", turn.attempt) } else { String::new() };
     match turn.purpose {
-        swarmc_runtime::swarm::Purpose::Act => format!("iteration {}{again}", turn.iteration),
-        swarmc_runtime::swarm::Purpose::Decompose => format!("decomposition{again}"),
-        swarmc_runtime::swarm::Purpose::Synthesize => format!("synthesis{again}"),
+        Purpose::Act => format!("iteration {}{again}", turn.iteration),
+        Purpose::Decompose => format!("decomposition{again}"),
+        Purpose::Synthesize => format!("synthesis{again}"),
     }
 }
 
