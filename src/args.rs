@@ -297,9 +297,19 @@ pub(crate) struct Show {
     /// Prints what happens as JSON lines, versioned, on standard output.
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
+    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output.
+    #[arg(long, conflicts_with_all = ["quiet", "json"])]
+    pub(crate) events: bool,
     /// Prints the result only, and on standard error what failed.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+impl Show {
+    /// Whether a program reads standard output, and nobody is to be told anything in words.
+    pub(crate) fn is_machine(self) -> bool {
+        self.json || self.events
+    }
 }
 
 /// Goes on with a run that was stopped or killed.
@@ -364,11 +374,19 @@ pub(crate) struct Logs {
     pub(crate) follow: bool,
 }
 
-/// Shows a run: its steps, why they were skipped, attempts, usage and paths.
+/// Shows a run, a step of it, or an agent of a step that is a swarm.
+///
+/// Of a run: its steps, why they were skipped, attempts, usage and paths. Of a step: all of its attempts, with their
+/// prompts and logs; of a swarm its agents, how each ended, and what it used. Of an agent: its turns, each with what it
+/// did, what came of it and the prompt that it was asked with, and its mailbox.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// The run: its id, the beginning of it, or `last` (the default).
     pub(crate) run: Option<String>,
+    /// The step, by its name, with what it is inside of where there are several.
+    pub(crate) step: Option<String>,
+    /// The agent of a swarm, or `swarm-supervisor`.
+    pub(crate) agent: Option<String>,
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,

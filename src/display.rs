@@ -69,7 +69,7 @@ impl Display {
     pub(crate) fn new(pipeline: &Pipeline, ledger: Ledger, show: Show) -> Display {
         // Behind a pipe stands another writer to this terminal: it would tear the live lines.
         let alone = Stream::Err.is_live() && !out_is_pipe();
-        let live = (alone && !show.quiet && !show.json).then(Live::new);
+        let live = (alone && !show.quiet && !show.is_machine()).then(Live::new);
         let screen = Screen::new(pipeline, ledger, show, [Sink::new(Stream::Out), Sink::new(Stream::Err)], live);
         Display {
             live: screen.live.is_some(),
@@ -156,7 +156,8 @@ impl Observer for Display {
     }
 
     fn wants_output(&self) -> bool {
-        !self.screen().show.quiet
+        let show = self.screen().show;
+        !show.quiet && !show.events
     }
 }
 
@@ -179,6 +180,9 @@ impl Screen {
     }
 
     fn recorded(&mut self, record: &Record) {
+        if self.show.events {
+            self.json(&crate::events::of(record));
+        }
         if self.show.json {
             let mut value = json!({ "version": 1, "type": "record" });
             if let (Ok(serde_json::Value::Object(fields)), Some(object)) =
@@ -194,7 +198,7 @@ impl Screen {
             self.flush(step, *attempt);
         }
         let row = self.ledger.apply(record).cloned();
-        if self.show.json || self.show.quiet {
+        if self.show.is_machine() || self.show.quiet {
             return;
         }
         let words = match (&record.event, &row) {
@@ -214,6 +218,11 @@ impl Screen {
                     }
                 }
                 Some(text)
+            }
+            (Event::Swarm { step, fact, .. }, _) => {
+                let team = self.ledger.teams.get(step);
+                let live = self.live.is_some();
+                team.and_then(|team| team.line(fact, &self.ledger.label(step), self.err.paint, live))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             // What is inside of it is shown by itself.
@@ -297,7 +306,7 @@ impl Screen {
     }
 
     fn output(&mut self, step: &StepId, attempt: u32, is_err: bool, bytes: &[u8]) {
-        if self.show.quiet {
+        if self.show.quiet || self.show.events {
             return;
         }
         let key = (step.clone(), attempt, is_err);
@@ -351,7 +360,7 @@ impl Screen {
     }
 
     fn notice(&mut self, text: &str) {
-        if self.show.json {
+        if self.show.is_machine() {
             self.json(&json!({ "version": 1, "type": "notice", "text": text }));
         } else {
             let line = format!("{} {}\n", self.err.paint.yellow("note:"), printable(text));

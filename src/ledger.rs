@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
 use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
 
+use crate::team::Team;
+
 /// The rows of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
@@ -33,6 +35,10 @@ pub(crate) struct Ledger {
     loops: HashSet<String>,
     /// What is asked, by the name of the gate or of the step that failed.
     pub(crate) gates: HashMap<String, Gate>,
+    /// The iterations of the agents of a swarm at most, by step.
+    swarms: HashMap<String, u32>,
+    /// The swarms of the run's steps, in their last attempt.
+    pub(crate) teams: HashMap<StepId, Team>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
@@ -125,6 +131,10 @@ impl Ledger {
             Body::Stop { status, .. } => Some((step.name.clone(), *status)),
             _ => None,
         };
+        let iterations = |step: &swarmc_plan::Step| match &step.body {
+            Body::Swarm(call) => Some((step.name.clone(), plan.swarm(&call.swarm)?.limits.iterations)),
+            _ => None,
+        };
         let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {
@@ -143,6 +153,8 @@ impl Ledger {
             gates: steps().filter_map(gate).collect(),
             mended: steps().filter_map(mended).collect(),
             escalated: steps().filter_map(escalated).collect(),
+            swarms: steps().filter_map(iterations).collect(),
+            teams: HashMap::new(),
             current: HashMap::new(),
         }
     }
@@ -185,6 +197,11 @@ impl Ledger {
                 let row = self.row(step, record.at);
                 self.answered(row, choice.as_deref(), record.at);
                 row
+            }
+            Event::Swarm { step, fact, .. } => {
+                let iterations = self.swarms.get(&*step.name).copied().unwrap_or(0);
+                self.teams.entry(step.clone()).or_insert_with(|| Team::new(iterations)).apply(fact);
+                return None;
             }
             Event::StepSkipped { step, reason } => {
                 let index = self.row(step, record.at);

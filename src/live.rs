@@ -85,11 +85,24 @@ fn frame(
     // One row too many is shown rather than counted.
     let shown = if open.len() == most + 1 { most + 1 } else { most };
     let width = open.iter().take(shown).map(|row| ledger.label(&row.step).len()).max().unwrap_or(0);
+    let more = |frame: &mut Frame, left: usize| {
+        frame.line(columns, &format!("and {left} more"), |text| format!("  {}", paint.dim(text)));
+    };
+    // What the rows leave, the agents of swarms share.
+    let mut room = most.saturating_sub(open.len());
     for row in open.iter().take(shown) {
         frame.line(columns, &task(ledger, row, width, now), |text| format!("{} {text}", paint.cyan(spinner)));
+        let Some(team) = ledger.teams.get(&row.step) else { continue };
+        let agents: Vec<String> = team.lines().collect();
+        let fit = if agents.len() <= room + 1 { agents.len() } else { room };
+        agents.iter().take(fit).for_each(|line| frame.line(columns, line, |text| format!("  {text}")));
+        if agents.len() > fit {
+            more(&mut frame, agents.len() - fit);
+        }
+        room = room.saturating_sub(fit);
     }
     if open.len() > shown {
-        frame.line(columns, &format!("and {} more", open.len() - shown), |text| format!("  {}", paint.dim(text)));
+        more(&mut frame, open.len() - shown);
     }
     frame.line(columns, &totals(ledger, now), |text| format!("  {}", paint.bold(text)));
     if let Some(note) = note {
@@ -120,6 +133,10 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
     } else if row.attempt > 1 {
         let _ = write!(text, "  attempt {} of {}", row.attempt, row.attempts);
     }
+    if let Some(team) = ledger.teams.get(&row.step) {
+        let phase = team.phase.map_or("", crate::team::word);
+        let _ = write!(text, "  {phase}, {}", team.sum());
+    }
     text
 }
 
@@ -148,6 +165,11 @@ fn totals(ledger: &Ledger, now: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use swarmc_runtime::swarm::Fact;
+    use swarmc_runtime::{Content, Event, Record, StepId};
+
     use super::*;
 
     #[test]
@@ -155,6 +177,28 @@ mod tests {
         let mut live = Live { drawn: vec![30, 80, 0], frame: None };
         assert_eq!(live.clear(40), "\x1b[4A\r\x1b[J");
         assert_eq!(live.clear(40), "");
+    }
+
+    #[test]
+    fn the_agents_of_a_swarm_share_the_room_that_there_is() {
+        let mut ledger = Ledger::default();
+        (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
+        let step = StepId::new("team", 1, 1);
+        let mut record = |event| _ = ledger.apply(&Record { seq: 1, at: 1, event });
+        record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });
+        for number in 0..200 {
+            let agent: Arc<str> = format!("agent{number}").into();
+            let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
+            let spawned = Fact::AgentSpawned { agent: agent.clone(), plays, task, by: None, tools: None };
+            for fact in [spawned, Fact::AgentStarted { agent }] {
+                record(Event::Swarm { step: step.clone(), attempt: 1, fact });
+            }
+        }
+        let frame = frame(&ledger, crate::terminal::Stream::Err.paint(), (80, 24), (80, None), 1);
+        let lines: Vec<&str> = frame.text.lines().collect();
+        assert_eq!(lines.len(), 1 + 7 + 1 + 1, "{lines:#?}");
+        assert!(lines[0].contains("200 agents") && lines[1].contains("agent0"), "{lines:#?}");
+        assert!(lines[8].contains("and 193 more"), "{lines:#?}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod display;
 mod docs;
 mod doctor;
 mod effective;
+mod events;
 mod exit;
 mod explain;
 mod files;
@@ -24,6 +25,7 @@ mod graph;
 mod home;
 mod import;
 mod init;
+mod inspect;
 mod known;
 mod last;
 mod ledger;
@@ -44,6 +46,7 @@ mod stale;
 mod stats;
 mod summary;
 mod swarm;
+mod team;
 mod terminal;
 mod test;
 mod units;
@@ -73,7 +76,7 @@ fn main() -> ExitCode {
         Command::Approve(args) => approve::exec(&args),
         Command::Ps(args) => runs::ps(&args),
         Command::Logs(args) => logs::exec(&args),
-        Command::Inspect(args) => runs::inspect(&args),
+        Command::Inspect(args) => inspect::exec(&args),
         Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),

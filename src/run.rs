@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
+use swarmc_plan::{Agent, Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
 
 use crate::args::{Resume, Run, Show};
@@ -169,9 +169,7 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
 
 /// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.
 fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a str> {
-    let of_step = |step: &'a Step| {
-        let Body::Prompt(body) = &step.body else { return None };
-        let agent = plan.agent(&body.agent)?;
+    let of_agent = |agent: &'a Agent| {
         let Connection::Llm { auth, .. } = &plan.provider(&agent.provider)?.connection else { return None };
         let of_server = |server: &'a ToolServer| {
             let given = server.env.iter().filter_map(|value| match value {
@@ -182,7 +180,21 @@ fn keys<'a>(plan: &'a Plan, pipeline: &'a Pipeline) -> impl Iterator<Item = &'a 
         };
         Some(auth.as_deref().into_iter().chain(tools::servers(plan, agent).flat_map(of_server)))
     };
-    pipeline.all_steps().filter_map(of_step).flatten()
+    pipeline.all_steps().flat_map(|step| players(plan, step)).filter_map(of_agent).flatten()
+}
+
+/// The agents that take the turns of a step.
+fn players<'a>(plan: &'a Plan, step: &'a Step) -> Vec<&'a Agent> {
+    let names: Vec<&str> = match &step.body {
+        Body::Prompt(body) => vec![&body.agent],
+        Body::Swarm(call) => plan.swarm(&call.swarm).map_or_else(Vec::new, |swarm| {
+            let members = swarm.members.iter().map(|member| &*member.agent);
+            let lead = swarm.lead.iter().map(|lead| &*lead.agent);
+            members.chain(lead).chain(swarm.synthesize.iter().map(|merge| &*merge.agent)).collect()
+        }),
+        _ => Vec::new(),
+    };
+    names.into_iter().filter_map(|name| plan.agent(name)).collect()
 }
 
 /// What is piped in, when the workflow reads it.

@@ -31,7 +31,7 @@ pub(crate) fn show(
         Ended::Stopped => Exit::Stopped,
         Ended::OverBudget => Exit::OverBudget,
     };
-    if show.json {
+    if show.is_machine() {
         terminal::print(format!("{}\n", document(&outcome, exit)))?;
         return Ok(exit);
     }
@@ -86,7 +86,9 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
         let attempts = if row.attempt > 1 { count(row.attempt.into(), "attempt") } else { String::new() };
         let reason = row.reason();
         let reason = printable(reason.lines().next().unwrap_or_default());
-        let notes: Vec<&str> = [attempts.as_str(), &reason].into_iter().filter(|note| !note.is_empty()).collect();
+        let team = ledger.teams.get(&row.step).map(crate::team::Team::sum).unwrap_or_default();
+        let notes: Vec<&str> =
+            [attempts.as_str(), &team, &reason].into_iter().filter(|note| !note.is_empty()).collect();
         let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -127,6 +129,8 @@ fn ends(
         let why = match (end, stop) {
             (End::Exhausted, _) => format!("no `until` held in {}", count(pipeline.iteration.max.into(), "round")),
             (End::Stopped, Some(stop)) => format!("`{}` ended it as failed{}", stop.step.name, said(stop, folder)),
+            // The last line says so.
+            (End::Stopped, None) if outcome.ended == Ended::OverBudget => continue,
             (End::Stopped, None) => "a `stop` with status=failure ended it".to_owned(),
             (End::Succeeded, Some(stop)) if !quiet && !is_value(stop, outcome) => {
                 format!("`{}` ended it{}", stop.step.name, said(stop, folder))

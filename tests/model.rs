@@ -140,3 +140,60 @@ pipeline p {{
     let tokens = |key: &str| usage[key].as_u64().unwrap_or_default();
     assert!(tokens("input") > 10 && (5..=600).contains(&tokens("output")), "{usage}");
 }
+
+/// Three agents that a schema holds to actions. What they do is up to them; what they may do is not.
+#[test]
+fn a_swarm_of_a_real_model_keeps_its_shape_and_its_limits() {
+    let server = Server::start();
+    let place = Place::new(&format!(
+        r#"
+workflow lamps {{ default team }}
+provider local {{
+    llm openai base-url="{}" model=smollm2 tools=schema
+    provides schema
+    context-window 8192
+}}
+agent keeper provider=local {{ system "You keep lamps."; max-output 96; tools file_list }}
+swarm team {{
+    goal "Say which lamp is lit"
+    member one "Look after the red lamp"
+    member two "Look after the green lamp"
+    member three "Say which lamp is lit"
+    limits {{ agents 4; iterations 2; messages 1 }}
+    timeouts {{ turn "60s" retries=1; synthesize "60s" retries=1 }}
+    history {{ recent 2 chars=400; older chars=100; prompt chars=6000 }}
+    synthesize agent=keeper
+}}
+"#,
+        server.url()
+    ));
+    let ended = place.swarmc(&["run", "flow.kdl", "--events"]).expect(0, &[], &[]);
+    let events: Vec<Value> =
+        ended.out.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
+    let of = |kind: &str| -> Vec<&Value> { events.iter().filter(|event| event["type"] == kind).collect() };
+    let spawned = of("agent_spawned").len();
+    assert!((3..=4).contains(&spawned), "{ended:#?}");
+    assert_eq!((of("agent_started").len(), of("agent_completed").len()), (spawned, spawned));
+    for end in of("agent_completed") {
+        let how = end["how"].as_str().unwrap_or_default();
+        assert!(["done", "exhausted", "converged", "unreachable", "unneeded"].contains(&how), "{end}");
+    }
+    // A schema leaves nothing but actions; an answer that was cut off is told so, once an iteration.
+    let turns = of("turn_ended");
+    let acted = turns.iter().filter(|turn| turn["answer"]["acts"]["action"].is_string()).count();
+    assert!(acted >= 3 && turns.len() <= spawned * 2 * 3 + 3, "{acted} of {}", turns.len());
+    assert!(turns.iter().all(|turn| turn["iteration"].as_u64().is_some_and(|iteration| iteration < 2)));
+    let used = |key: &str| turns.iter().filter_map(|turn| turn["usage"][key].as_u64()).collect::<Vec<_>>();
+    assert!(used("input").iter().all(|&tokens| tokens > 100) && used("output").iter().all(|&tokens| tokens <= 96));
+    // Every message that was sent lies in a mailbox, under numbers without gaps; nobody sends more than one.
+    let mut senders: Vec<&str> = of("message_sent").iter().filter_map(|sent| sent["from"].as_str()).collect();
+    senders.retain(|&sender| sender != "swarm-supervisor");
+    let all = senders.len();
+    senders.sort_unstable();
+    senders.dedup();
+    assert_eq!(senders.len(), all, "nobody sends more than one");
+    assert!(of("message_received").len() <= of("message_sent").len());
+    let last = events.last().expect("a run says how it ended");
+    assert_eq!(last["status"], "succeeded");
+    assert!(last["values"][0].as_str().is_some_and(|value| !value.is_empty()), "{last}");
+}

@@ -1,5 +1,8 @@
 //! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and that `run` refuses them.
 
+mod members;
+mod seen;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -82,7 +82,9 @@ impl std::error::Error for ReadError {
 fn validate(plan: &Plan) -> Result<(), ReadError> {
     unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
     short("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
-    let pipelines = plan.pipelines.iter().map(|pipeline| &pipeline.name);
+    // A swarm that runs by itself is a pipeline too ([`Plan::with_swarms`]).
+    let alone = |pipeline: &Pipeline| plan.swarm(&pipeline.name).map(crate::swarm::alone).as_ref() == Some(pipeline);
+    let pipelines = plan.pipelines.iter().filter(|pipeline| !alone(pipeline)).map(|pipeline| &pipeline.name);
     unique("pipeline or swarm", pipelines.chain(plan.swarms.iter().map(|swarm| &swarm.name)))?;
     short("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
     unique("context pack", plan.packs.iter().map(|pack| &pack.name))?;

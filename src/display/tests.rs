@@ -65,7 +65,7 @@ fn screen(terminal: bool, json: bool) -> (Screen, Memory, Memory) {
     let plan = plan();
     let ledger = Ledger::new(&plan, &plan.pipelines[0], None);
     let live = terminal.then(Live::new);
-    let show = Show { json, quiet: false };
+    let show = Show { json, events: false, quiet: false };
     (Screen::new(&plan.pipelines[0], ledger, show, [sink(&out), sink(&err)], live), out, err)
 }
 

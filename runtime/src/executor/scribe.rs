@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
@@ -25,7 +25,9 @@ pub(crate) struct Scribe {
 
 enum Note {
     Write(PathBuf, Vec<u8>),
+    Append(PathBuf, Vec<u8>),
     Remove(PathBuf),
+    RemoveFolder(PathBuf),
     Then(Box<dyn FnOnce() + Send>),
 }
 
@@ -57,6 +59,16 @@ impl Scribe {
         self.send(Note::Write(path, bytes));
     }
 
+    /// Adds `bytes` to the end of the file at `path`, which need not be there.
+    pub(crate) fn append(&self, path: PathBuf, bytes: Vec<u8>) {
+        self.send(Note::Append(path, bytes));
+    }
+
+    /// Removes the folder at `path` with all that is in it, if there is one.
+    pub(crate) fn remove_folder(&self, path: PathBuf) {
+        self.send(Note::RemoveFolder(path));
+    }
+
     /// Removes the file at `path`, if there is one.
     pub(crate) fn remove(&self, path: PathBuf) {
         self.send(Note::Remove(path));
@@ -79,15 +91,22 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
     for note in receiver {
         match note {
             Note::Write(path, bytes) => {
-                let folder = path.parent().unwrap_or(Path::new("."));
-                if !folders.contains(folder.as_os_str()) {
-                    create_private(folder, true).map_err(RunError::io("create", folder))?;
-                    if folders.len() >= REMEMBERED {
-                        folders.clear();
-                    }
-                    folders.insert(folder.into());
-                }
+                prepare(&mut folders, &path)?;
                 std::fs::write(&path, bytes).map_err(RunError::io("write", path))?;
+            }
+            Note::Append(path, bytes) => {
+                prepare(&mut folders, &path)?;
+                let file = std::fs::File::options().append(true).create(true).open(&path);
+                file.and_then(|mut file| file.write_all(&bytes)).map_err(RunError::io("write", path))?;
+            }
+            Note::RemoveFolder(path) => {
+                folders.clear();
+                match std::fs::remove_dir_all(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(RunError::io("remove", path)(error));
+                    }
+                    _ => {}
+                }
             }
             Note::Then(report) => report(),
             Note::Remove(path) => match std::fs::remove_file(&path) {
@@ -97,6 +116,19 @@ fn write_all(receiver: &Receiver<Note>) -> Result<(), RunError> {
                 _ => {}
             },
         }
+    }
+    Ok(())
+}
+
+/// Makes the folder of a file, unless it is remembered to be there.
+fn prepare(folders: &mut HashSet<OsString>, path: &Path) -> Result<(), RunError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    if !folders.contains(folder.as_os_str()) {
+        create_private(folder, true).map_err(RunError::io("create", folder))?;
+        if folders.len() >= REMEMBERED {
+            folders.clear();
+        }
+        folders.insert(folder.into());
     }
     Ok(())
 }

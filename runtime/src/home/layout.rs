@@ -9,7 +9,12 @@ use swarmc_plan::Pipeline;
 
 use crate::event::StepId;
 use crate::home::RunFolder;
+use crate::home::folder::digest;
 use crate::observer::Stream;
+use crate::swarm::{Purpose, TurnId};
+
+/// The bytes of a name that is kept whole.
+const LONGEST: usize = 160;
 
 /// The paths of one run's files. Iterations and instances appear in them only where there can be several; the files of
 /// steps inside of a loop, an item or a call lie in a folder named after it.
@@ -63,6 +68,43 @@ impl Layout {
         self.of_attempt("prompts", step, attempt, extension)
     }
 
+    /// Beside the prompt, those of a swarm's turns: `TASK.ATTEMPT.AGENT.ITERATION.TURN.txt`, and `.system.txt`.
+    pub fn turn(&self, step: &StepId, attempt: u32, turn: &TurnId, extension: &str) -> PathBuf {
+        let name = file_name(&turn.agent);
+        let of = match turn.purpose {
+            Purpose::Act => format!("{name}.{}.{}", turn.iteration, turn.attempt),
+            Purpose::Decompose => format!("{name}.decompose.{}", turn.attempt),
+            Purpose::Synthesize => format!("{name}.synthesize.{}", turn.attempt),
+        };
+        self.beside_prompt(step, attempt, &format!("{of}.{extension}"))
+    }
+
+    /// `swarms`: what swarms leave for people.
+    pub(crate) fn swarms(&self) -> PathBuf {
+        self.run.join("swarms")
+    }
+
+    /// `swarms/[NAME.k/][WITHIN/]TASK[.ITERATION]`: the mailboxes and the workspace of a swarm's last attempt.
+    pub fn swarm(&self, step: &StepId) -> PathBuf {
+        let mut path = self.in_instance(&self.swarms(), step);
+        let name = file_name(&step.name);
+        path.push(match self.iterates || step.within.is_some() {
+            true => format!("{name}.{}", step.iteration),
+            false => name,
+        });
+        path
+    }
+
+    /// There, `mailboxes/AGENT.jsonl`: the messages that were sent to an agent.
+    pub fn mailbox(&self, step: &StepId, agent: &str) -> PathBuf {
+        self.swarm(step).join("mailboxes").join(short_name(agent) + ".jsonl")
+    }
+
+    /// There, `workspace/TOPIC.jsonl`: what was published under a topic.
+    pub fn topic(&self, step: &StepId, topic: &str) -> PathBuf {
+        self.swarm(step).join("workspace").join(short_name(topic) + ".jsonl")
+    }
+
     fn of_attempt(&self, kind: &str, step: &StepId, attempt: u32, extension: &str) -> PathBuf {
         let mut path = self.in_instance(&self.run.join(kind), step);
         let name = file_name(&step.name);
@@ -93,6 +135,16 @@ pub(crate) fn file_name(name: &str) -> String {
     safe(name, "-_")
 }
 
+/// A name of which nobody knows how long it is, as the name of a file: what file systems refuse is told apart by a digest.
+fn short_name(name: &str) -> String {
+    let mut safe = file_name(name);
+    if safe.len() > LONGEST {
+        safe.truncate(LONGEST / 2);
+        safe = format!("{safe}-{}", &digest(name.as_bytes())[..16]);
+    }
+    safe
+}
+
 fn safe(name: &str, allowed: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for (position, byte) in name.bytes().enumerate() {
@@ -120,6 +172,9 @@ mod tests {
         assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
         assert_eq!(file_name("a.b"), "a.b");
         assert_eq!(file_name("\0"), "%00");
+        let (one, other) = (short_name(&"/漢".repeat(64)), short_name(&"/漢".repeat(63)));
+        assert!(one.len() < 200 && one != other && !one.contains('/'), "{one}");
+        assert_eq!(short_name("../x"), "%2e.%2fx");
         assert_eq!(folder_name("triage.2~3[7]"), "triage.2~3[7]");
         assert_eq!(folder_name(".."), "%2e.");
         assert_eq!(folder_name(""), "%");

@@ -266,6 +266,7 @@ pub fn resume(
         return Err(RunError::Ended { run: folder.id, status });
     }
 
+    swarms::files::restore(&folder, &folder.layout(pipeline), &recovered.records)?;
     let mut notices = Vec::new();
     if recovered.torn > 0 {
         notices.push(format!(

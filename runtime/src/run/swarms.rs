@@ -6,6 +6,7 @@
 
 mod asking;
 mod ending;
+pub(super) mod files;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::task::AbortHandle;
 use super::run_loop::Loop;
 use super::scene::{At, render, short};
 use super::{Input, content};
-use crate::event::{self, Content, Event, Failure, StepId};
+use crate::event::{self, Content, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
 use crate::state::budget::Refusal;
@@ -211,10 +212,6 @@ impl Loop<'_> {
 
     fn team(&mut self, step: &StepId, attempt: u32) -> Option<&mut Team> {
         self.teams.open.get_mut(&(step.clone(), attempt))
-    }
-
-    pub(super) fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {
-        self.record(Event::Swarm { step: step.clone(), attempt, fact });
     }
 
     fn spawn(

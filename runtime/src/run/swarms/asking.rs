@@ -108,13 +108,7 @@ impl Loop<'_> {
 
     fn write_prompt(&self, step: &StepId, attempt: u32, turn: &TurnId, prompt: &Prompt) {
         let Some(scribe) = &self.scribe else { return };
-        let name = crate::home::file_name(&turn.agent);
-        let of = match turn.purpose {
-            Purpose::Act => format!("{name}.{}.{}", turn.iteration, turn.attempt),
-            Purpose::Decompose => format!("{name}.decompose.{}", turn.attempt),
-            Purpose::Synthesize => format!("{name}.synthesize.{}", turn.attempt),
-        };
-        let path = |extension: &str| self.layout.beside_prompt(step, attempt, &format!("{of}.{extension}"));
+        let path = |extension: &str| self.layout.turn(step, attempt, turn, extension);
         scribe.write(path("txt"), prompt.user.clone().into_bytes());
         scribe.write(path("system.txt"), prompt.system.clone().into_bytes());
     }

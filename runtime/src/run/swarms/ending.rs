@@ -5,8 +5,9 @@ use swarmc_plan::Body;
 use super::super::run_loop::Loop;
 use super::super::scene::{At, Finished, metadata, short};
 use super::{Stuck, failure};
-use crate::event::{Content, Failure, Outcome, StepId};
+use crate::event::{Content, Failure, Outcome, StepId, Usage};
 use crate::graph::Key;
+use crate::swarm::state::Spent;
 use crate::swarm::{End, Fact, Phase};
 
 impl Loop<'_> {
@@ -36,7 +37,7 @@ impl Loop<'_> {
                 return Ok(());
             }
         };
-        let usage = (swarm.spent.calls > 0).then_some(swarm.spent.usage);
+        let usage = used(&swarm.spent);
         let metadata = metadata(swarm, self.swarm_name(key));
         if let Some(scribe) = &self.scribe {
             scribe.write(self.layout.beside_prompt(step, attempt, "swarm.json"), metadata.into_bytes());
@@ -59,7 +60,7 @@ impl Loop<'_> {
         self.fact(step, attempt, Fact::WorkflowCompleted { result: None, error });
         let key = self.state.find(step);
         let spent = key.and_then(|key| self.state.swarm(key, attempt)).map(|swarm| swarm.spent);
-        let usage = spent.filter(|spent| spent.calls > 0).map(|spent| spent.usage);
+        let usage = spent.as_ref().and_then(used);
         self.end(step.clone(), attempt, Outcome { usage, ..failure(why) });
     }
 
@@ -69,4 +70,10 @@ impl Loop<'_> {
             _ => "",
         }
     }
+}
+
+/// What the turns of a swarm used, where anybody said so, with what that cost where the price of each is known.
+fn used(spent: &Spent) -> Option<Usage> {
+    let cost = (!spent.unpriced).then_some(spent.cost as f64 / 1e6);
+    (spent.usage != Usage::default()).then_some(Usage { cost, ..spent.usage })
 }

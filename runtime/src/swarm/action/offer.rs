@@ -9,7 +9,8 @@ use crate::llm::Tool;
 /// The tools whose parameters a step's schema spells out; more are named only, their parameters given as a text.
 const SPELLED: usize = 32;
 /// The characters of a text in a step's schema that says no limit of its own, and the items of such a list.
-const TEXT: usize = 2_000;
+/// llama.cpp refuses a grammar that repeats something 2,000 times.
+const TEXT: usize = 1_900;
 const ITEMS: usize = 20;
 /// The characters of a message in a step's schema.
 const MESSAGE: usize = 1_000;
@@ -88,11 +89,12 @@ fn text_of_parameters() -> Value {
 }
 
 fn properties(action: &str, offer: &Offer<'_>) -> Vec<(&'static str, Value)> {
-    let text = |what: &str, limit: usize| json!({ "type": "string", "description": what, "maxLength": limit });
+    let text =
+        |what: &str, limit: usize| json!({ "type": "string", "description": what, "maxLength": limit.min(TEXT) });
     match action {
         "publish_data" => vec![
             ("topic", text("Where it belongs, such as `findings`.", TOPIC_CHARS)),
-            ("data", text("What you found.", TEXT.min(DATA_CHARS))),
+            ("data", text("What you found.", DATA_CHARS)),
         ],
         "send_message" => vec![
             ("to", json!({ "type": "string", "description": "A teammate.", "enum": offer.receivers })),

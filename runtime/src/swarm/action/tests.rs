@@ -290,7 +290,9 @@ fn the_schema_of_a_step_is_one_that_strict_modes_take() {
                 );
             }
             if fields.get("type") == Some(&json!("string")) {
-                assert!(fields.contains_key("maxLength") || fields.contains_key("enum"), "{part}");
+                // llama.cpp refuses a grammar with 2,000.
+                let is_bound = fields.get("maxLength").and_then(Value::as_u64).is_some_and(|most| most < 2_000);
+                assert!(is_bound || fields.contains_key("enum"), "{part}");
             }
             waiting
                 .extend(fields.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.values()));

@@ -1,0 +1,94 @@
+//! Mailboxes and the workspace of a swarm as files: a line of JSON for each message and entry, as seed 001 has them.
+//!
+//! In: facts, when they are recorded, or those of a journal. Out: lines at the end of files in the run's folder. They are
+//! for people; the journal is what counts, and a resumed run makes them anew from it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::super::run_loop::Loop;
+use crate::error::RunError;
+use crate::event::{Event, Record, StepId};
+use crate::home::{Layout, RunFolder, create_private};
+use crate::swarm::Fact;
+
+/// Nanoseconds in a millisecond: seed 001 counts the former.
+const NANOSECONDS: u64 = 1_000_000;
+
+impl Loop<'_> {
+    /// Something happened in a swarm.
+    pub(in crate::run) fn fact(&mut self, step: &StepId, attempt: u32, fact: Fact) {
+        let shown = is_shown(&fact).then(|| fact.clone());
+        self.record(Event::Swarm { step: step.clone(), attempt, fact });
+        let (Some(fact), Some(scribe)) = (shown, &self.scribe) else { return };
+        if matches!(fact, Fact::WorkflowStarted { .. }) && attempt > 1 {
+            scribe.remove_folder(self.layout.swarm(step));
+        }
+        match line(&self.folder, &self.layout, step, &fact, self.clock) {
+            Ok(Some((path, line))) => scribe.append(path, line),
+            Ok(None) => {}
+            Err(error) => self.give_up(error.to_string()),
+        }
+    }
+}
+
+/// Makes the files of all swarms anew.
+pub(in crate::run) fn restore(folder: &RunFolder, layout: &Layout, records: &[Record]) -> Result<(), RunError> {
+    let root = layout.swarms();
+    match std::fs::remove_dir_all(&root) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(RunError::io("remove", root)(error)),
+        _ => {}
+    }
+    let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    for record in records {
+        let Event::Swarm { step, fact, .. } = &record.event else { continue };
+        if matches!(fact, Fact::WorkflowStarted { .. }) {
+            // Those of an earlier attempt.
+            let own = layout.swarm(step);
+            files.retain(|path, _| !path.starts_with(&own));
+        }
+        if let Some((path, line)) = line(folder, layout, step, fact, record.at)? {
+            files.entry(path).or_default().extend(line);
+        }
+    }
+    for (path, lines) in files {
+        if let Some(folder) = path.parent() {
+            create_private(folder, true).map_err(RunError::io("create", folder))?;
+        }
+        std::fs::write(&path, lines).map_err(RunError::io("write", path))?;
+    }
+    Ok(())
+}
+
+fn is_shown(fact: &Fact) -> bool {
+    matches!(fact, Fact::WorkflowStarted { .. } | Fact::MessageSent(_) | Fact::WorkspaceUpdated { .. })
+}
+
+/// The line that a fact adds, and to which file.
+fn line(
+    folder: &RunFolder,
+    layout: &Layout,
+    step: &StepId,
+    fact: &Fact,
+    at: u64,
+) -> Result<Option<(PathBuf, Vec<u8>)>, RunError> {
+    let ts = at.saturating_mul(NANOSECONDS);
+    let (path, line) = match fact {
+        Fact::MessageSent(sent) => {
+            let payload = folder.text(&sent.payload)?;
+            let payload: Value = serde_json::from_str(&payload).unwrap_or(Value::String(payload));
+            let line = json!({
+                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": payload, "ts": ts,
+            });
+            (layout.mailbox(step, &sent.to), line)
+        }
+        Fact::WorkspaceUpdated { seq, topic, author, data } => {
+            let entry = json!({ "author": &**author, "data": folder.text(data)? });
+            (layout.topic(step, topic), json!({ "seq": seq, "topic": &**topic, "entry": entry, "ts": ts }))
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((path, format!("{line}\n").into_bytes())))
+}

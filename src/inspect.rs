@@ -1,0 +1,374 @@
+//! `swarmc inspect`: a run, a step of it, or an agent of a swarm, with what each was asked and what it did.
+//!
+//! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
+//! [`told`] to people, and whole to programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use miette::miette;
+use serde_json::{Value, json};
+use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
+use swarmc_runtime::{Content, Event, Layout, RunFolder, Stream as TaskStream};
+
+use crate::args::Inspect;
+use crate::exit::Exit;
+use crate::home::{Past, find, home};
+use crate::ledger::{Ledger, Row};
+use crate::load::did_you_mean;
+use crate::runs;
+use crate::summary::table;
+use crate::team::{Mate, Team, is_supervisor, told};
+use crate::terminal::{self, Stream};
+use crate::units::size;
+
+pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
+    let Some(name) = &args.step else { return runs::inspect(args) };
+    let folder = find(&home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
+    let past = Past::read(&folder)?;
+    let ledger = past.ledger();
+    let layout = folder.layout(past.pipeline());
+    let row = wanted(&ledger, &folder, name)?;
+    let view = View { folder: &folder, layout: &layout, past: &past, ledger: &ledger, row };
+    let out = match (&args.agent, args.json) {
+        (None, true) => format!("{}\n", view.step_json()),
+        (None, false) => view.step(),
+        (Some(agent), is_json) => {
+            let agent = view.agent(agent)?;
+            if is_json { format!("{}\n", view.agent_json(&agent)) } else { view.agent_text(&agent) }
+        }
+    };
+    terminal::print(out)?;
+    Ok(Exit::Done)
+}
+
+/// The last of the rows that the name means.
+fn wanted<'a>(ledger: &'a Ledger, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
+    let fits = |row: &&Row| *row.step.name == *name || row.step.label() == name || ledger.label(&row.step) == name;
+    ledger.rows.iter().rev().find(fits).ok_or_else(|| {
+        let labels: Vec<String> = ledger.rows.iter().map(|row| ledger.label(&row.step)).collect();
+        let help = did_you_mean(name, labels.iter().map(String::as_str));
+        miette!(help = help, "nothing is known of a step `{name}` in run `{}`", folder.id)
+    })
+}
+
+/// A step of a run.
+struct View<'a> {
+    folder: &'a RunFolder,
+    layout: &'a Layout,
+    past: &'a Past,
+    ledger: &'a Ledger,
+    row: &'a Row,
+}
+
+/// What one agent did.
+struct Told<'a> {
+    name: &'a str,
+    mate: Option<&'a Mate>,
+    turns: Vec<Turn<'a>>,
+    mailbox: BTreeMap<u64, Letter<'a>>,
+}
+
+/// One time that a model was asked.
+struct Turn<'a> {
+    turn: &'a TurnId,
+    end: Option<&'a Fact>,
+    /// What came of the action, where it is not plain.
+    results: Vec<(&'static str, Result<&'a Content, &'a str>)>,
+}
+
+struct Letter<'a> {
+    sent: &'a Sent,
+    at: u64,
+    received: bool,
+}
+
+impl<'a> View<'a> {
+    fn team(&self) -> Option<&'a Team> {
+        self.ledger.teams.get(&self.row.step)
+    }
+
+    fn step(&self) -> String {
+        let paint = Stream::Out.paint();
+        let mut out = String::new();
+        table(&mut out, self.ledger, std::iter::once(self.row), paint);
+        for attempt in 1..=self.row.attempt.max(1) {
+            for (kind, path) in self.paths(attempt) {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
+            }
+        }
+        let Some(team) = self.team() else { return out };
+        let width = team.mates.iter().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
+        for mate in &team.mates {
+            let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
+            let by = mate.by.as_deref().map(|by| format!(", called by {by}")).unwrap_or_default();
+            let _ = writeln!(out, "\n{:<width$}  {how} after {}{by}", paint.bold(&mate.name), mate.came_to());
+            let text = |content: &Option<Content>| content.as_ref().map(|content| told(&self.text(content)));
+            let parts = [
+                ("task", text(&mate.task)),
+                ("result", text(&mate.response)),
+                ("error", mate.error.as_deref().map(told)),
+            ];
+            for (label, text) in parts.into_iter().filter_map(|(label, text)| Some((label, text?))) {
+                let _ = writeln!(out, "    {label:<7} {text}");
+            }
+        }
+        let label = self.ledger.label(&self.row.step);
+        let _ = writeln!(out, "\nturn by turn: swarmc inspect {} {label} AGENT", self.folder.id);
+        out
+    }
+
+    fn step_json(&self) -> Value {
+        let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
+            let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
+            json!({ "attempt": attempt, "paths": paths.collect::<serde_json::Map<_, _>>() })
+        });
+        let mut value = self.row.json();
+        value["version"] = json!(1);
+        value["run"] = json!(self.folder.id);
+        value["tries"] = attempts.collect();
+        value["swarm"] = self.team().map_or(Value::Null, |team| {
+            let mut value = team.json();
+            value["agents"] = team.mates.iter().map(|mate| self.mate_json(mate)).collect();
+            value
+        });
+        value
+    }
+
+    fn mate_json(&self, mate: &Mate) -> Value {
+        let text = |content: &Option<Content>| content.as_ref().map(|content| self.text(content));
+        let mut value = mate.json();
+        value["task"] = json!(text(&mate.task));
+        value["response"] = json!(text(&mate.response));
+        value
+    }
+
+    /// The files of an attempt, those that there are.
+    fn paths(&self, attempt: u32) -> Vec<(&'static str, PathBuf)> {
+        let (layout, step) = (self.layout, &self.row.step);
+        let last = (attempt == self.row.attempt.max(1)).then(|| ("output", layout.output(step)));
+        let paths = [
+            ("prompt", layout.prompt(step, attempt)),
+            ("system", layout.system(step, attempt)),
+            ("stdout", layout.log(step, attempt, TaskStream::Stdout)),
+            ("stderr", layout.log(step, attempt, TaskStream::Stderr)),
+        ];
+        last.into_iter().chain(paths).filter(|(_, path)| path.exists()).collect()
+    }
+
+    /// A path as one finds it from the run's folder, with its size.
+    fn shown(&self, path: &Path) -> String {
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        format!("{} ({})", path.strip_prefix(&self.folder.path).unwrap_or(path).display(), size(bytes))
+    }
+
+    fn text(&self, content: &Content) -> String {
+        self.folder.text(content).unwrap_or_else(|error| format!("({error})"))
+    }
+
+    /// What is known of an agent, from the facts of the last attempt.
+    fn agent<'n>(&self, name: &'n str) -> miette::Result<Told<'n>>
+    where
+        'a: 'n,
+    {
+        let label = self.ledger.label(&self.row.step);
+        let Some(team) = self.team() else { return Err(miette!("`{label}` is no swarm, or its swarm never began")) };
+        let mate = team.mate(name);
+        if mate.is_none() && !is_supervisor(name) {
+            let help = did_you_mean(name, team.mates.iter().map(|mate| &*mate.name));
+            return Err(miette!(help = help, "swarm `{label}` has no agent `{name}`"));
+        }
+        let mut told = Told { name, mate, turns: Vec::new(), mailbox: BTreeMap::new() };
+        for record in &self.past.records {
+            if let Event::Swarm { step, fact, .. } = &record.event
+                && *step == self.row.step
+            {
+                told.apply(fact, record.at);
+            }
+        }
+        Ok(told)
+    }
+
+    fn agent_text(&self, agent: &Told<'_>) -> String {
+        let paint = Stream::Out.paint();
+        let mut out = paint.bold(agent.name);
+        if let Some(mate) = agent.mate {
+            let how = mate.how.map_or("at work", |how| how.word()).replace('_', " ");
+            let _ = write!(out, " (agent {}): {how} after {}", mate.plays, mate.came_to());
+            if let Some(task) = &mate.task {
+                let _ = write!(out, "\n    task    {}", told(&self.text(task)));
+            }
+            if let Some(error) = &mate.error {
+                let _ = write!(out, "\n    error   {}", told(error));
+            }
+        }
+        out.push('\n');
+        for turn in &agent.turns {
+            let what = match turn.end {
+                Some(Fact::TurnEnded { answer, .. }) => self.answer(answer),
+                _ => "not answered".to_owned(),
+            };
+            let _ = writeln!(out, "{}: {}", place(turn.turn), told(&what));
+            for (kind, result) in &turn.results {
+                let text = match result {
+                    Ok(content) => self.text(content),
+                    Err(words) => (*words).to_owned(),
+                };
+                let _ = writeln!(out, "    {kind:<7} {}", told(&text));
+            }
+            for (kind, path) in self.prompts(turn.turn) {
+                let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
+            }
+        }
+        if !agent.mailbox.is_empty() {
+            let _ = writeln!(out, "mailbox");
+        }
+        for letter in agent.mailbox.values() {
+            let sent = letter.sent;
+            let (kind, payload) = (json!(sent.kind), told(&self.text(&sent.payload)));
+            let read = if letter.received { "" } else { ", not read" };
+            let kind = kind.as_str().unwrap_or_default();
+            let _ = writeln!(out, "    {} from {} ({kind}{read}): {payload}", sent.seq, sent.from);
+        }
+        out
+    }
+
+    fn agent_json(&self, agent: &Told<'_>) -> Value {
+        let turns = agent.turns.iter().map(|turn| self.turn_json(turn));
+        let letters = agent.mailbox.values().map(|letter| {
+            let sent = letter.sent;
+            let payload = self.text(&sent.payload);
+            json!({
+                "seq": sent.seq, "from": &*sent.from, "to": &*sent.to, "type": sent.kind, "payload": parsed(payload),
+                "at": letter.at, "received": letter.received,
+            })
+        });
+        let mut value = agent.mate.map_or_else(|| json!({ "agent": agent.name }), |mate| self.mate_json(mate));
+        value["version"] = json!(1);
+        value["run"] = json!(self.folder.id);
+        value["step"] = json!(self.ledger.label(&self.row.step));
+        value["turns"] = turns.collect();
+        value["mailbox"] = letters.collect();
+        value
+    }
+
+    fn turn_json(&self, turn: &Turn<'_>) -> Value {
+        let mut value = json!({
+            "iteration": turn.turn.iteration, "attempt": turn.turn.attempt, "purpose": turn.turn.purpose,
+            "action": null, "answer": null, "results": [], "usage": null, "cost_micro_usd": null, "model": null,
+        });
+        if let Some(Fact::TurnEnded { answer, usage, cost, model, .. }) = turn.end {
+            match answer {
+                Answer::Acts(act) => value["action"] = self.action(act),
+                answer => value["answer"] = json!(self.answer(answer)),
+            }
+            (value["usage"], value["cost_micro_usd"], value["model"]) = (json!(usage), json!(cost), json!(model));
+        }
+        value["results"] = turn
+            .results
+            .iter()
+            .map(|(kind, result)| match result {
+                Ok(content) => json!({ "kind": kind, "text": self.text(content) }),
+                Err(words) => json!({ "kind": kind, "text": words }),
+            })
+            .collect();
+        value["paths"] =
+            self.prompts(turn.turn).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path))).collect();
+        value
+    }
+
+    fn prompts(&self, turn: &TurnId) -> Vec<(&'static str, PathBuf)> {
+        let attempt = self.row.attempt.max(1);
+        let path = |extension| self.layout.turn(&self.row.step, attempt, turn, extension);
+        let paths = [("prompt", path("txt")), ("system", path("system.txt"))];
+        paths.into_iter().filter(|(_, path)| path.exists()).collect()
+    }
+
+    fn answer(&self, answer: &Answer) -> String {
+        match answer {
+            Answer::Acts(act) => self.action(act).to_string(),
+            Answer::Split(parts) => {
+                let parts: Vec<String> = parts.iter().map(|part| self.text(&part.task)).collect();
+                format!("split into {}", parts.join("; "))
+            }
+            Answer::Merged(result) => format!("merged: {}", self.text(result)),
+            Answer::Invalid(wrong) => format!("not valid: {wrong}"),
+            Answer::Failed { message, .. } => format!("failed: {message}"),
+        }
+    }
+
+    /// An action as models write it.
+    fn action(&self, act: &Act) -> Value {
+        match act {
+            Act::ToolCall { tool, params } => {
+                json!({ "action": "tool_call", "tool": &**tool, "tool_params": parsed(self.text(params)) })
+            }
+            Act::PublishData { topic, data } => {
+                json!({ "action": "publish_data", "topic": &**topic, "data": self.text(data) })
+            }
+            Act::SendMessage { to, message_type, payload } => json!({
+                "action": "send_message", "to": &**to, "message_type": message_type, "payload": parsed(self.text(payload)),
+            }),
+            Act::RequestHelp { description, skills } => {
+                json!({ "action": "request_help", "help_description": self.text(description), "help_skills": skills })
+            }
+            Act::Done { response } => json!({ "action": "done", "response": self.text(response) }),
+            Act::Idle => json!({ "action": "idle" }),
+        }
+    }
+}
+
+impl<'a> Told<'a> {
+    fn apply(&mut self, fact: &'a Fact, at: u64) {
+        match fact {
+            Fact::WorkflowStarted { .. } => (self.turns, self.mailbox) = (Vec::new(), BTreeMap::new()),
+            Fact::TurnStarted { turn, .. } if *turn.agent == *self.name => {
+                // One that a killed run left open is taken again.
+                self.turns.retain(|known| known.turn != turn || known.end.is_some());
+                self.turns.push(Turn { turn, end: None, results: Vec::new() });
+            }
+            Fact::TurnEnded { turn, .. } if *turn.agent == *self.name => {
+                if let Some(known) = self.turns.iter_mut().rev().find(|known| known.turn == turn) {
+                    known.end = Some(fact);
+                }
+            }
+            Fact::ToolEnded { turn, result, fault } if *turn.agent == *self.name => {
+                let kind = if fault.is_some() { "failed" } else { "result" };
+                self.came_to(kind, Ok(result));
+            }
+            Fact::Refused { agent, reason } if **agent == *self.name => self.came_to("refused", Err(reason)),
+            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => self.came_to("helper", Err(agent)),
+            Fact::MessageSent(sent) if *sent.to == *self.name => {
+                self.mailbox.insert(sent.seq, Letter { sent, at, received: false });
+            }
+            Fact::MessageReceived { agent, seq, .. } if **agent == *self.name => {
+                if let Some(letter) = self.mailbox.get_mut(seq) {
+                    letter.received = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn came_to(&mut self, kind: &'static str, result: Result<&'a Content, &'a str>) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.results.push((kind, result));
+        }
+    }
+}
+
+/// When a turn was, in words.
+fn place(turn: &TurnId) -> String {
+    let again = if turn.attempt > 1 { format!(", turn {}", turn.attempt) } else { String::new() };
+    match turn.purpose {
+        Purpose::Act => format!("iteration {}{again}", turn.iteration),
+        Purpose::Decompose => format!("decomposition{again}"),
+        Purpose::Synthesize => format!("synthesis{again}"),
+    }
+}
+
+/// JSON as what it is, anything else as a text.
+fn parsed(text: String) -> Value {
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
