@@ -68,6 +68,8 @@ mod tests {
             lower(&tree.nodes, text, &mut diagnostics);
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
-        assert_eq!(presets(), ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"]);
+        let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"];
+        let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
+        assert_eq!(presets(), [&programs[..], &models].concat());
     }
 }
