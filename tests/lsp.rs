@@ -200,15 +200,14 @@ fn edits_outside_and_versions_out_of_order_change_what_they_say() {
     let backwards = json!({ "start": { "line": 0, "character": 99 }, "end": { "line": 0, "character": 0 } });
     client.change("make.md", 3, json!([{ "range": backwards, "text": "nobody>>" }]));
     assert!(client.log().contains("version 3"), "an older number is told");
-    let problem = client.problems("make.md", &["SW101"]).remove(0);
-    assert_eq!(problem["range"], range(0, 25, 31));
+    // What was told of the text before may still come.
+    while client.problems("make.md", &["SW101"])[0]["range"] != range(0, 25, 31) {}
     // A file that is not open; and a change that cannot be read, after which the file on disk counts.
     client.change("other.md", 1, json!([{ "text": "x" }]));
     assert!(client.log().contains("not open"));
     client.change("make.md", 6, json!([{ "range": { "start": { "line": -1 } }, "text": "x" }]));
     assert!(client.log().contains("open the file again"));
-    let problem = client.problems("make.md", &["SW101"]).remove(0);
-    assert!(problem["message"].as_str().expect("what the test needs is there").contains("`plam`"), "{problem}");
+    while !client.problems("make.md", &["SW101"])[0]["message"].as_str().is_some_and(|it| it.contains("`plam`")) {}
     client.leave();
 }
 
