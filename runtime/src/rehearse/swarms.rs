@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use swarmc_plan::Body;
+use swarmc_plan::{Body, Plan};
 
 use super::told::{Answer, Asks, Member, Prompted, Turn};
 use super::{Due, Stage};
@@ -145,7 +145,7 @@ impl Stage<'_, '_> {
         let provider = self.scene.plan.provider(&player.provider);
         let provider = provider.ok_or_else(|| render(format!("the plan has no provider for `{}`", player.name)))?;
         let tools = match turn.purpose {
-            Purpose::Act => tools::known(self.scene.plan, &grant(swarm, &turn, player)),
+            Purpose::Act => tools::known(self.scene.plan, &grant(self.scene.plan, swarm, &turn, player)),
             Purpose::Decompose | Purpose::Synthesize => Vec::new(),
         };
         let asked = self.scene.asked(at, (&turn, player), (&tools, Scene::protocol(provider)), self.clock)?;
@@ -194,7 +194,7 @@ impl Stage<'_, '_> {
         let Some(agent) = swarm.agent(&turn.agent) else { return Ok(()) };
         let Standing::Calling(Act::ToolCall { tool, params }, _) = &agent.stage else { return Ok(()) };
         let (tool, arguments) = (Arc::clone(tool), self.scene.told(params)?);
-        let grant = grant(swarm, &turn, self.scene.player(swarm, &turn)?);
+        let grant = grant(self.scene.plan, swarm, &turn, self.scene.player(swarm, &turn)?);
         let answer = match tools::permitted(self.scene.plan, &grant, &tool) {
             Ok(()) => {
                 let asks = Asks::Tool { tool: &tool, arguments: &arguments };
@@ -262,10 +262,10 @@ fn is_of(due: &Due, step: &StepId, attempt: u32, such: impl Fn(&Word) -> bool) -
 }
 
 /// What the agent of a turn may use. Nothing is started, so it is no matter where.
-fn grant(swarm: &Swarm, turn: &TurnId, player: &swarmc_plan::Agent) -> Grant {
+fn grant(plan: &Plan, swarm: &Swarm, turn: &TurnId, player: &swarmc_plan::Agent) -> Grant {
     let mut grant = Grant::new(&turn.agent, player, Path::new(""), &Arc::default());
     if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
-        grant.narrow(skills);
+        grant.narrow(skills, plan);
     }
     grant
 }

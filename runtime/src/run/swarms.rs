@@ -240,7 +240,7 @@ impl Loop<'_> {
         let folder = self.surroundings.directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);
         if let Some(skills) = swarm.agent(&turn.agent).and_then(|agent| agent.tools.as_ref()) {
-            grant.narrow(skills);
+            grant.narrow(skills, self.scene.plan);
         }
         Ok(grant)
     }

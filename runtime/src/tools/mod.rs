@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarmc_plan::tools::{BUILT_IN, BuiltIn};
+use swarmc_plan::tools::{BUILT_IN, BuiltIn, covers, split};
 use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer, Unattended};
 use tokio::task::JoinSet;
 
@@ -78,11 +78,16 @@ impl Grant {
     }
 
     /// Leaves a helper what it was asked for, and never more than whoever asked has.
-    pub(crate) fn narrow(&mut self, skills: &[String]) {
+    pub(crate) fn narrow(&mut self, skills: &[String], plan: &Plan) {
         let allowed = std::mem::take(&mut self.allow);
+        // Names of servers have points of their own: the tool of another one must not pass for one of this.
+        let is_server = |name: &str| plan.tool_servers.iter().any(|server| server.name == name);
         let covered = |skill: &&String| {
-            let server = skill.split_once('.').map(|(server, _)| server);
-            allowed.iter().any(|tool| tool == *skill || tool == "*" || Some(tool.as_str()) == server)
+            let server = split(skill, is_server).map(|(server, _)| server);
+            allowed.iter().any(|tool| match server {
+                Some(server) => tool == server || covers(tool, skill),
+                None => covers(tool, skill),
+            })
         };
         self.allow = skills.iter().filter(covered).cloned().collect();
     }

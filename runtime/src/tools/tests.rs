@@ -370,3 +370,21 @@ fn the_policy_and_the_permissions_say_who_is_asked() {
     grant.permissions = Permissions::Skip;
     assert_eq!(asked(&grant), [Auto; 7]);
 }
+
+#[test]
+fn a_helper_gets_what_it_asks_for_and_never_more_than_who_asks_has() {
+    let mut plan = Scene::new("plain").plan;
+    let server = plan.tool_servers[0].clone();
+    plan.tool_servers.extend(["lib", "lib.web"].map(|name| ToolServer { name: name.to_owned(), ..server.clone() }));
+    let check = |allowed: &[&str], skills: &[&str], expected: &[&str]| {
+        let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<String>>();
+        let mut grant = Grant { allow: texts(allowed), ..Grant::default() };
+        grant.narrow(&texts(skills), &plan);
+        assert_eq!(grant.allow, texts(expected));
+    };
+    check(&["file_read"], &["file_read", "shell", "*", "file_*"], &["file_read"]);
+    check(&["file_*"], &["file_read", "file_list", "shell"], &["file_read", "file_list"]);
+    check(&["*"], &["shell", "lib.a"], &["shell", "lib.a"]);
+    check(&["lib"], &["lib", "lib.a", "lib.web", "lib.web.a", "s.a"], &["lib", "lib.a"]);
+    check(&[], &["file_read"], &[]);
+}
