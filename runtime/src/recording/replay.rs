@@ -162,7 +162,12 @@ impl Replay {
             other => (name, other.to_string()),
         });
         let answer =
-            GateAnswer { gate: step.to_string(), choice: choice.clone().unwrap_or_default(), fields: fields.collect() };
+            GateAnswer {
+                gate: step.to_string(),
+                choice: choice.clone().unwrap_or_default(),
+                fields: fields.collect(),
+                ..GateAnswer::default()
+            };
         Ok(Some((number, GateTake::Person(answer))))
     }
 

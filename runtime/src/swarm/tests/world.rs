@@ -42,6 +42,7 @@ pub(crate) fn rules(roster: &str) -> Rules {
         synthesize: turn(600_000, 3),
         ttl_ms: 172_800_000,
         helpers: 1,
+        gated: false,
         per_topic: 5,
         parts: None,
         declared: roster.iter().filter_map(|place| place.name.clone()).collect(),
