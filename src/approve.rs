@@ -31,7 +31,9 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let Some(choice) = &args.choice else {
         let options = match request {
             Some(_) => options(),
-            None => gate(&past.plan, &asking(&ledger, word)?).map_or("CHOICE".to_owned(), |gate| gate.options.join("|")),
+            None => {
+                gate(&past.plan, &asking(&ledger, word)?).map_or("CHOICE".to_owned(), |gate| gate.options.join("|"))
+            }
         };
         return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "say what the answer is"));
     };
@@ -154,7 +156,10 @@ pub(crate) fn listen(control: Control, display: Display) {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
             let answer = match typed(&line, |id| display.has_request(id), || display.first_gate()) {
                 Typed::Nothing => continue,
-                Typed::Which => Err("nothing has that number, or no number: type the one that it was asked with, as in `1 allow`".to_owned()),
+                Typed::Which => {
+                    Err("nothing has that number, or no number: type the one that it was asked with, as in `1 allow`"
+                        .to_owned())
+                }
                 Typed::Answer(answer) => control.answer(answer),
             };
             if let Err(problem) = answer {
@@ -207,15 +212,14 @@ mod tests {
 
     #[test]
     fn a_typed_line_answers_what_it_names() {
-        let read = |line: &str, gates: bool| {
-            match typed(line, |id| id == 3, || gates.then(|| StepId::new("human", 1, 1))) {
+        let read =
+            |line: &str, gates: bool| match typed(line, |id| id == 3, || gates.then(|| StepId::new("human", 1, 1))) {
                 Typed::Nothing => "nothing".to_owned(),
                 Typed::Which => "which".to_owned(),
                 Typed::Answer(GateAnswer { gate, choice, fields, because, arguments }) => {
                     format!("{gate} {choice} {fields:?} {because:?} {arguments:?}")
                 }
-            }
-        };
+            };
         for (line, gates, expected) in [
             ("3 allow", false, "3 allow [] None None"),
             (" 3  deny  not that one ", true, "3 deny [] Some(\"not that one\") None"),

@@ -390,7 +390,9 @@ impl<'a> Told<'a> {
                 self.came_to(kind, Ok(result));
             }
             Fact::Refused { agent, reason } if **agent == *self.name => self.came_to("refused", Err(reason.into())),
-            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => self.came_to("helper", Err(Cow::Borrowed(agent))),
+            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
+                self.came_to("helper", Err(Cow::Borrowed(agent)))
+            }
             Fact::MessageSent(sent) if *sent.to == *self.name => {
                 self.mailbox.insert(sent.seq, Letter { sent, at, received: false });
             }

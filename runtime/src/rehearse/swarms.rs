@@ -216,14 +216,7 @@ impl Stage<'_, '_> {
     }
 
     /// Nobody is asked in a rehearsal: what the policy says of that becomes of it.
-    fn unattended(
-        &mut self,
-        step: &StepId,
-        attempt: u32,
-        key: Key,
-        agent: u32,
-        wants: Wants,
-    ) -> Result<(), Failure> {
+    fn unattended(&mut self, step: &StepId, attempt: u32, key: Key, agent: u32, wants: Wants) -> Result<(), Failure> {
         let asks = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
         let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
         let id = self.state.next_request();

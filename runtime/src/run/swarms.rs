@@ -149,9 +149,9 @@ impl Loop<'_> {
                 Order::Agree { agent, wants } => {
                     let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
                     match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
-                        Some(name) => self
-                            .agent_wants((step, attempt), key, &name, wants, Approval::Human)
-                            .map_err(Stuck::from),
+                        Some(name) => {
+                            self.agent_wants((step, attempt), key, &name, wants, Approval::Human).map_err(Stuck::from)
+                        }
                         None => Ok(()),
                     }
                 }

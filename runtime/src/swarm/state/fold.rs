@@ -74,8 +74,7 @@ impl Swarm {
             }
             Fact::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
             Fact::Refused { agent, reason } => {
-                let wanted =
-                    |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
+                let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
                 if let Some(index) = self.at(agent, wanted) {
                     self.acted(index, Some(Content::Text(reason.clone())), false);
                 }
