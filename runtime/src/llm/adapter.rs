@@ -3,9 +3,12 @@
 //! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the address,
 //! the headers and the model are ours, to the letter.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use genai::adapter::AdapterKind;
@@ -15,12 +18,14 @@ use genai::chat::{
 };
 use genai::resolver::{AuthData, Endpoint as Address};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use swarmc_plan::LlmKind;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::calls::{Gathered, arguments};
-use super::endpoint::Endpoint;
+use super::endpoint::{Endpoint, STATUS};
 use super::fault;
 use super::names::Names;
 use super::{Call, Fault, Message, Patience, Question, Reply};
@@ -28,6 +33,19 @@ use crate::{ANSWER_LIMIT, Usage};
 
 /// What may come in frames for one answer, in bytes: every word of it comes in a frame of its own, with names around it.
 const FRAMES_LIMIT: usize = 16 * ANSWER_LIMIT;
+
+/// How many pieces may come of which no frame becomes whole: nobody sees their bytes before that. A piece is what one read
+/// of the connection gives, 400 KiB at most and mostly much less.
+const PIECES: usize = 2_048;
+
+/// How long it may take to put such pieces together: genai begins anew with each.
+const PUTTING_TOGETHER: Duration = Duration::from_secs(5);
+
+/// How many pieces may come for what a refusal says, of which a line is told.
+const REFUSAL_PIECES: usize = 64;
+
+/// How long a refusal may take to say what it has to.
+const REFUSAL: Duration = Duration::from_secs(10);
 
 /// The longest frame in which the model's name is looked for.
 const NAMING_FRAME: usize = 64 << 10;
@@ -63,7 +81,7 @@ pub(super) async fn ask(
     if let Some(prefill) = &prefill {
         answer.say(prefill)?;
     }
-    let end = answer.read(stream).await?;
+    let end = STATUS.scope(Cell::new(0), answer.read(stream)).await?;
     answer.finish(end, &names)
 }
 
@@ -171,9 +189,18 @@ impl Answer<'_> {
         // Bytes alone are no answer: whoever sends some for ever, and never a whole event, is cut off as well.
         let patience = self.patience.first + self.patience.silence;
         loop {
-            let event = std::future::poll_fn(|context| stream.as_mut().poll_next(context));
+            let mut pieces = Pieces::default();
+            let event = std::future::poll_fn(|context| {
+                if let Some(fault) = pieces.too_many(&self.frames) {
+                    return Poll::Ready(Err(fault));
+                }
+                let started = Instant::now();
+                let event = stream.as_mut().poll_next(context).map(Ok);
+                pieces.took += started.elapsed();
+                event
+            });
             let event = tokio::time::timeout(patience, event).await;
-            let event = event.map_err(|_| fault::nothing_whole(self.endpoint, patience))?;
+            let event = event.map_err(|_| fault::nothing_whole(self.endpoint, patience))??;
             if self.frames.bytes.load(Ordering::Relaxed) > FRAMES_LIMIT {
                 return Err(too_long());
             }
@@ -250,9 +277,42 @@ fn broken_off() -> Fault {
     Fault { transient: true, ..Fault::permanent("the connection closed before the answer was whole") }
 }
 
+/// What was read without an event.
+#[derive(Default)]
+struct Pieces {
+    /// How often something came, since the last frame.
+    count: usize,
+    /// How long that was looked at.
+    took: Duration,
+    /// How many frames there were then.
+    frames: usize,
+    /// Since when a refusal is being read.
+    refused: Option<Instant>,
+}
+
+impl Pieces {
+    /// Counts one more, and says why it is one too many.
+    fn too_many(&mut self, frames: &Frames) -> Option<Fault> {
+        let seen = frames.count.load(Ordering::Relaxed);
+        if std::mem::replace(&mut self.frames, seen) != seen {
+            (self.count, self.took) = (0, Duration::ZERO);
+        }
+        self.count += 1;
+        let status = StatusCode::from_u16(STATUS.with(Cell::get)).ok().filter(|status| !status.is_success());
+        let Some(status) = status else { return (self.count > PIECES || self.took > PUTTING_TOGETHER).then(too_long) };
+        let refused = *self.refused.get_or_insert_with(|| {
+            self.count = 0;
+            Instant::now()
+        });
+        let is_over = self.count > REFUSAL_PIECES || refused.elapsed() > REFUSAL;
+        is_over.then(|| fault::refused(status, "", &HeaderMap::new()))
+    }
+}
+
 /// Sees every frame of a stream before it is read.
 #[derive(Default)]
 struct Frames {
+    count: AtomicUsize,
     bytes: AtomicUsize,
     model: Mutex<Option<String>>,
 }
@@ -265,6 +325,7 @@ impl Frames {
 
 impl ChatFrameSink for Frames {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
         if model.is_none() && frame.data.len() <= NAMING_FRAME {

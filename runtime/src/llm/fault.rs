@@ -85,7 +85,7 @@ fn read(error: Error, endpoint: &Endpoint, patience: Patience) -> Fault {
 }
 
 /// A status that is no success.
-fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
+pub(super) fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
     let header = |name: reqwest::header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if status.is_redirection() {
         let target = header(LOCATION).map(line).unwrap_or_default();

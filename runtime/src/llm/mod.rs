@@ -10,6 +10,7 @@ mod endpoint;
 mod fault;
 mod limits;
 mod names;
+mod reader;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use tokio::task::JoinHandle;
 use self::endpoint::Endpoint;
 pub(crate) use self::endpoint::client;
 use self::limits::Limits;
+use self::reader::Reader;
 use crate::Usage;
 use crate::state::budget::cost;
 
@@ -146,6 +148,7 @@ impl Default for Patience {
 pub(crate) struct Models {
     models: BTreeMap<String, Model>,
     patience: Patience,
+    reader: Reader,
 }
 
 #[derive(Debug)]
@@ -166,7 +169,7 @@ impl Models {
             let limits = Limits::new(rate.requests, rate.tokens);
             (provider.name.clone(), Model { endpoint, limits, price: provider.price })
         });
-        Models { models: models.collect(), patience: Patience::default() }
+        Models { models: models.collect(), patience: Patience::default(), reader: Reader::default() }
     }
 
     /// The same, with other limits of time.
@@ -195,7 +198,7 @@ impl Models {
         let (question, patience) = (question.clone(), self.patience);
         // On its own: what reads a stranger's stream neither holds up whoever waits for it, nor takes them down.
         let asked = async move { adapter::ask(&endpoint, question, patience, sender).await };
-        let mut task = Ended(tokio::spawn(asked));
+        let mut task = Ended(self.reader.spawn(asked).map_err(Fault::permanent)?);
         while let Some(text) = receiver.recv().await {
             heard(&text);
         }
