@@ -94,8 +94,8 @@ fn is_whole(prompt: &str) {
 fn answers_that_are_no_good_are_mended_or_refused() {
     assert_eq!(LONG.len(), swarmc_plan::LONGEST_NAME);
     let endpoint = answering(|name, asked| match (name, asked) {
-        // Until all the others are done.
-        (LONG, 0) => says(&json!({ "action": "idle" })),
+        // Until it was written to.
+        (LONG, 0) => says(&json!({ "action": "idle" })).after(Duration::from_millis(1_500)),
         (name, 0) => Answer::text(first(name).0),
         ("forger", 1) => says(&json!({ "action": "tool_call", "tool": "file_list", "tool_params": { "path": "." } })),
         (name, _) => done(name),
@@ -117,7 +117,7 @@ fn answers_that_are_no_good_are_mended_or_refused() {
     for name in ["prose", "half", "two", "wordy", "deep"] {
         assert!(prompts[name][1].contains("Iteration 0 of 9"), "{name}");
         let shown = place.swarmc(&["inspect", "last", "team", name]).expect(0, &["done"], &[]);
-        assert!(shown.out.contains("invalid"), "{name}: {}", shown.out);
+        assert!(shown.out.contains("iteration 0: not valid: "), "{name}: {}", shown.out);
     }
     let sent: Vec<&Value> = events.iter().filter(|event| event["type"] == "message_sent").collect();
     assert!(sent.len() == 1 && sent[0]["to"] == LONG, "{sent:?}");
@@ -165,7 +165,7 @@ fn calls_that_are_no_good_are_mended_or_refused() {
             ("inventive", "there is no tool `rm_rf`"),
             ("wordy", "Your last answer was not a valid action"),
             ("partial", "Your last answer was not a valid action"),
-            ("odd", "`file_list` takes"),
+            ("odd", "`path` of `file_list` must be a text, not a list"),
         ] {
             assert_eq!(ends[name], "done", "{kind} {name}: {}", error(&events, name));
             assert!(prompts[name][1].contains(expected), "{kind} {name}: {}", prompts[name][1]);

@@ -73,7 +73,7 @@ fn fails(kind: &str) {
     for (name, asked, how, said) in ROWS {
         assert_eq!((prompts[name].len(), ends[name]), (asked, how), "{kind} {name}: {}", error(&events, name));
         assert!(error(&events, name).contains(said), "{kind} {name}: {}", error(&events, name));
-        assert!(prompts[name].windows(2).all(|pair| pair[0] == pair[1]), "{kind} {name}: the same is asked again");
+        assert!(prompts[name].iter().all(|prompt| prompt.contains("Iteration 0 of 4")), "{kind} {name}");
     }
     // As long as it was asked for, and no longer; the journal says how long that was.
     assert!((50..1_000).contains(&waited(&events, "limited")), "{kind}: {}", waited(&events, "limited"));
@@ -89,7 +89,9 @@ fn fails(kind: &str) {
 #[test]
 fn services_that_fail_end_those_who_ask_them_as_documented() {
     std::thread::scope(|scope| {
-        KINDS.map(|kind| scope.spawn(move || fails(kind)));
+        for kind in KINDS {
+            scope.spawn(move || fails(kind));
+        }
     });
 }
 
@@ -136,7 +138,11 @@ fn floods(kind: &'static str) {
 
 #[test]
 fn services_that_never_stop_are_stopped() {
-    KINDS.map(floods);
+    std::thread::scope(|scope| {
+        for kind in KINDS {
+            scope.spawn(move || floods(kind));
+        }
+    });
 }
 
 #[test]
