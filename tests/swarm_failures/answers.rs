@@ -141,6 +141,33 @@ fn who_never_says_anything_that_counts_converges() {
 }
 
 #[test]
+fn who_leads_without_sense_is_asked_so_often_and_no_more() {
+    for (answers, asked, said) in [
+        (Answer::text("Let us begin."), 4, "its goal cannot be split"),
+        (Answer::status(401, "no"), 1, "its goal cannot be split: the model's service answered with status 401"),
+        (says(&json!({ "subtasks": [] })), 4, "its goal cannot be split"),
+        (says(&json!({ "subtasks": [{ "nothing": 1 }] })), 4, "its goal cannot be split"),
+    ] {
+        let endpoint = Endpoint::start(Script::new().otherwise(answers));
+        let rules = "supervisor lead agent=a; decompose; members 2; retry { transient \"50ms\" max=\"50ms\" }";
+        let more = String::new();
+        let team = Team { kind: "openai tools=schema", agent: "", members: String::new(), rules, more };
+        let ended = run(&team.place(&endpoint)).expect(3, &[said], &[]);
+        assert_eq!(endpoint.prompts().len(), asked, "{said}: {ended:?}");
+    }
+    // Of too many parts the first are taken.
+    let endpoint = Endpoint::start(Script::new().decide(|request| {
+        let parts = json!({ "subtasks": vec![json!({ "task": "Light it" }); 50] });
+        Some(asks(request).map_or_else(|| says(&parts), |(name, _)| done(&name)))
+    }));
+    let rules = "supervisor lead agent=a; decompose max=40; members 2; limits { agents 7 }";
+    let team = Team { kind: "openai tools=schema", agent: "", members: String::new(), rules, more: String::new() };
+    let ended = run(&team.place(&endpoint)).expect(0, &[], &[]);
+    let spawned = events(&ended).iter().filter(|event| event["type"] == "agent_spawned").count();
+    assert_eq!(spawned, 7);
+}
+
+#[test]
 fn calls_that_are_no_good_are_mended_or_refused() {
     for kind in ["openai", "openai-responses", "anthropic"] {
         let call = |tool: &str, arguments: Value| Answer::call(tool, arguments);

@@ -12,7 +12,7 @@ const KINDS: [&str; 3] = ["openai", "openai-responses", "anthropic"];
 const RULES: &str = "limits { agents 30; iterations 4 }; timeouts { turn \"3s\" retries=2 }; \
                      retry { transient \"50ms\" max=\"200ms\" }";
 
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 16] = [
     ("refused", 1, "unreachable", "status 401 Unauthorized: no"),
     ("wrong", 1, "unreachable", "status 400 Bad Request: no"),
     ("moved", 1, "unreachable", "which is not followed"),
@@ -27,6 +27,8 @@ const ROWS: [Row; 14] = [
     ("stalled", 2, "done", ""),
     ("page", 2, "done", ""),
     ("echo", 1, "unreachable", "the key [key] is wrong"),
+    ("parrot", 2, "done", ""),
+    ("thief", 2, "done", ""),
 ];
 
 fn answer(name: &str, asked: usize) -> Answer {
@@ -46,6 +48,9 @@ fn answer(name: &str, asked: usize) -> Answer {
         ("silent", 0) => Answer::hang(),
         ("stalled", 0) => long().stalled(),
         ("page", 0) => Answer::raw("<html>\n\n<p>Down for repair.\n\n</html>").header("content-type", "text/html"),
+        ("parrot", 0) => Answer::text(format!("I was sent {KEY}.")),
+        ("thief", 0) => says(&json!({ "action": "done", "response": "stolen".repeat(100), "key": KEY })),
+        ("thief", 1) => says(&json!({ "action": "done", "response": format!("It is {KEY}.") })),
         ("echo", _) => Answer::status(401, format!("the key {KEY} is wrong")),
         _ => done(name),
     }
@@ -143,6 +148,22 @@ fn services_that_never_stop_are_stopped() {
             scope.spawn(move || floods(kind));
         }
     });
+}
+
+#[test]
+fn who_waits_for_the_rate_of_a_provider_is_not_late() {
+    let endpoint = answering(|name, _| done(name));
+    let names = ["one", "two", "three", "four", "five", "six"];
+    let rules = "timeouts { turn \"1s\" retries=1 }; retry { transient \"20ms\" max=\"20ms\" }";
+    let members = members(names);
+    let team = Team { kind: "openai tools=schema", agent: "", members, rules, more: String::new() };
+    let place = team.place(&endpoint);
+    let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
+    place.write("flow.kdl", &spec.replace("auth key;", "auth key; rate requests=40;"));
+    let ended = run(&place).expect(0, &[], &[]);
+    // Four at once, the others 1.6 seconds apart.
+    assert_eq!(ends(&events(&ended)), names.map(|name| (name, "done")).into());
+    assert_eq!(endpoint.prompts().len(), 7);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the address,
 //! the headers and the model are ours, to the letter.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,7 @@ use swarmc_plan::LlmKind;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::calls::{Gathered, arguments};
+use super::echo::Echo;
 use super::endpoint::{Endpoint, STATUS};
 use super::fault;
 use super::names::Names;
@@ -76,8 +78,8 @@ pub(super) async fn ask(
     let client = client.map_err(|error| Fault::permanent(format!("no client can be made: {error}")))?;
     let asked = client.exec_chat_stream(target, request, Some(&options)).await;
     let stream = asked.map_err(|error| fault::of(error, endpoint, patience))?.stream;
-    let mut answer =
-        Answer { endpoint, patience, frames, heard, reply: Reply::default(), gathered: Gathered::default() };
+    let (reply, gathered, echo) = (Reply::default(), Gathered::default(), Echo::new(endpoint.key()));
+    let mut answer = Answer { endpoint, patience, frames, heard, reply, gathered, echo };
     if let Some(prefill) = &prefill {
         answer.say(prefill)?;
     }
@@ -180,6 +182,7 @@ struct Answer<'a> {
     heard: UnboundedSender<String>,
     reply: Reply,
     gathered: Gathered,
+    echo: Echo<'a>,
 }
 
 impl Answer<'_> {
@@ -219,14 +222,23 @@ impl Answer<'_> {
         if self.reply.text.len() + text.len() > ANSWER_LIMIT {
             return Err(too_long());
         }
-        self.reply.text.push_str(text);
-        // Whoever asked may have gone; the end of this task is near then.
-        let _ = self.heard.send(text.to_owned());
+        let known = self.echo.pass(text);
+        self.tell(known);
         Ok(())
     }
 
-    fn finish(self, end: StreamEnd, names: &Names) -> Result<Reply, Fault> {
-        let Answer { endpoint, frames, mut reply, gathered, .. } = self;
+    fn tell(&mut self, text: String) {
+        self.reply.text.push_str(&text);
+        // Whoever asked may have gone; the end of this task is near then.
+        let _ = self.heard.send(text);
+    }
+
+    fn finish(mut self, end: StreamEnd, names: &Names) -> Result<Reply, Fault> {
+        match self.echo.rest() {
+            rest if rest.is_empty() => {}
+            rest => self.tell(rest),
+        }
+        let Answer { endpoint, frames, mut reply, gathered, echo, .. } = self;
         reply.usage = end.captured_usage.as_ref().and_then(usage);
         reply.cut = match &end.captured_stop_reason {
             Some(StopReason::MaxTokens(_)) => true,
@@ -243,8 +255,12 @@ impl Answer<'_> {
         };
         for call in &mut reply.calls {
             call.tool = names.own(&call.tool);
+            let written = call.arguments.to_string();
+            if let Cow::Owned(harmless) = echo.whole(&written) {
+                call.arguments = serde_json::from_str(&harmless).unwrap_or_default();
+            }
         }
-        reply.model = frames.model();
+        reply.model = frames.model().map(|model| echo.whole(&model).into_owned());
         Ok(reply)
     }
 }

@@ -99,6 +99,11 @@ impl Endpoint {
         self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// The key that it is sent.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(|Key(key)| key.as_str())
+    }
+
     /// A text of the endpoint's without the key that it may repeat.
     pub(super) fn without_key(&self, text: String) -> String {
         match &self.key {

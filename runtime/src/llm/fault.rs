@@ -36,6 +36,11 @@ impl Fault {
         Fault { message: message.into(), transient: false, retry_after: None }
     }
 
+    /// The answer was not whole in its time.
+    pub(crate) fn late(longest: Duration) -> Fault {
+        Fault::passing(format!("timed out after {} seconds", longest.as_secs_f64()))
+    }
+
     fn passing(message: impl Into<String>) -> Fault {
         Fault { message: message.into(), transient: true, retry_after: None }
     }

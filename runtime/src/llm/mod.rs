@@ -6,6 +6,7 @@
 
 mod adapter;
 mod calls;
+mod echo;
 mod endpoint;
 mod fault;
 mod limits;
@@ -16,6 +17,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -154,7 +156,7 @@ pub(crate) struct Models {
 #[derive(Debug)]
 struct Model {
     /// Or why it cannot be asked.
-    endpoint: Result<std::sync::Arc<Endpoint>, String>,
+    endpoint: Result<Arc<Endpoint>, String>,
     limits: Limits,
     price: Option<Price>,
 }
@@ -165,7 +167,7 @@ impl Models {
         let models = plan.providers.iter().filter(|provider| matches!(provider.connection, Connection::Llm { .. }));
         let models = models.map(|provider| {
             let rate = provider.rate.unwrap_or_default();
-            let endpoint = Endpoint::new(provider, environment).map(std::sync::Arc::new);
+            let endpoint = Endpoint::new(provider, environment).map(Arc::new);
             let limits = Limits::new(rate.requests, rate.tokens);
             (provider.name.clone(), Model { endpoint, limits, price: provider.price })
         });
@@ -189,11 +191,45 @@ impl Models {
         question: &Question,
         heard: &(dyn Fn(&str) + Sync),
     ) -> Result<Reply, Fault> {
+        let (model, endpoint) = self.model(provider)?;
+        let estimated = question.tokens();
+        model.limits.enter(estimated).await;
+        self.begin(model, endpoint, question, estimated, heard).await
+    }
+
+    /// The same, for at most `longest` from when its limits allow it: who waits for others is not late.
+    ///
+    /// # Errors
+    /// There is no reply, or not in time.
+    pub(crate) async fn ask_within(
+        &self,
+        longest: Duration,
+        provider: &str,
+        question: &Question,
+    ) -> Result<Reply, Fault> {
+        let (model, endpoint) = self.model(provider)?;
+        let estimated = question.tokens();
+        model.limits.enter(estimated).await;
+        let asked = self.begin(model, endpoint, question, estimated, &|_| ());
+        tokio::time::timeout(longest, asked).await.unwrap_or_else(|_| Err(Fault::late(longest)))
+    }
+
+    fn model(&self, provider: &str) -> Result<(&Model, Arc<Endpoint>), Fault> {
         let model = self.models.get(provider);
         let model = model.ok_or_else(|| Fault::permanent(format!("provider `{provider}` is no model")))?;
         let endpoint = model.endpoint.as_ref().map_err(|problem| Fault::permanent(problem.clone()))?.clone();
-        let estimated = question.tokens();
-        model.limits.enter(estimated).await;
+        Ok((model, endpoint))
+    }
+
+    /// Asks, now that the limits allow it.
+    async fn begin(
+        &self,
+        model: &Model,
+        endpoint: Arc<Endpoint>,
+        question: &Question,
+        estimated: u64,
+        heard: &(dyn Fn(&str) + Sync),
+    ) -> Result<Reply, Fault> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let (question, patience) = (question.clone(), self.patience);
         // On its own: what reads a stranger's stream neither holds up whoever waits for it, nor takes them down.
