@@ -19,6 +19,9 @@ fn first(name: &str) -> (String, &'static str) {
         "inventive" => (call("rm_rf"), "there is no tool `rm_rf`"),
         "bold" => (call("shell"), "the tool `shell` is not yours to use"),
         "stranger" => (write("nobody").to_string(), "not sent: there is no agent `nobody` in your team"),
+        "disguised" => {
+            (write("no\u{1b}[2J\nbody\u{202e}").to_string(), "`to` holds a line break or another control character")
+        }
         "selfish" => (write("selfish").to_string(), "not sent: you are the receiver yourself"),
         "wordy" => ("x".repeat(1 << 20), "it is longer than 256 KiB"),
         "deep" => {
@@ -47,7 +50,7 @@ fn first(name: &str) -> (String, &'static str) {
 const LONG: &str =
     "a-lamp-with-a-name-that-is-as-long-as-a-name-can-be-in-any-spec-that-there-is-which-is-100-bytes-now";
 
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "prose",
     "empty",
     "half",
@@ -58,6 +61,7 @@ const NAMES: [&str; 18] = [
     "inventive",
     "bold",
     "stranger",
+    "disguised",
     "selfish",
     "wordy",
     "deep",

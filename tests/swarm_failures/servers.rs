@@ -65,7 +65,11 @@ fn servers_that_fail_leave_the_others_alone() {
         ("endless", "endless"),
         ("nonsense", "nonsense"),
     ];
-    let (members, more) = team(&servers);
+    let (mut members, mut more) = team(&servers);
+    // Nobody listens there.
+    members += "    member closed agent=plays-closed \"Light lamp closed\"\n";
+    more += "tool-server closed url=\"http://127.0.0.1:9/mcp\"\n\
+             agent plays-closed provider=p { tools closed; can network }\n";
     let rules = "limits { agents 30; iterations 6; timeout \"60s\" }; retry { transient \"50ms\" max=\"100ms\" }";
     let place = Team { kind: "openai tools=schema", agent: "", members, rules, more }.place(&endpoint);
     let started = Instant::now();
@@ -80,6 +84,7 @@ fn servers_that_fail_leave_the_others_alone() {
         ("babbles", "unreachable", "it prints something else than messages of the protocol"),
         ("endless", "unreachable", "it sent a message of more than 16 MiB"),
         ("nonsense", "unreachable", "did not start"),
+        ("closed", "unreachable", "tool server `closed`"),
     ] {
         assert_eq!(ends[name], how, "{name}: {}", error(&events, name));
         assert!(error(&events, name).contains(said), "{name}: {}", error(&events, name));
