@@ -49,10 +49,11 @@ impl Swarm {
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
                         agent.mailbox.pop_front();
                     }
+                    // One that it has taken already rouses nobody.
                     if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
                         agent.inbox.extend(agent.mailbox.pop_front());
+                        self.enter(index, Stage::Ready);
                     }
-                    self.enter(index, Stage::Ready);
                 }
             }
             Fact::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
