@@ -19,7 +19,7 @@ mod tests;
 mod trees;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -148,12 +148,6 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
-    if facts.record.is_some() {
-        refuse::refuse_recording(plan, &graph, "--record")?;
-    }
-    if facts.replay.is_some() {
-        refuse::refuse_recording(plan, &graph, "--replay")?;
-    }
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
@@ -371,13 +365,14 @@ impl Begin<'_> {
         receiver: Receiver<Input>,
         control: &Control,
     ) -> Result<Outcome, RunError> {
-        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, .. } = self;
+        let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
         let replaying = match &self.source {
             Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))),
             Source::Live | Source::Recorded(_) => None,
         };
+        state.paced = replaying.is_some();
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -431,6 +426,7 @@ impl Begin<'_> {
             replies: Vec::new(),
             durability,
             replaying,
+            held: VecDeque::new(),
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),

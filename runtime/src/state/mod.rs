@@ -61,6 +61,8 @@ pub struct State {
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
     pub(crate) swarms: BTreeMap<Key, Hive>,
+    /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
+    pub(crate) paced: bool,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -122,6 +124,7 @@ impl State {
             agents: BTreeMap::new(),
             over_budget: false,
             swarms: BTreeMap::new(),
+            paced: false,
             graph,
         }
     }
