@@ -23,13 +23,13 @@ fn team(endpoint: &Endpoint, kind: &str, agent: &str, members: &[&str]) -> Place
     ))
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ended {
+pub(super) fn run(place: &Place, arguments: &[&str]) -> Ended {
     let output = place.command(arguments).env("SECRET_TOKEN", "sk-very-secret-4711").output();
     Ended::from(output.expect("swarmc starts"))
 }
 
 /// Who asks, and in which iteration; none for whoever merges.
-fn asks(request: &Request) -> Option<(String, u32)> {
+pub(super) fn asks(request: &Request) -> Option<(String, u32)> {
     let prompt = request.user.last()?;
     let name = prompt.split_once("- **")?.1.split_once(" (you)**")?.0;
     let iteration = prompt.rsplit_once("## Budget: Iteration ")?.1.split(' ').next()?;
@@ -48,7 +48,7 @@ fn ends(events: &[Value]) -> BTreeMap<&str, &str> {
     ended.filter_map(|event| Some((event["agent_id"].as_str()?, event["how"].as_str()?))).collect()
 }
 
-fn text(action: &Value) -> Answer {
+pub(super) fn text(action: &Value) -> Answer {
     Answer::text(action.to_string())
 }
 
