@@ -204,6 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_that_json_escapes_is_blank_in_it_too() {
+        let ours = blanks("/r", "/w", "/h", Some("a\"b\\c\nd"));
+        let value = serde_json::json!({ "path": "/w/x", "deep": [{ "k=a\"b\\c\nd": "a\"b\\c\nd" }], "n": 3 });
+        let blank = ours.blank_json(&value).to_string();
+        assert!(!blank.contains("c\\nd") && blank.contains("\"k=⟦secret:KEY⟧\":\"⟦secret:KEY⟧\""), "{blank}");
+        assert_eq!(ours.fill_json(&blank)["path"], "/w/x");
+        assert_eq!(ours.fill_json("no JSON in ⟦workspace⟧"), "no JSON in /w");
+    }
+
+    #[test]
     fn bytes_that_are_no_text_pass() {
         let ours = blanks("/r", "/w", "/h", None);
         assert_eq!(ours.fill(&ours.blank(b"\xff\xfe/w/\xe2\x9f")), b"\xff\xfe/w/\xe2\x9f");

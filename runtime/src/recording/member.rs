@@ -4,7 +4,7 @@
 //! Invariant: what an agent knows when it is asked depends on how many answers its swarm had by then. A line stands where
 //! its answer came, and says by itself after how many the turn began where that was not at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::error::RunError;
 use crate::event::{Failure, StepId, Usage};
 use crate::home::{digest, file_name};
 use crate::llm::{self, Call, Reply, Tool};
-use crate::swarm::{Answer, End, Fact, Purpose, TurnId};
+use crate::swarm::{Purpose, TurnId};
 use crate::tools::ToolFault;
 
 /// A turn of a swarm.
@@ -91,6 +91,15 @@ pub(super) struct Fault {
     pub transient: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+}
+
+/// What happened to a swarm that no answer brought about; each with its place among all that happened.
+#[derive(Debug, Default)]
+pub(crate) struct Outside {
+    /// The agents whose time was over.
+    pub late: Vec<(usize, Arc<str>)>,
+    /// How it was ended itself.
+    pub failed: Option<(usize, Failure)>,
 }
 
 /// What was asked and has no answer yet.
@@ -389,18 +398,17 @@ impl Replay {
         self.paused.get(&(Place::of(step, attempt), answers)).cloned().unwrap_or_default()
     }
 
-    /// The agents of a swarm whose time was over, and how it was ended itself where that came from outside of it; each
-    /// with its place among all that happened.
-    pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> (Vec<(usize, Arc<str>)>, Option<(usize, Failure)>) {
-        let (mut late, mut failed) = (Vec::new(), None);
+    /// What happened to a swarm that no answer brought about.
+    pub(crate) fn outside(&self, step: &StepId, attempt: u32) -> Outside {
+        let mut outside = Outside::default();
         for &number in self.attempts.get(&Place::of(step, attempt)).into_iter().flatten() {
             match &self.recording.lines[number] {
-                Line::Late { member, .. } => late.push((number, Arc::clone(member))),
-                Line::Failed { failure, .. } => failed = Some((number, self.filled(failure))),
+                Line::Late { member, .. } => outside.late.push((number, Arc::clone(member))),
+                Line::Failed { failure, .. } => outside.failed = Some((number, self.filled(failure))),
                 _ => {}
             }
         }
-        (late, failed)
+        outside
     }
 
     /// What the run ends with where a turn or a call is not as it was recorded.
@@ -433,121 +441,19 @@ fn key(kind: u8, at: At<'_>) -> (Place, u8, u32, u32, String) {
     (at.place(), kind, turn.turn, turn.attempt, turn.key())
 }
 
-/// The swarms of a run, while its recording is put together.
-#[derive(Default)]
-pub(super) struct Chronicle {
-    /// What was asked last of each turn and call, by attempt.
-    drafts: BTreeMap<Place, BTreeMap<(u8, Member), Line>>,
-    told: BTreeMap<Place, Told>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What the journal has told of a swarm so far.
-#[derive(Default)]
-struct Told {
-    answers: u32,
-    /// How many answers there were when each turn and call began, and how often it did.
-    begun: BTreeMap<(u8, Member), (u32, u32)>,
-    failed: BTreeSet<(u8, Member)>,
-}
-
-const TOOLS: u8 = 0;
-const TURN: u8 = 1;
-const CALL: u8 = 2;
-
-impl Chronicle {
-    /// Takes a line that was written while the run went on: the last of a turn or call counts.
-    pub(super) fn draft(&mut self, line: Line) {
-        let (place, key) = match &line {
-            Line::Tools { place, turn, .. } => (place, (TOOLS, turn.clone())),
-            Line::Member { place, turn, .. } => (place, (TURN, turn.clone())),
-            Line::Call { place, turn, .. } => (place, (CALL, turn.clone())),
-            _ => return,
+    #[test]
+    fn a_turn_is_named_for_people() {
+        let words = |purpose, attempt| {
+            Member { member: "takao".into(), purpose, turn: 3, attempt }
+                .words(&Place::of(&StepId { name: "team".into(), iteration: 2, instance: 1, within: None }, 1))
         };
-        self.drafts.entry(place.clone()).or_default().insert(key, line);
-    }
-
-    /// The lines that a fact adds.
-    pub(super) fn happened(&mut self, place: Place, fact: &Fact) -> Vec<Line> {
-        let told = self.told.entry(place.clone()).or_default();
-        let drafts = self.drafts.entry(place.clone()).or_default();
-        match fact {
-            Fact::TurnStarted { turn, .. } => told.begin(TURN, turn),
-            Fact::ToolStarted { turn, .. } => told.begin(CALL, turn),
-            Fact::TurnEnded { turn, answer, .. } => {
-                let member = Member::of(turn);
-                let listed = drafts.remove(&(TOOLS, member.clone()));
-                let turn = drafts.remove(&(TURN, member.clone()));
-                let turn = turn.map(|line| told.placed(line, &member, listed.is_some()));
-                // Without a question its tools could not be listed, or a budget refused it.
-                let failed = matches!(&listed, Some(Line::Tools { answer, .. }) if answer.fault.is_some());
-                told.answers += u32::from(failed || turn.is_some());
-                if matches!(answer, Answer::Failed { .. }) {
-                    told.failed.insert((TURN, member));
-                }
-                return listed.into_iter().chain(turn).collect();
-            }
-            Fact::ToolEnded { turn, fault, .. } => {
-                let member = Member::of(turn);
-                let call = drafts.remove(&(CALL, member.clone()));
-                let call = call.map(|line| told.placed(line, &member, false));
-                told.answers += u32::from(call.is_some());
-                if fault.is_some() {
-                    told.failed.insert((CALL, member));
-                }
-                return call.into_iter().collect();
-            }
-            Fact::AgentCompleted { agent, how: End::TimedOut, .. } => {
-                told.answers += 1;
-                return vec![Line::Late { place, member: Arc::clone(agent) }];
-            }
-            _ => {}
-        }
-        Vec::new()
-    }
-
-    /// An attempt has ended: what was never answered. None where it is no swarm.
-    pub(super) fn ended(&mut self, place: &Place) -> Option<Vec<Line>> {
-        let told = self.told.remove(place)?;
-        let drafts = self.drafts.remove(place).unwrap_or_default();
-        let listed: BTreeSet<Member> =
-            drafts.keys().filter(|(kind, _)| *kind == TOOLS).map(|(_, turn)| turn.clone()).collect();
-        let rest = drafts.into_iter().filter_map(|((_, member), line)| {
-            let mut line = told.placed(line, &member, listed.contains(&member));
-            match &mut line {
-                Line::Tools { answer, .. } if answer.fault.is_some() => return None,
-                // It came too late to count.
-                Line::Member { answer, .. } => *answer = None,
-                Line::Call { answer, .. } => *answer = None,
-                _ => {}
-            }
-            Some(line)
-        });
-        Some(rest.collect())
-    }
-}
-
-impl Told {
-    fn begin(&mut self, kind: u8, turn: &TurnId) {
-        let begun = self.begun.entry((kind, Member::of(turn))).or_default();
-        *begun = (self.answers, begun.1 + 1);
-    }
-
-    /// The line with when it began, where that was not at once: after a pause, when its tools were known, or when a killed
-    /// run went on.
-    fn placed(&self, mut line: Line, turn: &Member, listed: bool) -> Line {
-        let of = |kind, turn: Member| self.begun.get(&(kind, turn)).copied().unwrap_or_default();
-        let before = Member { attempt: turn.attempt.saturating_sub(1), ..turn.clone() };
-        match &mut line {
-            Line::Call { after, .. } => {
-                *after = self.failed.contains(&(CALL, before)).then(|| of(CALL, turn.clone()).0);
-            }
-            Line::Member { after, .. } => {
-                let (answers, times) = of(TURN, turn.clone());
-                let waited = listed || times > 1 || self.failed.contains(&(TURN, before));
-                *after = waited.then_some(answers);
-            }
-            _ => {}
-        }
-        line
+        assert_eq!(words(Purpose::Act, 1), "turn 3 of `takao` in `team` (round 2)");
+        assert_eq!(words(Purpose::Act, 2), "try 2 of turn 3 of `takao` in `team` (round 2)");
+        assert_eq!(words(Purpose::Decompose, 1), "the decomposition of `team` (round 2)");
+        assert_eq!(words(Purpose::Synthesize, 1), "the merger of `team` (round 2)");
     }
 }

@@ -4,6 +4,7 @@
 //! replayed. Invariant: a replay starts nothing, and ends where the first thing is asked that the recording does not hold word for word.
 
 mod blank;
+mod chronicle;
 mod difference;
 mod line;
 mod member;

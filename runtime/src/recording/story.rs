@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::blank::Blanks;
+use super::chronicle::Chronicle;
 use super::line::{Header, LINES, Line, Place};
-use super::member::Chronicle;
 use super::write::{Texts, draft, stem, told};
 use crate::error::RunError;
 use crate::event::{Content, Event, Failure, RunStatus, StepId};

@@ -44,12 +44,12 @@ impl Loop<'_> {
     /// A swarm begins: in a replay, what comes from outside of it is known.
     pub(super) fn foresee(&mut self, step: &StepId, attempt: u32) {
         let Some(replaying) = &mut self.replaying else { return };
-        let (late, failed) = replaying.replay.outside(step, attempt);
+        let outside = replaying.replay.outside(step, attempt);
         replaying.begun(step, attempt);
-        for (rank, agent) in late {
+        for (rank, agent) in outside.late {
             replaying.put(rank, step, attempt, Word::Over(agent));
         }
-        match failed {
+        match outside.failed {
             Some((_, Failure::Cancelled)) => replaying.park(step, attempt),
             Some((rank, failure)) => replaying.put(rank, step, attempt, Word::Failed(failure)),
             None => {}
