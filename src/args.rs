@@ -279,13 +279,13 @@ pub(crate) struct Run {
     /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
     #[arg(long)]
     pub(crate) headless: bool,
-    /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, for
-    /// `--replay`. Folders, run ids and secrets are left blank in it. A recording that is there is replaced.
+    /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, and in
+    /// swarms every tool, for `--replay`. Folders, run ids and secrets are left blank in it. A recording that is there is replaced.
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Starts nothing, and takes every answer from this recording: its parameters and standard input as well. Ends with
-    /// exit code 3 at the first prompt, command or other thing asked that differs from the recording, and shows the
-    /// difference. Hooks do not run, and such a run is not resumed.
+    /// Starts nothing, asks no model, and takes every answer from this recording: its parameters and standard input as
+    /// well. Ends with exit code 3 at the first prompt, command or other thing asked that differs from the recording, and
+    /// shows the difference. Hooks do not run, and such a run is not resumed.
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
     #[command(flatten)]

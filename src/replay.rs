@@ -90,9 +90,11 @@ pub(crate) fn part(divergence: &Divergence, show: Show) -> miette::Result<Exit> 
 fn told(divergence: &Divergence) -> (String, &'static str) {
     let help = match &divergence.difference {
         Difference::Text { .. } => "undo the change, or record again with `swarmc run … --record DIR`",
-        Difference::Missing | Difference::Unanswered | Difference::GoesOn | Difference::Unfit(_) => {
-            "record again with `swarmc run … --record DIR`"
-        }
+        Difference::Missing
+        | Difference::Unanswered
+        | Difference::GoesOn
+        | Difference::Unended
+        | Difference::Unfit(_) => "record again with `swarmc run … --record DIR`",
     };
     (divergence.to_string(), help)
 }
@@ -103,6 +105,7 @@ fn document(divergence: &Divergence) -> serde_json::Value {
         Difference::Missing => ("missing", None, None, None),
         Difference::Unanswered => ("unanswered", None, None, None),
         Difference::GoesOn => ("goes_on", None, None, None),
+        Difference::Unended => ("unended", None, None, None),
         Difference::Unfit(_) => ("unfit", None, None, None),
     };
     json!({

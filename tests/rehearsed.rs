@@ -112,16 +112,3 @@ test one {{
     ));
     place.swarmc(&["test"]).expect(0, &["passed  flow.kdl one"], &[]);
 }
-
-#[test]
-fn a_swarm_is_not_recorded_and_nothing_starts() {
-    let spec = SPEC.replace(
-        "provider local preset=llama-server { context-window 8192 }",
-        "provider local { script { answer \"x\" } }",
-    );
-    let place = Place::new(&spec);
-    let said = "`team` runs swarm `team`, and swarms are not recorded yet: run it without `--record`";
-    place.swarmc(&["run", "flow.kdl", "--record", "made"]).expect(2, &[], &[said]);
-    assert!(!place.work().join("made").exists());
-    assert!(!place.home().join("runs").exists() || std::fs::read_dir(place.home().join("runs")).unwrap().count() == 0);
-}

@@ -1,6 +1,7 @@
 //! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and that `run` refuses them.
 
 pub(crate) mod members;
+mod recorded;
 mod seen;
 
 use std::collections::BTreeMap;

@@ -23,7 +23,7 @@ fn team(endpoint: &Endpoint, kind: &str, agent: &str, members: &[&str]) -> Place
     ))
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ended {
+pub(super) fn run(place: &Place, arguments: &[&str]) -> Ended {
     let output = place.command(arguments).env("SECRET_TOKEN", "sk-very-secret-4711").output();
     Ended::from(output.expect("swarmc starts"))
 }
@@ -48,7 +48,7 @@ pub(crate) fn ends(events: &[Value]) -> BTreeMap<&str, &str> {
     ended.filter_map(|event| Some((event["agent_id"].as_str()?, event["how"].as_str()?))).collect()
 }
 
-fn text(action: &Value) -> Answer {
+pub(super) fn text(action: &Value) -> Answer {
     Answer::text(action.to_string())
 }
 

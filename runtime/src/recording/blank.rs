@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use memchr::memmem;
+use serde_json::Value as Json;
 
 use crate::secrets;
 
@@ -113,9 +114,34 @@ impl Blanks {
         String::from_utf8_lossy(&self.blank(text.as_bytes())).into_owned()
     }
 
+    /// [`Blanks::blank`] of the texts within a value: in its written form they may be escaped.
+    pub(crate) fn blank_json(&self, value: &Json) -> Json {
+        texts(value, &|text| self.blank_text(text))
+    }
+
+    /// The value that a recorded JSON text stands for; the text itself where somebody made it something else.
+    pub(crate) fn fill_json(&self, text: &str) -> Json {
+        match serde_json::from_str::<Json>(text) {
+            Ok(value) => texts(&value, &|text| self.fill_text(text)),
+            Err(_) => Json::String(self.fill_text(text)),
+        }
+    }
+
     /// [`Blanks::fill`] of a text.
     pub(crate) fn fill_text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.fill(text.as_bytes())).into_owned()
+    }
+}
+
+/// The value with each text in it changed. As deep as JSON that was read can be.
+fn texts(value: &Json, change: &impl Fn(&str) -> String) -> Json {
+    match value {
+        Json::String(text) => Json::String(change(text)),
+        Json::Array(items) => Json::Array(items.iter().map(|item| texts(item, change)).collect()),
+        Json::Object(fields) => {
+            Json::Object(fields.iter().map(|(name, value)| (change(name), texts(value, change))).collect())
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.clone(),
     }
 }
 
@@ -175,6 +201,16 @@ mod tests {
         // What a replay puts into a prompt is what was recorded.
         assert_eq!(blanks("/r", "/w", "/h", None).blank_text("key=⟦secret:KEY⟧!"), "key=⟦secret:KEY⟧!");
         assert_eq!(blanks("/r", "/w", "/h", Some("short")).blank_text("a short one"), "a short one");
+    }
+
+    #[test]
+    fn a_secret_that_json_escapes_is_blank_in_it_too() {
+        let ours = blanks("/r", "/w", "/h", Some("a\"b\\c\nd"));
+        let value = serde_json::json!({ "path": "/w/x", "deep": [{ "k=a\"b\\c\nd": "a\"b\\c\nd" }], "n": 3 });
+        let blank = ours.blank_json(&value).to_string();
+        assert!(!blank.contains("c\\nd") && blank.contains("\"k=⟦secret:KEY⟧\":\"⟦secret:KEY⟧\""), "{blank}");
+        assert_eq!(ours.fill_json(&blank)["path"], "/w/x");
+        assert_eq!(ours.fill_json("no JSON in ⟦workspace⟧"), "no JSON in /w");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum Difference {
     Unanswered,
     /// The recorded run ended the attempt from outside, and this one does not.
     GoesOn,
+    /// A turn or a call of a swarm was ended before it was answered in the recording, and is not now.
+    Unended,
     /// The recorded answer does not fit the gate any more: why.
     Unfit(String),
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Divergence {
             Difference::Missing => write!(f, "{place} is not in the recording"),
             Difference::Unanswered => write!(f, "{place} waits for an answer, and the recording has none"),
             Difference::GoesOn => write!(f, "{place} was ended from outside in the recording, and goes on now"),
+            Difference::Unended => write!(f, "{place} has no answer in the recording, and waits for one now"),
             Difference::Unfit(problem) => write!(f, "{place}: the recorded answer does not fit: {problem}"),
         }
     }

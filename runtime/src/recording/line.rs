@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::member::{Gave, Member, Said};
 use crate::event::{AnsweredBy, Failure, RunStatus, StepId, Usage};
 
 /// The version of recordings that this build writes, and the newest it reads.
@@ -91,6 +92,49 @@ pub(super) enum Line {
         /// The choice and the fields, as JSON.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Text>,
+    },
+    /// A turn of an agent of a swarm.
+    Member {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(flatten)]
+        turn: Member,
+        /// How many answers the swarm had by then, where something else than the last of them made it begin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u32>,
+        #[serde(flatten)]
+        asked: Asked,
+        /// None where it was ended before it was answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Said>,
+    },
+    /// A call of a tool by an agent of a swarm.
+    Call {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(flatten)]
+        turn: Member,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u32>,
+        tool: String,
+        arguments: Text,
+        /// None where it was ended before it was answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Gave>,
+    },
+    /// The tools that an agent of a swarm was offered from this turn on, as JSON; or why nobody knows.
+    Tools {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(flatten)]
+        turn: Member,
+        answer: Gave,
+    },
+    /// An agent of a swarm whose time was over.
+    Late {
+        #[serde(flatten)]
+        place: Place,
+        member: Arc<str>,
     },
     /// How the run ended: always the last.
     End { status: RunStatus, values: Vec<Text> },
@@ -184,6 +228,13 @@ pub(super) struct Answered {
     pub tools: bool,
 }
 
+impl Asked {
+    fn texts(&self) -> impl Iterator<Item = &Text> {
+        let Asked { system, prompt, command, stdin, env, schema, .. } = self;
+        [system, prompt, command, stdin, schema].into_iter().flatten().chain(env.values())
+    }
+}
+
 impl Place {
     pub(super) fn of(step: &StepId, attempt: u32) -> Place {
         Place {
@@ -215,6 +266,10 @@ impl Line {
             | Line::File { place, .. }
             | Line::Failed { place, .. }
             | Line::Gate { place, .. }
+            | Line::Member { place, .. }
+            | Line::Call { place, .. }
+            | Line::Tools { place, .. }
+            | Line::Late { place, .. }
             | Line::Began { place } => Some(place),
             Line::Recording(_) | Line::End { .. } => None,
         }
@@ -222,16 +277,26 @@ impl Line {
 
     /// The attempt and what of it is told, in a form of its own for each kind.
     pub(super) fn key(&self) -> Option<(Place, u8, u32, u32, String)> {
+        let of = |kind: u8, turn: &Member| (kind, turn.turn, turn.attempt, turn.key());
         let (kind, first, second, name) = match self {
-            Line::Turn { turn, fallback, .. } => (0, *turn, *fallback, ""),
-            Line::Command { .. } => (1, 0, 0, ""),
-            Line::Check { check, .. } => (2, *check, 0, ""),
-            Line::File { path, .. } => (3, 0, 0, path.as_str()),
-            Line::Failed { .. } => (4, 0, 0, ""),
-            Line::Gate { asked, .. } => (5, *asked, 0, ""),
+            Line::Turn { turn, fallback, .. } => (0, *turn, *fallback, String::new()),
+            Line::Command { .. } => (1, 0, 0, String::new()),
+            Line::Check { check, .. } => (2, *check, 0, String::new()),
+            Line::File { path, .. } => (3, 0, 0, path.clone()),
+            Line::Failed { .. } => (4, 0, 0, String::new()),
+            Line::Gate { asked, .. } => (5, *asked, 0, String::new()),
+            Line::Tools { turn, .. } => of(6, turn),
+            Line::Member { turn, .. } => of(7, turn),
+            Line::Call { turn, .. } => of(8, turn),
+            Line::Late { member, .. } => (9, 0, 0, member.to_string()),
             Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
         };
-        Some((self.place()?.clone(), kind, first, second, name.to_owned()))
+        Some((self.place()?.clone(), kind, first, second, name))
+    }
+
+    /// Whether it is of a swarm.
+    pub(super) fn is_of_swarm(&self) -> bool {
+        matches!(self, Line::Member { .. } | Line::Call { .. } | Line::Tools { .. } | Line::Late { .. })
     }
 
     /// The texts of it that are files.
@@ -242,14 +307,22 @@ impl Line {
             Line::Turn { asked, answer, .. }
             | Line::Command { asked, answer, .. }
             | Line::Check { asked, answer, .. } => {
-                let Asked { system, prompt, command, stdin, env, schema, .. } = asked;
-                texts.extend([system, prompt, command, stdin, schema].into_iter().flatten().chain(env.values()));
+                texts.extend(asked.texts());
                 texts.extend([&answer.text, &answer.whole, &answer.stderr].into_iter().flatten());
             }
             Line::File { text, .. } => texts.extend(text),
             Line::Gate { message, output, .. } => texts.extend(std::iter::once(message).chain(output)),
             Line::End { values, .. } => texts.extend(values),
-            Line::Failed { .. } | Line::Began { .. } => {}
+            Line::Member { asked, answer, .. } => {
+                texts.extend(asked.texts());
+                texts.extend(answer.iter().flat_map(Said::texts));
+            }
+            Line::Call { arguments, answer, .. } => {
+                texts.push(arguments);
+                texts.extend(answer.iter().filter_map(|answer| answer.text.as_ref()));
+            }
+            Line::Tools { answer, .. } => texts.extend(&answer.text),
+            Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
         }
         let file = |text: &'_ Text| matches!(text, Text::File { .. });
         texts.retain(|text| file(text));
@@ -260,11 +333,11 @@ impl Line {
     }
 }
 
-fn one() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 
-fn is_one(number: &u32) -> bool {
+pub(super) fn is_one(number: &u32) -> bool {
     *number == 1
 }
 

@@ -1,13 +1,16 @@
 //! Recordings: what a run asked of the world and what came back, and runs that get their answers from one.
 //!
-//! Every turn of an agent, command, check and file goes through [`Source`], live, recorded, or replayed. Invariant: a
-//! replay starts nothing, and ends where the first thing is asked that the recording does not hold word for word.
+//! Every turn of an agent, call of a swarm's agent, command, check and file goes through [`Source`], live, recorded, or
+//! replayed. Invariant: a replay starts nothing, and ends where the first thing is asked that the recording does not hold word for word.
 
 mod blank;
+mod chronicle;
 mod difference;
 mod line;
+mod member;
 mod read;
 mod replay;
+mod story;
 mod write;
 
 use std::collections::BTreeMap;
@@ -22,8 +25,10 @@ pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
 pub(crate) use blank::Blanks;
+pub(crate) use member::At;
 pub(crate) use replay::{GateTake, Replay};
-pub(crate) use write::{Recorder, may_replace, publish};
+pub(crate) use story::publish;
+pub(crate) use write::{Recorder, may_replace};
 
 /// Who answers what a run asks.
 #[derive(Clone, Debug, Default)]

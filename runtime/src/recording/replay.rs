@@ -12,6 +12,7 @@ use super::{Answer, Part, Question, words};
 use crate::control::GateAnswer;
 use crate::error::RunError;
 use crate::event::{AnsweredBy, Failure, RunStatus, StepId};
+use crate::swarm::TurnId;
 
 /// The divergences that are told at the end by name.
 const TOLD: usize = 5;
@@ -19,11 +20,15 @@ const TOLD: usize = 5;
 /// A recording, for one run.
 #[derive(Debug)]
 pub(crate) struct Replay {
-    recording: Arc<Recording>,
-    blanks: Blanks,
+    pub(super) recording: Arc<Recording>,
+    pub(super) blanks: Blanks,
     run: String,
     /// The lines of each attempt, by their number.
-    attempts: BTreeMap<Place, Vec<usize>>,
+    pub(super) attempts: BTreeMap<Place, Vec<usize>>,
+    /// The lines of swarms, by what they are about.
+    pub(super) index: BTreeMap<(Place, u8, u32, u32, String), usize>,
+    /// The turns and calls of swarms that did not begin at once, by how many answers there were when they did.
+    pub(super) paused: BTreeMap<(Place, u32), Vec<TurnId>>,
     /// The attempts in the order in which they ended, by their last line; and the other way round.
     ends: Vec<(usize, Place)>,
     ranks: BTreeMap<Place, usize>,
@@ -48,15 +53,29 @@ impl Replay {
                 attempts.entry(place.clone()).or_default().push(number);
             }
         }
+        let swarms = recording.lines.iter().enumerate().filter(|(_, line)| line.is_of_swarm());
+        let index = swarms.filter_map(|(number, line)| Some((line.key()?, number))).collect();
+        let mut paused: BTreeMap<(Place, u32), Vec<TurnId>> = BTreeMap::new();
+        for line in &recording.lines {
+            if let Line::Member { place, turn, after: Some(after), .. }
+            | Line::Call { place, turn, after: Some(after), .. } = line
+            {
+                paused.entry((place.clone(), *after)).or_default().push(turn.id());
+            }
+        }
         let last = |lines: &[usize]| {
             let ends = |line: &Line| !matches!(line, Line::Gate { .. } | Line::File { .. });
+            // The answers of a swarm are taken one by one from its first.
+            if let Some(&first) = lines.iter().find(|&&number| recording.lines[number].is_of_swarm()) {
+                return Some(first);
+            }
             lines.iter().rev().find(|&&number| ends(&recording.lines[number])).copied()
         };
         let mut ends: Vec<(usize, Place)> =
             attempts.iter().filter_map(|(place, lines)| Some((last(lines)?, place.clone()))).collect();
         ends.sort_unstable();
         let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
-        Replay { recording, blanks, run: run.to_owned(), attempts, ends, ranks, asked: Mutex::default() }
+        Replay { recording, blanks, run: run.to_owned(), attempts, index, paused, ends, ranks, asked: Mutex::default() }
     }
 
     /// The place of an attempt's end among all that happened; beyond the last for one that is not recorded.
@@ -202,7 +221,9 @@ impl Replay {
     /// How many answers were given, and what is recorded and was never asked for, in words.
     pub(crate) fn rest(&self) -> (usize, Vec<String>) {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = |line: &Line| !matches!(line, Line::File { .. } | Line::Failed { .. });
+        let counts = |line: &Line| {
+            !matches!(line, Line::File { .. } | Line::Failed { .. } | Line::Tools { .. } | Line::Late { .. })
+        };
         let lines = || self.recording.lines.iter().enumerate().filter(|(_, line)| counts(line));
         let given = lines().filter(|(number, _)| asked.contains(number)).count();
         let mut rest: Vec<String> =
@@ -229,12 +250,12 @@ impl Replay {
         Some(found)
     }
 
-    fn note(&self, line: usize) {
+    pub(super) fn note(&self, line: usize) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(line);
     }
 
     /// The first thing that is asked otherwise than it was.
-    fn compared(&self, asked: &Asked, now: &Question) -> Result<Option<Difference>, RunError> {
+    pub(super) fn compared(&self, asked: &Asked, now: &Question) -> Result<Option<Difference>, RunError> {
         let here = |text: &Option<String>| text.clone().map(Text::Here);
         let texts = [
             ("the agent", here(&asked.agent), &now.agent),
@@ -289,12 +310,12 @@ impl Replay {
         })
     }
 
-    fn text(&self, text: &Text) -> Result<String, RunError> {
+    pub(super) fn text(&self, text: &Text) -> Result<String, RunError> {
         let bytes = self.blanks.fill(&self.recording.bytes(text).map_err(broken)?);
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn filled(&self, failure: &Failure) -> Failure {
+    pub(super) fn filled(&self, failure: &Failure) -> Failure {
         let mut failure = failure.clone();
         if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
             *message = self.blanks.fill_text(message);
@@ -313,6 +334,8 @@ fn name(line: &Line) -> String {
     match line {
         Line::Turn { turn, fallback, .. } => told(&place.id(), place.attempt, Part::Turn(*fallback, *turn)),
         Line::Check { check, .. } => told(&place.id(), place.attempt, Part::Check(*check)),
+        Line::Member { turn, .. } => turn.words(place),
+        Line::Call { turn, tool, .. } => format!("the call of `{tool}` in {}", turn.words(place)),
         _ => words(&place.id(), place.attempt),
     }
 }

@@ -3,17 +3,17 @@
 //! Invariant: the folder that was asked for holds a whole recording or what it held before. What an attempt asked is on
 //! disk before its end is recorded in the journal, so that a run which is stopped and resumed has one recording.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::blank::Blanks;
-use super::line::{Answered, Asked, Header, LINES, Line, Place, TEXTS, Text};
+use super::line::{Answered, Asked, LINES, Line, Place, TEXTS, Text};
 use super::{Answer, Part, Question};
 use crate::error::RunError;
-use crate::event::{Content, Event, Failure, RunStatus, StepId};
+use crate::event::{Failure, StepId};
 use crate::home::{RunFolder, create_private, file_name, folder_name};
 
 /// Texts up to this many bytes stand in their line, unless they have several lines themselves.
@@ -25,9 +25,11 @@ const LONGEST_NAME: usize = 150;
 /// Writes down what a run asks.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    folder: PathBuf,
-    blanks: Blanks,
+    pub(super) folder: PathBuf,
+    pub(super) blanks: Blanks,
     lines: Mutex<File>,
+    /// What was asked last, and of swarms, by who was asked.
+    pub(super) asked: Mutex<super::member::Open>,
 }
 
 impl Recorder {
@@ -41,7 +43,8 @@ impl Recorder {
             file.write_all(b"\n")?;
             Ok(file)
         });
-        Ok(Recorder { lines: Mutex::new(opened.map_err(RunError::io("write", &path))?), folder, blanks })
+        let lines = Mutex::new(opened.map_err(RunError::io("write", &path))?);
+        Ok(Recorder { folder, blanks, lines, asked: Mutex::default() })
     }
 
     /// An attempt begins.
@@ -65,7 +68,7 @@ impl Recorder {
             Part::Command => String::new(),
             Part::Check(check) => format!("check-{check}."),
         };
-        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: &name };
+        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: name.into() };
         let (asked, answer) = (texts.asked(question)?, texts.answered(answer)?);
         self.put(&match part {
             Part::Turn(fallback, turn) => Line::Turn { place, turn, fallback, asked, answer },
@@ -83,7 +86,7 @@ impl Recorder {
     ) -> Result<(), RunError> {
         let place = Place::of(step, attempt);
         let part = format!("file-{}.", file_name(path));
-        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: &part };
+        let texts = Texts { folder: &self.folder, blanks: &self.blanks, stem: stem(&place, true), part: part.into() };
         let (text, problem) = match read {
             Ok(text) => (Some(texts.text("text", text.as_bytes())?), None),
             Err(problem) => (None, Some(self.blanks.blank_text(problem))),
@@ -91,7 +94,7 @@ impl Recorder {
         self.put(&Line::File { place, path: path.to_owned(), text, problem })
     }
 
-    fn put(&self, line: &Line) -> Result<(), RunError> {
+    pub(super) fn put(&self, line: &Line) -> Result<(), RunError> {
         let mut text = serde_json::to_string(line).expect("lines have string keys only");
         text.push('\n');
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,15 +103,15 @@ impl Recorder {
 }
 
 /// The texts of one question and its answer.
-struct Texts<'a> {
-    folder: &'a Path,
-    blanks: &'a Blanks,
-    stem: PathBuf,
-    part: &'a str,
+pub(super) struct Texts<'a> {
+    pub folder: &'a Path,
+    pub blanks: &'a Blanks,
+    pub stem: PathBuf,
+    pub part: Cow<'a, str>,
 }
 
 impl Texts<'_> {
-    fn asked(&self, question: &Question) -> Result<Asked, RunError> {
+    pub(super) fn asked(&self, question: &Question) -> Result<Asked, RunError> {
         let Question { agent, system, prompt, command, stdin, env, session, schema } = question;
         let text =
             |name: &str, text: &Option<String>| text.as_ref().map(|text| self.text(name, text.as_bytes())).transpose();
@@ -148,8 +151,12 @@ impl Texts<'_> {
     }
 
     /// A text as a line holds it, its file written where it is one.
-    fn text(&self, name: &str, bytes: &[u8]) -> Result<Text, RunError> {
-        let blanked = self.blanks.blank(bytes);
+    pub(super) fn text(&self, name: &str, bytes: &[u8]) -> Result<Text, RunError> {
+        self.blanked(name, self.blanks.blank(bytes))
+    }
+
+    /// The same of one that has its blanks.
+    pub(super) fn blanked(&self, name: &str, blanked: Vec<u8>) -> Result<Text, RunError> {
         match String::from_utf8(blanked) {
             Ok(text) if text.len() <= INLINE && !text.trim_end_matches('\n').contains(['\n', '\r']) => {
                 Ok(Text::Here(text))
@@ -176,7 +183,7 @@ impl Texts<'_> {
 }
 
 /// A failure with blanks for what is another in every run.
-fn told(failure: &Failure, blanks: &Blanks) -> Failure {
+pub(super) fn told(failure: &Failure, blanks: &Blanks) -> Failure {
     let mut failure = failure.clone();
     if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
         *message = blanks.blank_text(message);
@@ -185,7 +192,7 @@ fn told(failure: &Failure, blanks: &Blanks) -> Failure {
 }
 
 /// Where the texts of an attempt lie, from the folder of texts: `[instance-2/][WITHIN/]STEP.[ROUND.ATTEMPT.]`.
-fn stem(place: &Place, attempts: bool) -> PathBuf {
+pub(super) fn stem(place: &Place, attempts: bool) -> PathBuf {
     let mut path = PathBuf::new();
     if place.instance > 1 {
         path.push(format!("instance-{}", place.instance));
@@ -204,7 +211,7 @@ fn shortened(name: String) -> String {
 }
 
 /// Where the recording of a run lies while the run goes on.
-fn draft(run: &RunFolder) -> PathBuf {
+pub(super) fn draft(run: &RunFolder) -> PathBuf {
     run.path.join("recording")
 }
 
@@ -231,186 +238,4 @@ pub(crate) fn may_replace(path: &Path) -> Result<(), RunError> {
         return Ok(());
     }
     refuse("something else is in it")
-}
-
-/// Puts the recording of a run that has ended where it belongs. Says how many answers it holds.
-pub(crate) fn publish(
-    run: &RunFolder,
-    target: &Path,
-    header: (&str, &str),
-    blanks: &Blanks,
-    values: &[String],
-) -> Result<usize, RunError> {
-    let draft = draft(run);
-    let beside = |what: &str| {
-        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        target.with_file_name(format!(".{name}.{what}-{}", run.id))
-    };
-    let (fresh, old) = (beside("new"), beside("old"));
-    let io = |action: &'static str, path: &Path| RunError::io(action, path.to_owned());
-    if fresh.exists() {
-        fs::remove_dir_all(&fresh).map_err(io("clear", &fresh))?;
-    }
-    fs::create_dir_all(&fresh).map_err(io("create", &fresh))?;
-    let story = Story { run, draft: &draft, fresh: &fresh, blanks };
-    let (lines, answers) = story.told(header, values)?;
-    let mut text = String::new();
-    for line in &lines {
-        text.push_str(&serde_json::to_string(line).expect("lines have string keys only"));
-        text.push('\n');
-    }
-    let path = fresh.join(LINES);
-    fs::write(&path, text).map_err(io("write", &path))?;
-    let replaces = target.exists();
-    if replaces {
-        fs::rename(target, &old).map_err(io("replace", target))?;
-    }
-    fs::rename(&fresh, target).map_err(io("create", target))?;
-    // Both are of no use to anybody any more.
-    if replaces {
-        let _ = fs::remove_dir_all(&old);
-    }
-    let _ = fs::remove_dir_all(&draft);
-    Ok(answers)
-}
-
-/// A recording that is put together from what was asked, and from the journal.
-struct Story<'a> {
-    run: &'a RunFolder,
-    draft: &'a Path,
-    fresh: &'a Path,
-    blanks: &'a Blanks,
-}
-
-impl Story<'_> {
-    /// The lines, in the order in which attempts ended and gates were answered.
-    fn told(&self, (workflow, digest): (&str, &str), values: &[String]) -> Result<(Vec<Line>, usize), RunError> {
-        let mut asked = self.asked()?;
-        let mut lines = Vec::new();
-        let mut status = RunStatus::Failed;
-        let mut gates: BTreeMap<StepId, (u32, Option<Line>)> = BTreeMap::new();
-        for record in self.run.records()? {
-            match record.event {
-                Event::RunStarted { pipeline, task, params, stored_params, stdin, .. } => {
-                    let params = match stored_params {
-                        Some(stored) => serde_json::from_str(&self.run.text(&stored)?).unwrap_or_default(),
-                        None => params,
-                    };
-                    let texts = self.texts("run.".into(), "");
-                    let params = params.into_iter().map(|(name, value): (String, String)| {
-                        let text = texts.text(&format!("param-{}", file_name(&name)), value.as_bytes())?;
-                        Ok((name, text))
-                    });
-                    let params = params.collect::<Result<_, RunError>>()?;
-                    let stdin =
-                        stdin.map(|stdin| texts.text("stdin", self.run.text(&stdin)?.as_bytes())).transpose()?;
-                    lines.push(Line::Recording(Header {
-                        version: super::RECORDING_VERSION,
-                        workflow: workflow.to_owned(),
-                        plan: digest.to_owned(),
-                        pipeline,
-                        task,
-                        params,
-                        stdin,
-                    }));
-                }
-                Event::AttemptEnded { step, attempt, outcome } => {
-                    let place = Place::of(&step, attempt);
-                    match (asked.remove(&place), outcome.failure) {
-                        (Some(asked), _) if asked.iter().any(is_answer) => lines.extend(asked),
-                        (
-                            asked,
-                            Some(failure @ (Failure::Cancelled | Failure::Spawn { .. } | Failure::Agent { .. })),
-                        ) => {
-                            lines.extend(asked.into_iter().flatten());
-                            lines.push(Line::Failed { place, failure: told(&failure, self.blanks) });
-                        }
-                        (asked, _) => lines.extend(asked.into_iter().flatten()),
-                    }
-                }
-                Event::GateOpened { step, message } => {
-                    let (asked, open) = gates.entry(step.clone()).or_default();
-                    *asked += 1;
-                    let number = *asked;
-                    *open = Some(self.gate(&step, number, &message)?);
-                }
-                Event::GateAnswered { step, choice, output, by } => {
-                    let open = gates.get_mut(&step).and_then(|(asked, line)| Some((*asked, line.take()?)));
-                    let Some((number, mut line)) = open else { continue };
-                    if let Line::Gate { by: answered, choice: chosen, output: put_out, place, .. } = &mut line {
-                        let part = format!("gate-{number}.");
-                        let texts = self.texts(stem(place, false), &part);
-                        *put_out =
-                            output.map(|text| texts.text("answer", self.run.text(&text)?.as_bytes())).transpose()?;
-                        (*answered, *chosen) = (Some(by), choice);
-                    }
-                    lines.push(line);
-                }
-                Event::RunFinished { status: ended } => status = ended,
-                _ => {}
-            }
-        }
-        lines.extend(gates.into_values().filter_map(|(_, line)| line));
-        // What no attempt took in: the files of gates and conditions.
-        lines.extend(asked.into_values().flatten().filter(|line| matches!(line, Line::File { .. })));
-        let texts = self.texts("run.".into(), "");
-        let values =
-            (1_u32..).zip(values).map(|(number, value)| texts.text(&format!("value-{number}"), value.as_bytes()));
-        lines.push(Line::End { status, values: values.collect::<Result<_, _>>()? });
-        self.copy(&lines)?;
-        let answers = lines.iter().filter(|line| is_answer(line)).count();
-        Ok((lines, answers))
-    }
-
-    fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
-        Texts { folder: self.fresh, blanks: self.blanks, stem, part }
-    }
-
-    fn gate(&self, step: &StepId, asked: u32, message: &Content) -> Result<Line, RunError> {
-        let place = Place::of(step, 1);
-        let part = format!("gate-{asked}.");
-        let message = self.texts(stem(&place, false), &part).text("message", self.run.text(message)?.as_bytes())?;
-        Ok(Line::Gate { place, asked, message, by: None, choice: None, output: None })
-    }
-
-    /// What was asked, by attempt: of one that was taken up again by a later runner, only what that asked.
-    fn asked(&self) -> Result<BTreeMap<Place, Vec<Line>>, RunError> {
-        let path = self.draft.join(LINES);
-        let text = fs::read_to_string(&path).map_err(RunError::io("read", &path))?;
-        let mut asked: BTreeMap<Place, Vec<Line>> = BTreeMap::new();
-        // A line that a killed runner did not finish is of an attempt that was taken up again.
-        for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
-            let Some(place) = line.place().cloned() else { continue };
-            let lines = asked.entry(place).or_default();
-            match line {
-                // Its texts were rendered, with the files in them, before it began.
-                Line::Began { .. } => lines.retain(|line| matches!(line, Line::File { .. })),
-                Line::File { path: ref read, .. } => {
-                    lines.retain(|line| !matches!(line, Line::File { path, .. } if path == read));
-                    lines.push(line);
-                }
-                line => lines.push(line),
-            }
-        }
-        Ok(asked)
-    }
-
-    /// Copies the texts that the lines name.
-    fn copy(&self, lines: &[Line]) -> Result<(), RunError> {
-        let names: BTreeSet<&str> = lines.iter().flat_map(Line::files).collect();
-        for name in names {
-            let (from, to) = (self.draft.join(name), self.fresh.join(name));
-            if to.exists() {
-                continue;
-            }
-            let folder = to.parent().expect("a text lies in a folder");
-            fs::create_dir_all(folder).map_err(RunError::io("create", folder))?;
-            fs::copy(&from, &to).map_err(RunError::io("copy", &from))?;
-        }
-        Ok(())
-    }
-}
-
-fn is_answer(line: &Line) -> bool {
-    matches!(line, Line::Turn { .. } | Line::Command { .. } | Line::Check { .. } | Line::Gate { by: Some(_), .. })
 }

@@ -20,7 +20,7 @@ mod tests;
 mod trees;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -152,12 +152,6 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
-    if facts.record.is_some() {
-        refuse::refuse_recording(plan, &graph, "--record")?;
-    }
-    if facts.replay.is_some() {
-        refuse::refuse_recording(plan, &graph, "--replay")?;
-    }
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
@@ -375,13 +369,14 @@ impl Begin<'_> {
         receiver: Receiver<Input>,
         control: &Control,
     ) -> Result<Outcome, RunError> {
-        let Begin { folder, plan, pipeline, params, stdin, surroundings, state, last, clock, first, .. } = self;
+        let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
         let replaying = match &self.source {
             Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))),
             Source::Live | Source::Recorded(_) => None,
         };
+        state.paced = replaying.is_some();
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -436,6 +431,7 @@ impl Begin<'_> {
             asking: approvals::Asking::default(),
             durability,
             replaying,
+            held: VecDeque::new(),
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),

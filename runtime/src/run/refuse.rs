@@ -134,24 +134,6 @@ pub(crate) fn of_rules(swarm: &Swarm) -> Option<&'static str> {
     parts.iter().find(|(there, _)| *there).map(|(_, part)| *part)
 }
 
-/// Refuses to record a swarm, or to replay one: recordings hold what steps ask, and agents of swarms are no steps.
-pub(super) fn refuse_recording(plan: &Plan, graph: &Graph, option: &str) -> Result<(), RunError> {
-    let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
-    let found = scopes.find_map(|(scope, pipeline)| {
-        let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
-        steps.find_map(|step| match &step.body {
-            Body::Swarm(call) => Some((&step.name, &call.swarm)),
-            _ => None,
-        })
-    });
-    match found {
-        None => Ok(()),
-        Some((step, swarm)) => Err(RunError::Request(format!(
-            "`{step}` runs swarm `{swarm}`, and swarms are not recorded yet: run it without `{option}`"
-        ))),
-    }
-}
-
 /// What a prompt or the system text of its agent reads that only swarms, edges and packs give.
 fn of_texts(plan: &Plan, step: &Step) -> Option<&'static str> {
     let Body::Prompt(body) = &step.body else { return None };

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::run_loop::Loop;
+use super::swarms::Word;
 use super::{Input, Outcome};
 use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
-use crate::recording::{Difference, Divergence, GateTake, Replay, words};
+use crate::recording::{At, Difference, Divergence, GateTake, Replay, words};
 
 /// A replay, in the loop.
 #[derive(Debug)]
@@ -25,6 +26,10 @@ pub(super) struct Replaying {
     taken: BTreeSet<(StepId, u32)>,
     /// The first recorded end that has not been.
     next: usize,
+    /// How many answers of each swarm were taken.
+    answers: BTreeMap<(StepId, u32), u32>,
+    /// What was asked in swarms and never answered in the recording.
+    left: BTreeMap<(StepId, u32), RunError>,
     /// How often each gate has asked.
     gates: BTreeMap<StepId, u32>,
     /// Where the replay and its recording part.
@@ -39,9 +44,38 @@ impl Replaying {
             parked: BTreeSet::new(),
             taken: BTreeSet::new(),
             next: 0,
+            answers: BTreeMap::new(),
+            left: BTreeMap::new(),
             gates: BTreeMap::new(),
             diverged: None,
         }
+    }
+
+    /// A swarm has begun: it ends by itself, and nobody waits for its end.
+    pub(super) fn begun(&mut self, step: &StepId, attempt: u32) {
+        self.taken.insert((step.clone(), attempt));
+    }
+
+    /// A swarm was ended from outside.
+    pub(super) fn park(&mut self, step: &StepId, attempt: u32) {
+        self.parked.insert((step.clone(), attempt));
+    }
+
+    /// Something of a swarm is to be taken when its turn comes.
+    pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: Word) {
+        self.ready.insert((rank, step.clone(), attempt), word.of(step, attempt));
+    }
+
+    /// A turn or a call was ended before it was answered.
+    pub(super) fn leave(&mut self, at: At<'_>, tool: Option<&str>) {
+        let place = (at.step.clone(), at.attempt);
+        let parts = self.replay.parts(at, tool, Difference::Unended);
+        self.left.entry(place).or_insert(parts);
+    }
+
+    /// How many answers of a swarm were taken.
+    pub(super) fn answers(&self, step: &StepId, attempt: u32) -> u32 {
+        self.answers.get(&(step.clone(), attempt)).copied().unwrap_or(0)
     }
 
     fn stage(&mut self, input: Input) -> Option<Input> {
@@ -89,15 +123,18 @@ impl Loop<'_> {
                 return Some(input);
             }
         }
-        if self.replaying.as_mut()?.waits_for_a_pause() && self.ring() {
+        if self.begin_paused() || self.replaying.as_mut()?.waits_for_a_pause() && self.ring() {
             return None;
         }
         let replaying = self.replaying.as_mut()?;
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
-            replaying.taken.insert((step, attempt));
+            match input {
+                Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
+                _ => _ = replaying.taken.insert((step, attempt)),
+            }
             return Some(input);
         }
-        if self.ring() {
+        if self.ring() || self.end_pause() {
             return None;
         }
         match self.stuck() {
@@ -121,8 +158,13 @@ impl Loop<'_> {
         let replaying = self.replaying.as_ref()?;
         let gates = self.state.open().filter(|open| open.asking).map(|open| (open.step, 1, Difference::Unanswered));
         let goes_on = |(step, attempt): &(StepId, u32)| (step.clone(), *attempt, Difference::GoesOn);
-        let parked = replaying.parked.iter().filter(|key| self.open.contains_key(key)).map(goes_on);
-        let (step, attempt, difference) = gates.chain(parked).next()?;
+        let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.runs(key);
+        let parked = replaying.parked.iter().filter(open).map(goes_on);
+        let swarms = self.teams.all();
+        if let Some(RunError::Diverged(left)) = swarms.iter().find_map(|swarm| replaying.left.get(swarm)) {
+            return Some(left.clone());
+        }
+        let (step, attempt, difference) = gates.chain(parked).chain(swarms.iter().map(goes_on)).next()?;
         match replaying.replay.diverged(&step, attempt, words(&step, attempt), difference) {
             RunError::Diverged(divergence) => Some(divergence),
             _ => None,
@@ -134,6 +176,11 @@ impl Loop<'_> {
         let Some(replaying) = &mut self.replaying else { return };
         replaying.diverged.get_or_insert(divergence);
         self.open.values().for_each(|cancel| cancel.ask(Wish::Kill));
+        for (step, attempt) in self.teams.all() {
+            let outcome = event::Outcome { failure: Some(Failure::Cancelled), ..event::Outcome::default() };
+            self.record(Event::AttemptEnded { step, attempt, outcome });
+        }
+        self.teams.clear();
     }
 
     pub(super) fn has_diverged(&self) -> bool {

@@ -3,7 +3,7 @@
 //! Everything a run does happens here, one thing after another; threads only carry attempts out and report. Invariant:
 //! a change is recorded, then applied; nothing else changes the state.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -80,6 +80,8 @@ pub(super) struct Loop<'a> {
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
+    /// What swarms were answered before everything was decided that follows from the answers before.
+    pub held: VecDeque<Input>,
     /// The swarms that run.
     pub teams: Teams,
     pub models: Arc<Models>,
@@ -132,15 +134,12 @@ impl Loop<'_> {
         self.turn();
         while !self.is_over() {
             if !self.unfinished
+                && self.held.is_empty()
                 && let Some(input) = self.wait()
             {
-                self.take(input);
+                self.hear(input);
             }
-            while let Ok(input) = self.inputs.try_recv() {
-                if let Some(input) = self.stage(input) {
-                    self.take(input);
-                }
-            }
+            self.hear_all();
             self.turn();
         }
         self.close_diverged();
@@ -150,6 +149,30 @@ impl Loop<'_> {
         {
             self.broken.get_or_insert(format!("the journal cannot be written: {error}"));
         }
+    }
+
+    /// Takes what has come.
+    fn hear_all(&mut self) {
+        while self.fresh.len() < BATCH {
+            let held = if self.unfinished { None } else { self.held.pop_front() };
+            let Some(input) = held.or_else(|| self.inputs.try_recv().ok()) else { return };
+            if let Some(input) = self.stage(input) {
+                self.hear(input);
+            }
+        }
+    }
+
+    /// Takes an input. What agents of a swarm know when they are asked depends on the order of answers: where one runs,
+    /// everything that follows from an input is decided before the next is taken.
+    fn hear(&mut self, input: Input) {
+        if self.teams.is_empty() {
+            return self.take(input);
+        }
+        if self.unfinished && matches!(input, Input::Swarm { .. }) {
+            return self.held.push_back(input);
+        }
+        self.take(input);
+        self.decide();
     }
 
     /// What came of it.
@@ -253,22 +276,7 @@ impl Loop<'_> {
     /// Decides until there is nothing to decide, or enough was decided, then makes known what was decided, and starts it.
     pub(super) fn turn(&mut self) {
         let handed_over = self.seq - self.fresh.len() as u64;
-        self.unfinished = false;
-        while self.broken.is_none() && !self.has_diverged() {
-            let commands = decide(&mut self.state, now().max(self.clock));
-            let mut idle = true;
-            for command in commands {
-                idle &= matches!(command, Command::WakeAt(_));
-                self.carry_out(command);
-            }
-            if idle {
-                break;
-            }
-            if self.fresh.len() >= BATCH {
-                self.unfinished = true;
-                break;
-            }
-        }
+        self.decide();
         let written = self.fresh.is_empty();
         // What a process puts out is shown after the record that it started.
         self.show();
@@ -285,6 +293,26 @@ impl Loop<'_> {
         self.acknowledge();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
+    }
+
+    /// Decides until there is nothing to decide, or enough was decided.
+    fn decide(&mut self) {
+        self.unfinished = false;
+        while self.broken.is_none() && !self.has_diverged() {
+            let commands = decide(&mut self.state, now().max(self.clock));
+            let mut idle = true;
+            for command in commands {
+                idle &= matches!(command, Command::WakeAt(_));
+                self.carry_out(command);
+            }
+            if idle {
+                break;
+            }
+            if self.fresh.len() >= BATCH {
+                self.unfinished = true;
+                break;
+            }
+        }
     }
 
     /// Lets the turns and calls of swarms begin that were ordered, once the records so far are durable.

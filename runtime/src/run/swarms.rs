@@ -7,6 +7,7 @@
 mod asking;
 mod ending;
 pub(super) mod files;
+mod recorded;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,10 @@ pub(crate) enum Word {
     Called(TurnId, Result<String, ToolFault>),
     /// The time of the step is over.
     Late,
+    /// The time of an agent is over, in a replay.
+    Over(Arc<str>),
+    /// The step failed for what came from outside of the swarm, in a replay.
+    Failed(Failure),
 }
 
 /// The swarms that run.
@@ -69,6 +74,16 @@ impl Teams {
         self.open.is_empty()
     }
 
+    /// The swarms that run.
+    pub(super) fn all(&self) -> Vec<(StepId, u32)> {
+        self.open.keys().cloned().collect()
+    }
+
+    /// Whether the swarm of an attempt runs.
+    pub(super) fn runs(&self, of: &(StepId, u32)) -> bool {
+        self.open.contains_key(of)
+    }
+
     /// Ends everything; nothing is recorded of it.
     pub(super) fn clear(&mut self) {
         self.open.clear();
@@ -82,6 +97,13 @@ impl Teams {
     /// The tools of an agent, once they are known; none where its swarm does not run.
     fn tools(&self, step: &StepId, attempt: u32, agent: &str) -> Option<Option<Arc<Vec<Tool>>>> {
         self.open.get(&(step.clone(), attempt)).map(|team| team.tools.get(agent).cloned())
+    }
+
+    /// The tools of an agent are known.
+    fn learn(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, tools: Arc<Vec<Tool>>) {
+        if let Some(team) = self.open.get_mut(&(step.clone(), attempt)) {
+            team.tools.insert(Arc::clone(agent), tools);
+        }
     }
 
     fn gate(&mut self) -> watch::Receiver<bool> {
@@ -105,6 +127,7 @@ impl Loop<'_> {
         let key = self.state.find(&step);
         let definition = key.map(|key| self.scene.step(&self.state, key));
         if let Some(limit) = definition.and_then(|step| step.timeout_ms)
+            && self.replaying.is_none()
             && let Ok(handle) = self.reactor.handle()
         {
             let (inputs, late) = (self.reports.clone(), (step.clone(), attempt));
@@ -115,6 +138,7 @@ impl Loop<'_> {
             team.clock = Some(clock.abort_handle());
         }
         self.teams.open.insert((step.clone(), attempt), team);
+        self.foresee(&step, attempt);
         if let Some(key) = key
             && let Err(failure) = self.decide_open(&step, attempt, key)
         {
@@ -123,7 +147,7 @@ impl Loop<'_> {
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
             match self.scene.keep(goal) {
                 Ok(goal) => {
-                    let run = self.folder.id.clone();
+                    let run = self.names();
                     self.fact(&step, attempt, Fact::WorkflowStarted { run, goal });
                 }
                 Err(error) => self.give_up(error.to_string()),
@@ -135,6 +159,7 @@ impl Loop<'_> {
     pub(super) fn swarm(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find(step) else { return };
         while self.broken.is_none()
+            && !self.has_diverged()
             && self.teams.open.contains_key(&(step.clone(), attempt))
             && let Some(order) = self.state.swarm_order(key, super::run_loop::now().max(self.clock))
         {
@@ -185,19 +210,24 @@ impl Loop<'_> {
         let Some(key) = self.state.find(step) else { return };
         let turn = match &word {
             Word::Listed(turn, _) | Word::Answered(turn, _) | Word::Called(turn, _) => Some(turn.clone()),
-            Word::Late => None,
+            Word::Late | Word::Over(_) | Word::Failed(_) => None,
         };
         // Whoever was ended is not heard.
+        let replays = self.replaying.is_some();
         let Some(team) = self.team(step, attempt) else { return };
         if let Some(turn) = &turn
             && team.tasks.remove(turn).is_none()
+            && !replays
         {
             return;
         }
+        self.write_down(step, attempt, &word);
         let done = match word {
             Word::Listed(turn, Ok(tools)) => {
-                team.tools.insert(Arc::clone(&turn.agent), Arc::new(tools));
-                self.ask_turn(step, attempt, key, turn)
+                self.teams.learn(step, attempt, &turn.agent, Arc::new(tools));
+                // What has come meanwhile is read first.
+                self.state.swarm_again(key, &turn);
+                Ok(())
             }
             Word::Listed(turn, Err(fault)) => {
                 self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved: None });
@@ -219,6 +249,11 @@ impl Loop<'_> {
                 let after_ms = self.scene.step(&self.state, key).timeout_ms.unwrap_or(0);
                 Err(Stuck(Failure::Timeout { after_ms }))
             }
+            Word::Over(agent) => {
+                self.end_late(key, &agent);
+                Ok(())
+            }
+            Word::Failed(failure) => Err(Stuck(failure)),
         };
         if let Err(Stuck(failure)) = done {
             self.fail_swarm(step, attempt, failure);
@@ -309,6 +344,9 @@ impl Loop<'_> {
         }
         let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
         self.fact(step, attempt, Fact::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
+        if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
+            return Ok(());
+        }
         let word = turn.clone();
         self.launch(step, attempt, &turn, async move {
             let result = tools.call(&grant, &tool, &arguments).await;

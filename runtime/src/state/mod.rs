@@ -65,6 +65,8 @@ pub struct State {
     /// The swarms of steps that have not settled.
     pub(crate) swarms: BTreeMap<Key, Hive>,
     approvals: Approvals,
+    /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
+    pub(crate) paced: bool,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -127,6 +129,7 @@ impl State {
             over_budget: false,
             swarms: BTreeMap::new(),
             approvals: Approvals::default(),
+            paced: false,
             graph,
         }
     }

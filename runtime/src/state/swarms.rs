@@ -6,7 +6,7 @@ use super::State;
 use super::frame::Phase;
 use crate::event::Reserved;
 use crate::graph::Key;
-use crate::swarm::{Fact, Order, Purpose, Swarm, TurnId, next};
+use crate::swarm::{Fact, Order, Purpose, Swarm, TurnId, next, overdue};
 
 /// A swarm of a step.
 #[derive(Debug)]
@@ -21,7 +21,27 @@ impl State {
     pub(crate) fn swarm_order(&mut self, key: Key, now: u64) -> Option<Order> {
         let runs = self.step(key).phase == Phase::Running && !self.stopping && !self.step(key).cancelling;
         let hive = self.swarms.get_mut(&key).filter(|_| runs)?;
-        next(&mut hive.swarm, now)
+        // Where somebody else says when something is over, nothing is by itself.
+        next(&mut hive.swarm, if self.paced { 0 } else { now })
+    }
+
+    /// What a turn waits for has come. False when it does not wait.
+    pub(crate) fn swarm_again(&mut self, key: Key, turn: &TurnId) -> bool {
+        let again = self.swarms.get_mut(&key).is_some_and(|hive| hive.swarm.again(turn));
+        if again {
+            self.look_at(key);
+        }
+        again
+    }
+
+    /// The time of an agent is over.
+    pub(crate) fn swarm_overdue(&mut self, key: Key, agent: &str) {
+        if let Some(hive) = self.swarms.get_mut(&key)
+            && let Some(&index) = hive.swarm.names.get(agent)
+        {
+            overdue(&mut hive.swarm, index);
+            self.look_at(key);
+        }
     }
 
     /// The swarm that an attempt of a step runs, once it has started.
@@ -95,6 +115,9 @@ impl State {
 
     /// Looks at the swarms that have waited long enough.
     pub(crate) fn wake_swarms(&mut self, now: u64) {
+        if self.paced {
+            return;
+        }
         let due = self.swarms.iter().filter(|(_, hive)| hive.swarm.due().is_some_and(|due| due <= now));
         let due: Vec<Key> = due.map(|(&key, _)| key).collect();
         self.agenda.swarms.extend(due);
@@ -102,6 +125,6 @@ impl State {
 
     /// When there is something to do in a swarm at the latest, in milliseconds since 1970.
     pub(crate) fn swarms_due(&self) -> Option<u64> {
-        self.swarms.values().filter_map(|hive| hive.swarm.due()).min()
+        self.swarms.values().filter(|_| !self.paced).filter_map(|hive| hive.swarm.due()).min()
     }
 }

@@ -91,20 +91,23 @@ fn ring(swarm: &mut Swarm, now: u64) {
                 Stage::Retrying(act, _) => swarm.enter(index, Stage::Calling(act, false)),
                 _ => {}
             },
-            Timer::Deadline(index) => {
-                let agent = &swarm.agents[index as usize];
-                if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
-                    continue;
-                }
-                if matches!(agent.stage, Stage::Ordered | Stage::Asking | Stage::Calling(_, true)) {
-                    let turn = swarm.turn(index);
-                    swarm.agenda.cancel.push_back(turn);
-                }
-                let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
-                swarm.enter(index, Stage::Ending(End::TimedOut, Some(error)));
-            }
+            Timer::Deadline(index) => overdue(swarm, index),
         }
     }
+}
+
+/// The time of an agent is over.
+pub(crate) fn overdue(swarm: &mut Swarm, index: u32) {
+    let agent = &swarm.agents[index as usize];
+    if agent.is_done() || matches!(agent.stage, Stage::Ending(..)) {
+        return;
+    }
+    if matches!(agent.stage, Stage::Ordered | Stage::Asking | Stage::Calling(_, true)) {
+        let turn = swarm.turn(index);
+        swarm.agenda.cancel.push_back(turn);
+    }
+    let error = format!("it took longer than {} seconds", swarm.rules.limits.timeout_ms / 1000);
+    swarm.enter(index, Stage::Ending(End::TimedOut, Some(error)));
 }
 
 fn lead(swarm: &mut Swarm) -> Option<Order> {

@@ -22,7 +22,7 @@ pub const WORKSPACE: &str = "workspace";
 pub enum Fact {
     /// The swarm exists. Always its first.
     WorkflowStarted {
-        /// What names of agents are made from: the run's id.
+        /// What names of agents are made from: the run's id, or the same for all where it is recorded or replayed.
         run: String,
         /// What it is to reach.
         goal: Content,

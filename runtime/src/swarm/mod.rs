@@ -15,6 +15,7 @@ pub(crate) mod state;
 mod tests;
 
 pub use action::MessageType;
+pub(crate) use decide::overdue;
 pub use decide::{Order, next};
 pub use event::{Act, Answer, End, Fact, Fault, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
 pub use rules::Rules;

@@ -7,6 +7,7 @@ use swarmc_plan::{Agent, Connection, LlmKind, Provider, Recorded, ToolProtocol};
 
 use super::super::run_loop::Loop;
 use super::super::scene::{Asked, At, MAX_OUTPUT, PREFILL, Scene, render, short};
+use super::recorded::Known;
 use super::{Stuck, Word, refusal};
 use crate::event::{Event, Outcome, StepId};
 use crate::graph::Key;
@@ -14,7 +15,7 @@ use crate::llm::{Call, Message, Question, Reply};
 use crate::swarm::prompt::Prompt;
 use crate::swarm::{Answer, Fact, Fault, Purpose, TurnId};
 use crate::transient::is_transient;
-use crate::{Failure, llm};
+use crate::{Failure, llm, recording};
 
 /// The randomness of turns whose agent says none (seed 001, "Model Tier").
 const TEMPERATURE: f64 = 0.3;
@@ -28,7 +29,9 @@ enum Way {
 impl Loop<'_> {
     /// Asks a model for a turn, once the tools of its agent are known.
     pub(super) fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Stuck> {
-        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
+        let Some(swarm) = self.state.swarm(key, attempt).filter(|_| !self.waits(step, attempt, &turn)) else {
+            return Ok(());
+        };
         let player = self.scene.player(swarm, &turn)?;
         let plan = self.scene.plan;
         let provider = plan.provider(&player.provider);
@@ -40,9 +43,10 @@ impl Loop<'_> {
             Some(None) if turn.purpose != Purpose::Act => Arc::default(),
             Some(None) => {
                 let grant = self.grant(key, attempt, swarm, &turn, player)?;
-                match grant.allow.is_empty() {
-                    true => Arc::default(),
-                    false => {
+                match self.known_tools(step, attempt, &turn, &grant) {
+                    Known::Tools(tools) => tools,
+                    Known::Later => return Ok(()),
+                    Known::Nothing => {
                         let (tools, word) = (Arc::clone(&self.tools), turn.clone());
                         return self
                             .launch(step, attempt, &turn, async move { Word::Listed(word, tools.list(&grant).await) });
@@ -50,6 +54,7 @@ impl Loop<'_> {
                 }
             }
         };
+        let Some(swarm) = self.state.swarm(key, attempt) else { return Ok(()) };
         let at = At { state: &self.state, key, attempt };
         let asked = self.scene.asked(at, (&turn, player), (&tools, Scene::protocol(provider)), self.clock)?;
         let limit = Duration::from_millis(Scene::longest(swarm, turn.purpose));
@@ -76,9 +81,24 @@ impl Loop<'_> {
             return Ok(());
         }
         self.write_prompt(step, attempt, &turn, &asked.prompt);
+        let told = (asked.prompt.system.clone(), asked.prompt.user.clone());
         let way = self.way(key, attempt, &turn, (player, provider), asked);
+        let schema = match &way {
+            Way::Model(question) => question.schema.as_ref().map(serde_json::Value::to_string),
+            Way::Recorded(_) => None,
+        };
         self.fact(step, attempt, Fact::TurnStarted { turn: turn.clone(), reserved });
         self.warn();
+        let question = || recording::Question {
+            agent: Some(player.name.clone()),
+            system: Some(told.0),
+            prompt: Some(told.1),
+            schema,
+            ..recording::Question::default()
+        };
+        if !self.ask_recorded(step, attempt, &turn, question) {
+            return Ok(());
+        }
         let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
         self.launch(step, attempt, &turn, async move { Word::Answered(word, reply(&models, &name, way, limit).await) })
     }

@@ -19,7 +19,7 @@ pub(crate) use data::{cut, inline};
 pub(crate) use findings::{Entry, findings};
 pub(crate) use lead::{Ended, Subtask, decompose, repair, subtasks, subtasks_schema, synthesize};
 pub(crate) use system::system;
-pub(crate) use user::user;
+pub(crate) use user::{timeless, user};
 
 /// What one turn of an agent is made of.
 #[derive(Clone, Copy, Debug)]

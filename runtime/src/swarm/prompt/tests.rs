@@ -470,3 +470,19 @@ proptest! {
         prop_assert_eq!(cut == text, text.chars().count() <= limit);
     }
 }
+
+#[test]
+fn a_prompt_is_the_same_whatever_time_is_left() {
+    let prompt = |seconds: u64| {
+        format!(
+            "## Task\nWait 7 seconds\n    Left: 3 of 9 messages, 8 seconds.\n\n## Budget: Iteration 1 of 4\nLeft: 18 of 20 messages, {seconds} seconds.\nDecide."
+        )
+    };
+    assert_eq!(timeless(&prompt(540)), timeless(&prompt(7)));
+    let said = timeless(&prompt(1));
+    assert!(said.ends_with("Left: 18 of 20 messages, … seconds.\nDecide."), "{said}");
+    assert!(said.starts_with("## Task\nWait 7 seconds\n    Left: 3 of 9 messages, 8 seconds.\n"), "{said}");
+    for plain in ["", "Left: 3", "a\nLeft: 18 of 20 messages.\nDecide.", "a\nLeft: , x seconds.", "é\nLeft: "] {
+        assert_eq!(timeless(plain), plain);
+    }
+}

@@ -155,6 +155,17 @@ fn left(out: &mut String, left: Left) {
     }
 }
 
+/// The prompt without the seconds that were left, which are others each time.
+pub(crate) fn timeless(prompt: &str) -> String {
+    let Some(start) = prompt.rfind("\nLeft: ") else { return prompt.to_owned() };
+    let end = prompt[start + 1..].find('\n').map_or(prompt.len(), |length| start + 1 + length);
+    let parts = prompt[start..end].split(", ").map(|part| match part.split_once(" seconds") {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => format!("… seconds{rest}"),
+        _ => part.to_owned(),
+    });
+    format!("{}{}{}", &prompt[..start], parts.collect::<Vec<_>>().join(", "), &prompt[end..])
+}
+
 /// JSON on one line, with the spaces that people write.
 fn spaced(value: &Value) -> String {
     struct Spaced;

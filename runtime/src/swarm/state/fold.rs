@@ -190,6 +190,34 @@ impl Swarm {
         }
     }
 
+    /// What this turn waits for has come: it is to be ordered, once more where it was. Nothing but what
+    /// [`decide`](crate::swarm::next) has ordered changes.
+    pub(crate) fn again(&mut self, turn: &TurnId) -> bool {
+        if turn.purpose != Purpose::Act {
+            let waits = matches!(self.lead.stage, LeadStage::Ordered | LeadStage::Resting(_));
+            let current = waits && self.lead.purpose == turn.purpose && self.lead.attempt == turn.attempt;
+            if current {
+                self.lead.stage = LeadStage::Ready;
+            }
+            return current;
+        }
+        let Some(index) = self.current(turn) else { return false };
+        match self.agents[index as usize].stage.clone() {
+            Stage::Ordered | Stage::Resting(_) => self.enter(index, Stage::Ready),
+            Stage::Retrying(act, _) => self.enter(index, Stage::Calling(act, false)),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The turns that wait for their time.
+    pub(crate) fn resting(&self) -> Vec<TurnId> {
+        let rests = |stage: &Stage| matches!(stage, Stage::Resting(_) | Stage::Retrying(..));
+        let agents = (0..).zip(&self.agents).filter(|(_, agent)| rests(&agent.stage));
+        let lead = matches!(self.lead.stage, LeadStage::Resting(_)).then(|| self.lead_turn());
+        agents.map(|(index, _)| self.turn(index)).chain(lead).collect()
+    }
+
     /// The agent of a fact, where its stage is one in which the fact can be.
     fn at(&self, name: &str, fits: impl Fn(&Stage) -> bool) -> Option<u32> {
         self.names.get(name).copied().filter(|&index| fits(&self.agents[index as usize].stage))

@@ -1,0 +1,213 @@
+//! Swarms of runs that are recorded, and of replays: what is asked is written down, or answered from the recording.
+//!
+//! Invariant: in a replay nobody is asked, and no pause or deadline passes by itself: each is over when as many answers
+//! have come as had when it was recorded.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::super::Input;
+use super::super::run_loop::Loop;
+use super::Word;
+use crate::error::RunError;
+use crate::event::{Failure, StepId};
+use crate::graph::Key;
+use crate::llm::Tool;
+use crate::recording::{At, Difference, Question, Source, words};
+use crate::swarm::{TurnId, prompt};
+use crate::tools::Grant;
+
+/// What names are made from in runs that are recorded and in replays, the same as in rehearsals: both are to have the
+/// same agents, whatever the ids of the runs.
+const NAMES: &str = "rehearsal";
+
+/// What a replay knows of the tools of an agent.
+pub(super) enum Known {
+    /// Nothing: they are to be asked for.
+    Nothing,
+    /// These.
+    Tools(Arc<Vec<Tool>>),
+    /// It comes, or there is no use in waiting for it.
+    Later,
+}
+
+impl Loop<'_> {
+    /// What agents that nobody named are named by.
+    pub(super) fn names(&self) -> String {
+        match self.scene.source {
+            Source::Live => self.folder.id.clone(),
+            Source::Recorded(_) | Source::Replayed(_) => NAMES.to_owned(),
+        }
+    }
+
+    /// A swarm begins: in a replay, what comes from outside of it is known.
+    pub(super) fn foresee(&mut self, step: &StepId, attempt: u32) {
+        let Some(replaying) = &mut self.replaying else { return };
+        let outside = replaying.replay.outside(step, attempt);
+        replaying.begun(step, attempt);
+        for (rank, agent) in outside.late {
+            replaying.put(rank, step, attempt, Word::Over(agent));
+        }
+        match outside.failed {
+            Some((_, Failure::Cancelled)) => replaying.park(step, attempt),
+            Some((rank, failure)) => replaying.put(rank, step, attempt, Word::Failed(failure)),
+            None => {}
+        }
+    }
+
+    /// Whether a turn is not to begin yet, because it did not in the recording.
+    pub(super) fn waits(&self, step: &StepId, attempt: u32, turn: &TurnId) -> bool {
+        let Some(replaying) = &self.replaying else { return false };
+        replaying.replay.after(At { step, attempt, turn }) > replaying.answers(step, attempt)
+    }
+
+    /// The tools of whoever takes a turn, where nobody is to be asked for them.
+    pub(super) fn known_tools(&mut self, step: &StepId, attempt: u32, turn: &TurnId, grant: &Grant) -> Known {
+        if grant.allow.is_empty() {
+            return Known::Tools(Arc::default());
+        }
+        let Some(replaying) = &mut self.replaying else { return Known::Nothing };
+        let at = At { step, attempt, turn };
+        match replaying.replay.tools(at) {
+            Ok(Some((_, Ok(tools)))) => {
+                let tools = Arc::new(tools);
+                self.teams.learn(step, attempt, &turn.agent, Arc::clone(&tools));
+                return Known::Tools(tools);
+            }
+            Ok(Some((rank, Err(fault)))) => {
+                replaying.put(rank, step, attempt, Word::Listed(turn.clone(), Err(fault)));
+            }
+            Ok(None) => {
+                let place = format!("the list of the tools of `{}` in {}", turn.agent, words(step, attempt));
+                let error = replaying.replay.diverged(step, attempt, place, Difference::Missing);
+                self.part(error);
+            }
+            Err(error) => self.part(error),
+        }
+        Known::Later
+    }
+
+    /// A model is asked. Whether it is to be: in a replay the recording answers.
+    pub(super) fn ask_recorded(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        turn: &TurnId,
+        question: impl FnOnce() -> Question,
+    ) -> bool {
+        let at = At { step, attempt, turn };
+        let source = self.scene.source.clone();
+        if matches!(source, Source::Live) {
+            return true;
+        }
+        let mut question = question();
+        question.prompt = question.prompt.as_deref().map(prompt::timeless);
+        match source {
+            Source::Live => true,
+            Source::Recorded(recorder) => self.kept(recorder.turn_asked(at, &question)),
+            Source::Replayed(replay) => {
+                let answer = replay.turn(at, &question);
+                self.taken(
+                    at,
+                    None,
+                    answer.map(|it| it.map(|(rank, reply)| (rank, Word::Answered(turn.clone(), reply)))),
+                );
+                false
+            }
+        }
+    }
+
+    /// A tool is called. Whether it is to be: in a replay the recording answers.
+    pub(super) fn call_recorded(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        turn: &TurnId,
+        (tool, arguments): (&str, &Value),
+    ) -> bool {
+        let at = At { step, attempt, turn };
+        match self.scene.source.clone() {
+            Source::Live => true,
+            Source::Recorded(recorder) => self.kept(recorder.called(at, tool, arguments)),
+            Source::Replayed(replay) => {
+                let answer = replay.called(at, tool, arguments);
+                let answer = answer.map(|it| it.map(|(rank, result)| (rank, Word::Called(turn.clone(), result))));
+                self.taken(at, Some(tool), answer);
+                false
+            }
+        }
+    }
+
+    /// Something came back, and is written down where the run is recorded.
+    pub(super) fn write_down(&mut self, step: &StepId, attempt: u32, word: &Word) {
+        let Source::Recorded(recorder) = &self.scene.source else { return };
+        let recorder = Arc::clone(recorder);
+        let at = |turn| At { step, attempt, turn };
+        self.kept(match word {
+            Word::Listed(turn, listed) => recorder.tools(at(turn), listed),
+            Word::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
+            Word::Called(turn, result) => recorder.gave(at(turn), result),
+            Word::Late | Word::Over(_) | Word::Failed(_) => Ok(()),
+        });
+    }
+
+    /// In a replay, has the turns begin that began when as many answers had come as have now. False when there is none.
+    pub(in crate::run) fn begin_paused(&mut self) -> bool {
+        let mut begins = false;
+        for (step, attempt) in self.teams.all() {
+            let Some(replaying) = &self.replaying else { return false };
+            let paused = replaying.replay.paused(&step, attempt, replaying.answers(&step, attempt));
+            let Some(key) = self.state.find(&step) else { continue };
+            for turn in paused {
+                begins |= self.state.swarm_again(key, &turn);
+            }
+        }
+        begins
+    }
+
+    /// In a replay in which nothing else can happen, ends the pause of a turn that the recording does not know of. False
+    /// when there is none.
+    pub(in crate::run) fn end_pause(&mut self) -> bool {
+        self.teams.all().iter().any(|(step, attempt)| {
+            let Some(key) = self.state.find(step) else { return false };
+            let resting = self.state.swarm(key, *attempt).map(crate::swarm::Swarm::resting).unwrap_or_default();
+            resting.first().is_some_and(|turn| self.state.swarm_again(key, turn))
+        })
+    }
+
+    /// The time of an agent is over, as it was in the recording.
+    pub(super) fn end_late(&mut self, key: Key, agent: &str) {
+        self.state.swarm_overdue(key, agent);
+    }
+
+    fn taken(&mut self, at: At<'_>, tool: Option<&str>, answer: Result<Option<(usize, Word)>, RunError>) {
+        let Some(replaying) = &mut self.replaying else { return };
+        match answer {
+            Ok(Some((rank, word))) => replaying.put(rank, at.step, at.attempt, word),
+            Ok(None) => replaying.leave(at, tool),
+            Err(error) => self.part(error),
+        }
+    }
+
+    fn kept(&mut self, written: Result<(), RunError>) -> bool {
+        if let Err(error) = written {
+            self.give_up(error.to_string());
+        }
+        true
+    }
+
+    fn part(&mut self, error: RunError) {
+        match error {
+            RunError::Diverged(divergence) => self.diverge(divergence),
+            error => self.give_up(error.to_string()),
+        }
+    }
+}
+
+impl Word {
+    /// As an input of the loop.
+    pub(in crate::run) fn of(self, step: &StepId, attempt: u32) -> Input {
+        Input::Swarm { step: step.clone(), attempt, word: Box::new(self) }
+    }
+}
