@@ -11,6 +11,7 @@ mod error;
 mod event;
 mod executor;
 mod graph;
+pub mod handoff;
 mod home;
 mod journal;
 mod llm;

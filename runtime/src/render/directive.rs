@@ -120,8 +120,8 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Stdin => values.stdin()?.map(Value::String),
         DirectiveKind::Item => values.item()?.map(|(item, _)| item),
         DirectiveKind::Index => values.item()?.map(|(_, index)| Value::from(index)),
+        DirectiveKind::Inbox => values.inbox()?.map(Value::String),
         DirectiveKind::Context
-        | DirectiveKind::Inbox
         | DirectiveKind::Shared
         | DirectiveKind::Team
         | DirectiveKind::Plan => return Err("this version has no value for it".to_owned()),

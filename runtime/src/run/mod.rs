@@ -4,6 +4,7 @@ mod agent;
 mod budget;
 mod environment;
 mod gates;
+mod handoffs;
 mod hooks;
 mod limits;
 mod outside;
@@ -34,6 +35,7 @@ use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
+use crate::handoff::Operation;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
@@ -46,6 +48,7 @@ use crate::state::{End, State};
 use environment::Surroundings;
 use run_loop::Loop;
 use scene::Scene;
+pub(crate) use scene::handed::asked_for;
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +116,8 @@ pub(crate) enum Input {
     Parked { step: StepId, attempt: u32 },
     /// A replayed attempt asked something that the recording does not hold.
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// An agent asks for something, and who is to hear what becomes of it.
+    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
@@ -429,6 +434,7 @@ impl Begin<'_> {
             warned: std::collections::BTreeSet::new(),
             hooks: hooks::Hooks::default(),
             replies: Vec::new(),
+            receipts: Vec::new(),
             durability,
             replaying,
             teams: swarms::Teams::default(),

@@ -43,14 +43,14 @@ impl Loop<'_> {
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
             _ if fixing.is_some() => {
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None };
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None, mends: true };
                 let asked = fixing.as_ref().map(|body| self.asked(body, &attempt)).transpose()?;
                 Work::Agent(Box::new(asked.ok_or_else(|| unknown(id))?))
             }
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
             Body::Prompt(body) => {
-                let attempt =
-                    Attempt { id, number: attempt, step, view: &view, stdin: stdin()?, shape: shape.as_deref() };
+                let (stdin, shape) = (stdin()?, shape.as_deref());
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, mends: false };
                 Work::Agent(Box::new(self.asked(body, &attempt)?))
             }
             Body::Value(template) => Work::Text(match &shape {
@@ -92,6 +92,7 @@ impl Loop<'_> {
             step: id.clone(),
             attempt,
             after: self.after(key, id, attempt, step),
+            speaks: fixing.is_none() && self.scene.speaks(&self.state, key),
             work,
             shape,
             checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::environment::Surroundings;
 use super::gates::Reply;
+use super::handoffs::Hearer;
 use super::hooks::Hooks;
 use super::prepare::Prepared;
 use super::replay::Replaying;
@@ -74,6 +75,8 @@ pub(super) struct Loop<'a> {
     pub hooks: Hooks,
     /// Who answered a gate in this turn.
     pub replies: Vec<Reply>,
+    /// Who asked for something in this turn, with what is to be told.
+    pub receipts: Vec<(Hearer, serde_json::Value)>,
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
@@ -215,6 +218,7 @@ impl Loop<'_> {
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
+            Input::Said { step, attempt, operation, hearer } => self.said(&step, attempt, operation, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
         }
@@ -277,6 +281,7 @@ impl Loop<'_> {
             self.open_gate(gate);
         }
         self.acknowledge();
+        self.hand_receipts();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
     }
@@ -306,6 +311,7 @@ impl Loop<'_> {
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
             Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
@@ -338,6 +344,7 @@ impl Loop<'_> {
                 Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
             }
         }
+        self.take_inputs(&step);
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
         self.warn();
         let outcome = match prepared {

@@ -9,6 +9,7 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+pub(crate) mod post;
 mod progress;
 mod read;
 mod session;
@@ -61,6 +62,8 @@ pub struct State {
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
     pub(crate) swarms: BTreeMap<Key, Hive>,
+    /// The inboxes, by the frame of the pipeline that they belong to.
+    posts: BTreeMap<u32, post::Post>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -122,6 +125,7 @@ impl State {
             agents: BTreeMap::new(),
             over_budget: false,
             swarms: BTreeMap::new(),
+            posts: BTreeMap::new(),
             graph,
         }
     }

@@ -1,0 +1,78 @@
+//! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
+
+use std::sync::mpsc::Sender;
+
+use serde_json::{Value, json};
+
+use super::run_loop::{Loop, now};
+use super::scene::short;
+use crate::event::{Event, StepId};
+use crate::handoff::Operation;
+
+/// Who waits to hear what became of an operation.
+pub(crate) type Hearer = Sender<Result<Value, String>>;
+
+impl Loop<'_> {
+    /// An agent asks for something. Nobody hears of it where it came by its answer; people do where it was refused.
+    pub(super) fn said(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        operation: Result<Operation, String>,
+        hearer: Option<Hearer>,
+    ) {
+        let came = operation.and_then(|operation| self.operate(step, attempt, operation));
+        match (came, hearer) {
+            (Ok(receipt), Some(hearer)) => self.receipts.push((hearer, receipt)),
+            // Whoever asked may have gone.
+            (Err(problem), Some(hearer)) => drop(hearer.send(Err(problem))),
+            (Err(problem), None) => {
+                self.viewer.notice(short(&format!("`{}`: nothing was handed over: {problem}", step.label())));
+            }
+            (Ok(_), None) => {}
+        }
+    }
+
+    fn operate(&mut self, step: &StepId, attempt: u32, operation: Operation) -> Result<Value, String> {
+        let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
+        let key = key.ok_or("your turn is over: nothing is taken from you any more")?;
+        match operation {
+            Operation::SendHandoff(handoff) => {
+                let at = now().max(self.clock);
+                let (event, envelope) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, at))?;
+                self.record(event);
+                Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
+            }
+            Operation::ReadInbox {} => {
+                let letters = self.state.inbox(key).iter();
+                let envelopes = letters.map(|letter| self.scene.store.text(&letter.content));
+                let envelopes: Vec<Value> =
+                    envelopes.map(|text| Ok(serde_json::from_str(&text?).unwrap_or_default())).collect::<Result<_, String>>()?;
+                Ok(json!({ "inbox": envelopes }))
+            }
+        }
+    }
+
+    /// The inputs of the turn that is about to begin leave the inbox.
+    pub(super) fn take_inputs(&mut self, step: &StepId) {
+        let Some(key) = self.state.find(step) else { return };
+        let inputs = self.state.fresh_inputs(key);
+        if !inputs.is_empty() {
+            self.record(Event::InputsTaken { step: step.clone(), inputs });
+        }
+    }
+
+    /// Tells those who asked that what they asked for is on disk.
+    pub(super) fn hand_receipts(&mut self) {
+        if self.receipts.is_empty() {
+            return;
+        }
+        let durable = match &self.broken {
+            Some(reason) => Err(reason.clone()),
+            None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
+        };
+        for (hearer, receipt) in self.receipts.drain(..) {
+            let _ = hearer.send(durable.clone().map(|()| receipt));
+        }
+    }
+}
