@@ -180,7 +180,8 @@ fn close(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
         let quiet = state.quiet(scope);
         quiet.begin.into_iter().for_each(|key| state.line_up(key));
-        commands.extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
+        commands
+            .extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
     }
 }
 
@@ -240,7 +241,10 @@ fn first_free(state: &State, queue: &BTreeSet<Turn>, mut from: Option<Turn>) -> 
 
 fn order(state: &mut State, key: Key, commands: &mut Vec<Command>) {
     state.order(key);
-    debug_assert!(matches!(state.step(key).phase, Phase::Ready | Phase::Listening | Phase::Resting(_)), "only ready steps are queued");
+    debug_assert!(
+        matches!(state.step(key).phase, Phase::Ready | Phase::Listening | Phase::Resting(_)),
+        "only ready steps are queued"
+    );
     let (step, attempt) = (state.id(key), state.step(key).attempt);
     commands.push(match state.node(key).kind {
         Kind::Task | Kind::Value | Kind::Stop(_) => Command::Start { step, attempt },

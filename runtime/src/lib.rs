@@ -7,6 +7,7 @@
 mod answer;
 mod control;
 mod decide;
+mod door;
 mod error;
 mod event;
 mod executor;
@@ -34,6 +35,7 @@ mod transient;
 pub use answer::typed;
 pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
+pub use door::{SOCKET, TOKEN, ask};
 pub use error::{JournalError, RunError};
 pub use event::*;
 pub use graph::{Graph, GraphError, MAX_STEPS};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, DirectiveKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, PromptBody, Retry, RoundFailure, Segment,
-    Step, When,
+    Agent, Body, Budget, DirectiveKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry,
+    RoundFailure, Segment, Step, When,
 };
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
@@ -300,15 +300,18 @@ fn bare(step: &Step, kind: Kind) -> Node {
         talk: talk(step),
         lanes: [None; 2],
         wired: false,
-        heeds: matches!(&step.body, Body::Prompt(body) if reads_inbox(body)),
+        heeds: reads_inbox(step),
     }
 }
 
-fn reads_inbox(body: &PromptBody) -> bool {
-    let is_inbox = |segment: &Segment| {
-        matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox)
+fn reads_inbox(step: &Step) -> bool {
+    let prompt = match &step.body {
+        Body::Prompt(body) => Some(&body.prompt),
+        _ => None,
     };
-    body.prompt.segments.iter().any(is_inbox)
+    let is_inbox =
+        |segment: &Segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox);
+    prompt.into_iter().chain(&step.stdin).flat_map(|text| &text.segments).any(is_inbox)
 }
 
 fn talk(step: &Step) -> Option<Box<Talk>> {

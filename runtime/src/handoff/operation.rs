@@ -13,8 +13,18 @@ use super::envelope::{Artifact, EnvelopeKind, Verdict};
 pub enum Operation {
     /// Hand something over along an edge.
     SendHandoff(Handoff),
-    /// Read what waits for the next turn, without taking it.
+    /// Read the inputs of this turn, and what waits for the next one.
     ReadInbox {},
+}
+
+impl Operation {
+    /// Reads what an agent asks for.
+    ///
+    /// # Errors
+    /// It is no operation: says which field is wrong.
+    pub(crate) fn read(value: Value) -> Result<Operation, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
 }
 
 /// What is handed over.

@@ -1,16 +1,15 @@
 //! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
 
-use std::sync::mpsc::Sender;
-
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::run_loop::{Loop, now};
 use super::scene::short;
-use crate::event::{Event, StepId};
+use crate::event::{Event, Letter, StepId};
 use crate::handoff::Operation;
 
 /// Who waits to hear what became of an operation.
-pub(crate) type Hearer = Sender<Result<Value, String>>;
+pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
 
 impl Loop<'_> {
     /// An agent asks for something. Nobody hears of it where it came by its answer; people do where it was refused.
@@ -44,11 +43,15 @@ impl Loop<'_> {
                 Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
             }
             Operation::ReadInbox {} => {
-                let letters = self.state.inbox(key).iter();
-                let envelopes = letters.map(|letter| self.scene.store.text(&letter.content));
-                let envelopes: Vec<Value> =
-                    envelopes.map(|text| Ok(serde_json::from_str(&text?).unwrap_or_default())).collect::<Result<_, String>>()?;
-                Ok(json!({ "inbox": envelopes }))
+                let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
+                    let texts = letters.iter().map(|letter| self.scene.store.text(&letter.content));
+                    // What a person wrote is no envelope.
+                    texts
+                        .map(|text| text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
+                        .collect()
+                };
+                let (inputs, waiting) = (read(&self.state.step(key).taken)?, read(self.state.inbox(key))?);
+                Ok(json!({ "inputs": inputs, "waiting": waiting }))
             }
         }
     }

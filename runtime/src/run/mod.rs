@@ -31,6 +31,7 @@ use std::thread::JoinHandle;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::control::{Control, GateAnswer, Wish};
+use crate::door::Doors;
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
@@ -407,6 +408,7 @@ impl Begin<'_> {
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
+        let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor));
         let mut run_loop = Loop {
             scene,
             surroundings,
@@ -440,6 +442,7 @@ impl Begin<'_> {
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),
+            doors,
             reactor: Arc::clone(&reactor),
             reports: inputs.clone(),
         };

@@ -129,10 +129,15 @@ impl Loop<'_> {
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
         let environment =
             self.surroundings.of_attempt(&self.folder.id, id, attempt, &layers, &self.scene.renderer, view);
-        environment.map(Arc::new).map_err(|trouble| match trouble {
+        let mut environment = environment.map_err(|trouble| match trouble {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
-        })
+        })?;
+        if self.replaying.is_none() && self.state.find(id).is_some_and(|key| self.scene.is_node(&self.state, key)) {
+            let invited = self.doors.invite(id, attempt).map_err(|message| Failure::Spawn { message })?;
+            environment.extend(invited);
+        }
+        Ok(Arc::new(environment))
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.

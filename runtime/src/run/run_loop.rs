@@ -22,6 +22,7 @@ use super::swarms::Teams;
 use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
+use crate::door::Doors;
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
@@ -85,6 +86,8 @@ pub(super) struct Loop<'a> {
     pub models: Arc<Models>,
     pub tools: Arc<Toolbox>,
     pub reactor: Arc<Reactor>,
+    /// Where agents come in.
+    pub doors: Doors,
     /// Where tasks of the reactor report.
     pub reports: Sender<Input>,
 }
@@ -215,6 +218,7 @@ impl Loop<'_> {
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
             Input::Ended { step, attempt, outcome } => {
+                self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }

@@ -204,12 +204,9 @@ impl State {
                 }
                 Place::Nowhere
             }
-            Phase::Waiting
-            | Phase::Listening
-            | Phase::Idle
-            | Phase::Inside
-            | Phase::Asking(_)
-            | Phase::Settled(_) => Place::Nowhere,
+            Phase::Waiting | Phase::Listening | Phase::Idle | Phase::Inside | Phase::Asking(_) | Phase::Settled(_) => {
+                Place::Nowhere
+            }
         };
         match place {
             Place::Judge => self.agenda.judge.insert(key),

@@ -124,9 +124,8 @@ impl State {
     /// The oldest envelope from `of` that `by` has not answered; with an id, that one.
     pub(crate) fn unanswered(&self, scope: u32, by: Spot, of: Spot, id: Option<&str>) -> Option<Arc<str>> {
         let asked = self.posts.get(&scope)?.asked.iter();
-        let mut fitting = asked.filter(|(known, asked)| {
-            asked.by == of && asked.of == by && id.is_none_or(|id| known.as_ref() == id)
-        });
+        let mut fitting =
+            asked.filter(|(known, asked)| asked.by == of && asked.of == by && id.is_none_or(|id| known.as_ref() == id));
         fitting.next().map(|(id, _)| Arc::clone(id))
     }
 
@@ -146,7 +145,13 @@ impl State {
         Some(Key { frame, step: spot.step })
     }
 
-    pub(super) fn sent(&mut self, from: Option<&StepId>, scope: u32, (to, way): (&str, Option<usize>), letter: &Letter) {
+    pub(super) fn sent(
+        &mut self,
+        from: Option<&StepId>,
+        scope: u32,
+        (to, way): (&str, Option<usize>),
+        letter: &Letter,
+    ) {
         let Some(spot) = self.graph.scope(self.region(scope).scope).find(to) else { return };
         let sender = from.and_then(|from| self.find(from)).map(|key| self.address(key).1);
         let post = self.posts.entry(scope).or_default();
@@ -169,7 +174,9 @@ impl State {
 
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
-        let wakes = self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+        // A command that does not read its inbox would only do again what it did.
+        let reads = self.node(key).heeds || self.node(key).agent.is_some();
+        let wakes = reads && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
             Phase::Idle if wakes => {
@@ -260,8 +267,7 @@ impl State {
         }
         let left: Vec<Key> =
             survey.waiting.iter().filter(|(_, spot)| !reached.contains(spot)).map(|(key, _)| *key).collect();
-        let begin: Vec<Key> =
-            left.iter().copied().filter(|&key| self.step(key).phase == Phase::Listening).collect();
+        let begin: Vec<Key> = left.iter().copied().filter(|&key| self.step(key).phase == Phase::Listening).collect();
         match begin.is_empty() {
             true => Quiet { begin, close: left },
             // Whoever begins may write to the others.

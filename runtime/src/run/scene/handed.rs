@@ -12,9 +12,7 @@ use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response, Segment};
 use super::Scene;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
-use crate::handoff::{
-    Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply,
-};
+use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
 use crate::state::State;
 use crate::state::post::INBOX;
 
@@ -52,9 +50,10 @@ impl Scene<'_> {
         body: &PromptBody,
         mut prompt: String,
     ) -> Result<String, String> {
-        let says_where = body.prompt.segments.iter().any(|segment| {
-            matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox)
-        });
+        let says_where =
+            body.prompt.segments.iter().any(
+                |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
+            );
         if !says_where
             && state.inputs(key).next().is_some()
             && let Some(inbox) = self.inbox(state, key)?
@@ -66,6 +65,11 @@ impl Scene<'_> {
             prompt = format!("{prompt}\n\n{}", taught(&receivers));
         }
         Ok(prompt)
+    }
+
+    /// Whether an edge leads to a step or away from it.
+    pub(crate) fn is_node(&self, state: &State, key: Key) -> bool {
+        state.node(key).wired || !self.receivers(state, key).is_empty()
     }
 
     /// Whether an edge leads away from a step whose agent answers.
@@ -156,8 +160,7 @@ impl Scene<'_> {
                 text.len()
             ));
         }
-        let letter =
-            Letter { id: id.into(), kind, priority, response, answers, content: self.store.keep(text)? };
+        let letter = Letter { id: id.into(), kind, priority, response, answers, content: self.store.keep(text)? };
         let activation = state.frame(scope);
         let event = Event::Sent {
             from: Some(state.id(key)),
@@ -195,7 +198,8 @@ impl Scene<'_> {
         // An answer takes the way that only answers take where there is no other.
         fitting.sort_by_key(|(_, way)| way.answers);
         fitting.first().copied().ok_or_else(|| {
-            let mut names: Vec<String> = ways.from(spot).map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
+            let mut names: Vec<String> =
+                ways.from(spot).map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
             names.sort();
             names.dedup();
             let to = brief(&handoff.to);
@@ -311,7 +315,7 @@ pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String
         let is_one = trimmed.starts_with('{') && trimmed.len() <= ENVELOPE_LIMIT && trimmed.contains("\"swarm\"");
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
-            Some(value) => operations.push(serde_json::from_value(value).map_err(|error| error.to_string())),
+            Some(value) => operations.push(Operation::read(value)),
             None => rest.push_str(line),
         }
     }
