@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarmc_plan::{Priority, Response};
 
-use super::envelope::{Artifact, EnvelopeKind, Verdict};
+use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
 
 /// One thing that an agent asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,4 +59,17 @@ pub struct Handoff {
     /// Its place in the receiver's inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+}
+
+impl Handoff {
+    /// Whether an envelope says just this.
+    pub(crate) fn is_in(&self, envelope: &Envelope) -> bool {
+        let payload = &envelope.payload;
+        self.to == envelope.to_node_id
+            && self.message == payload.message
+            && self.structured == payload.structured
+            && self.artifacts == payload.artifacts
+            && self.status == payload.status
+            && self.context_ref == envelope.context_ref
+    }
 }

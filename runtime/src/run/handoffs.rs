@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::run_loop::{Loop, now};
 use super::scene::short;
 use crate::event::{Event, Letter, StepId};
-use crate::handoff::Operation;
+use crate::handoff::{Envelope, Handoff, Operation};
 
 /// Who waits to hear what became of an operation.
 pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
@@ -37,6 +37,9 @@ impl Loop<'_> {
         let key = key.ok_or("your turn is over: nothing is taken from you any more")?;
         match operation {
             Operation::SendHandoff(handoff) => {
+                if let Some(id) = self.sent_before(step, attempt, &handoff) {
+                    return Ok(json!({ "id": id, "to": handoff.to }));
+                }
                 let at = now().max(self.clock);
                 let (event, envelope) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, at))?;
                 self.record(event);
@@ -54,6 +57,28 @@ impl Loop<'_> {
                 Ok(json!({ "inputs": inputs, "waiting": waiting }))
             }
         }
+    }
+
+    /// Notes what the attempts that were open when a runner was killed had sent: they start again, and what they send
+    /// again has been sent.
+    pub(super) fn note_sent(&mut self) {
+        let open: Vec<(StepId, u32)> = self.state.open().map(|open| (open.step, open.attempt)).collect();
+        for (step, attempt) in open {
+            let Some(key) = self.state.find(&step) else { continue };
+            let texts = self.state.step(key).sent.iter().map(|letter| self.scene.store.text(&letter.content));
+            let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
+            let sent: Vec<Envelope> = envelopes.collect();
+            if !sent.is_empty() {
+                self.again.insert((step, attempt), sent);
+            }
+        }
+    }
+
+    /// The id of what an attempt sent before its runner was killed, where it sends the same again.
+    fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
+        let sent = self.again.get_mut(&(step.clone(), attempt))?;
+        let position = sent.iter().position(|envelope| handoff.is_in(envelope))?;
+        Some(sent.remove(position).id)
     }
 
     /// The inputs of the turn that is about to begin leave the inbox.

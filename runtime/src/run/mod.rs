@@ -437,6 +437,7 @@ impl Begin<'_> {
             hooks: hooks::Hooks::default(),
             replies: Vec::new(),
             receipts: Vec::new(),
+            again: std::collections::HashMap::new(),
             durability,
             replaying,
             teams: swarms::Teams::default(),

@@ -26,6 +26,7 @@ use crate::door::Doors;
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
+use crate::handoff::Envelope;
 use crate::home::{Layout, RunFolder};
 use crate::journal::{Durability, Journal};
 use crate::llm::Models;
@@ -78,6 +79,8 @@ pub(super) struct Loop<'a> {
     pub replies: Vec<Reply>,
     /// Who asked for something in this turn, with what is to be told.
     pub receipts: Vec<(Hearer, serde_json::Value)>,
+    /// What attempts had sent that start again, since their runner was killed.
+    pub again: HashMap<(StepId, u32), Vec<Envelope>>,
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
@@ -130,6 +133,7 @@ impl Loop<'_> {
         }
         if self.floor > 0 {
             self.mend_outputs();
+            self.note_sent();
             self.answer_all_headless();
         }
         self.turn();

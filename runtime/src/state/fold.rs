@@ -242,6 +242,9 @@ impl State {
             return;
         }
         self.account_for(key, outcome, at);
+        if outcome.failure != Some(Failure::Cancelled) {
+            self.step_mut(key).sent.clear();
+        }
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
         }

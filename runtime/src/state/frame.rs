@@ -95,6 +95,8 @@ pub(crate) struct Step {
     pub(crate) earlier: u32,
     /// What its turn has taken from its inbox.
     pub(crate) taken: Vec<Letter>,
+    /// What its open attempt has sent.
+    pub(crate) sent: Vec<Letter>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -225,6 +227,7 @@ impl Step {
             attempt: 1,
             earlier: 0,
             taken: Vec::new(),
+            sent: Vec::new(),
             waiting: needs,
             held: 0,
             started: false,

@@ -153,7 +153,11 @@ impl State {
         letter: &Letter,
     ) {
         let Some(spot) = self.graph.scope(self.region(scope).scope).find(to) else { return };
-        let sender = from.and_then(|from| self.find(from)).map(|key| self.address(key).1);
+        let sender = from.and_then(|from| self.find(from));
+        if let Some(key) = sender {
+            self.step_mut(key).sent.push(letter.clone());
+        }
+        let sender = sender.map(|key| self.address(key).1);
         let post = self.posts.entry(scope).or_default();
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
