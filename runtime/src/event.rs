@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use swarmc_plan::{Priority, Response};
 
 use crate::approval::{Request, Verdict};
+use crate::handoff::EnvelopeKind;
 use crate::swarm::Fact;
 
 use room::kept;
@@ -203,6 +205,39 @@ pub enum Event {
         /// What.
         fact: Fact,
     },
+    /// An envelope, or what a person wrote, lies in the inbox of a step.
+    Sent {
+        /// Whose turn sent it; none is a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<StepId>,
+        /// The receiver, by name.
+        to: Arc<str>,
+        /// The instance of the pipeline in which the receiver is, from 1.
+        instance: u32,
+        /// The call in which it is; none is the pipeline that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+        /// The way that it took, by its number in the pipeline's edges; none where a person wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        way: Option<usize>,
+        /// What.
+        letter: Letter,
+    },
+    /// A turn is about to begin that reads these: they leave the inbox.
+    InputsTaken {
+        /// Whose turn.
+        step: StepId,
+        /// The ids of the envelopes, in the order in which they are read; [`INPUTS`] at most.
+        inputs: Vec<Arc<str>>,
+    },
+    /// Nobody who is at work can write to a step that waited for further envelopes: it has ended.
+    NodeClosed {
+        /// The step.
+        step: StepId,
+        /// To whom it owes an answer, and who never answered it, in words: it has then failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        owes: Vec<String>,
+    },
     /// A budget refused a launch, or its time is over: the run ends.
     BudgetSpent {
         /// Which, and what was wanted of it, in words.
@@ -215,6 +250,29 @@ pub enum Event {
         /// How.
         status: RunStatus,
     },
+}
+
+/// The envelopes that one turn reads at most; the others wait for the next one.
+pub const INPUTS: usize = 256;
+
+/// Something in an inbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Letter {
+    /// Its id, unique in the run.
+    pub id: Arc<str>,
+    /// Whether it wakes its receiver.
+    pub kind: EnvelopeKind,
+    /// Its place in the inbox.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Whether an answer is expected.
+    #[serde(default)]
+    pub response: Response,
+    /// The envelope that it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Arc<str>>,
+    /// The envelope as JSON; of a person, the text.
+    pub content: Content,
 }
 
 /// What an attempt may use at most; what is not known is not there, and counts when it ends.

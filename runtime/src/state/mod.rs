@@ -10,6 +10,7 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+pub(crate) mod post;
 mod progress;
 mod read;
 mod session;
@@ -67,6 +68,8 @@ pub struct State {
     approvals: Approvals,
     /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
     pub(crate) paced: bool,
+    /// The inboxes, by the frame of the pipeline that they belong to.
+    posts: BTreeMap<u32, post::Post>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -130,6 +133,7 @@ impl State {
             swarms: BTreeMap::new(),
             approvals: Approvals::default(),
             paced: false,
+            posts: BTreeMap::new(),
             graph,
         }
     }
