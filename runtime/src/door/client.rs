@@ -33,7 +33,7 @@ enum Told {
 /// The run cannot be reached, or refuses: says why, and what to do instead.
 pub fn ask(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
     let asked = || {
-        let mut stream = through(socket, |path| UnixStream::connect(path))?;
+        let mut stream = through(socket, UnixStream::connect)?;
         let line = json!({ "token": token, "operation": operation });
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();

@@ -89,7 +89,7 @@ impl Doors {
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
         // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
         let _ = std::fs::remove_file(&self.socket);
-        let listener = client::through(&self.socket, |path| UnixListener::bind(path)).map_err(failed)?;
+        let listener = client::through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let handle = self.reactor.handle()?;
         let _entered = handle.enter();
