@@ -1,36 +1,93 @@
-//! `swarmc approve`: answers a gate of a running run, from another terminal or from a script.
+//! `swarmc approve`: answers a gate of a running run or a request of its agents, from another terminal or from a script.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Gate, Plan};
-use swarmc_runtime::{Control, GateAnswer, StepId, answer_gate};
+use swarmc_runtime::{Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
 
+use crate::approvals::{options, visible};
 use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
 use crate::home::{Past, home};
 use crate::ledger::{Ledger, RowState};
 use crate::load::did_you_mean;
-use crate::terminal;
+use crate::terminal::{self, Stream};
+use crate::units::{duration, now};
 
 pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let folder = home()?.find(&args.run).into_diagnostic()?;
     let past = Past::read(&folder)?;
     let ledger = past.ledger();
     if ledger.finished.is_some() {
-        return Err(miette!("run `{}` has ended: no gate waits for an answer", folder.id));
+        return Err(miette!("run `{}` has ended: nothing waits for an answer", folder.id));
     }
-    let step = asking(&ledger, &args.gate)?;
-    fits(&past.plan, &step, &args.choice, &args.ask)?;
+    let Some(word) = &args.gate else { return list(&ledger, &folder) };
+    let request = word.parse().ok().and_then(|id: u32| ledger.approvals.get(&id));
+    let Some(choice) = &args.choice else {
+        let options = match request {
+            Some(_) => options(),
+            None => {
+                gate(&past.plan, &asking(&ledger, word)?).map_or("CHOICE".to_owned(), |gate| gate.options.join("|"))
+            }
+        };
+        return Err(miette!(help = format!("swarmc approve {} {word} {options}", folder.id), "say what the answer is"));
+    };
+    let (gate, name) = match request {
+        Some(pending) => {
+            if Choice::read(choice).is_none() {
+                let help = did_you_mean(choice, Choice::ALL.into_iter().map(Choice::word));
+                return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.words()));
+            }
+            (word.clone(), format!("approval {word}"))
+        }
+        None => {
+            let step = asking(&ledger, word)?;
+            fits(&past.plan, &step, choice, &args.ask)?;
+            (step.to_string(), format!("gate {}", step.label()))
+        }
+    };
     if !folder.is_running() {
-        let help = format!("go on with `swarmc resume {}`; the gate still waits then, and can be answered", folder.id);
+        let help = format!("go on with `swarmc resume {}`; it still waits then, and can be answered", folder.id);
         return Err(miette!(help = help, "run `{}` is not running", folder.id));
     }
-    let answer = GateAnswer { gate: step.to_string(), choice: args.choice.clone(), fields: args.ask.clone() };
+    let (because, arguments) = (args.because.clone(), args.arguments.clone());
+    let answer = GateAnswer { gate, choice: choice.clone(), fields: args.ask.clone(), because, arguments };
     answer_gate(&folder, &answer).into_diagnostic()?;
-    terminal::eprint(format!("gate {} of run {}: {}\n", step.label(), folder.id, args.choice));
+    terminal::eprint(format!("{name} of run {}: {choice}\n", folder.id));
+    Ok(Exit::Done)
+}
+
+/// Says what waits, who wants it, since when, and what to type.
+fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
+    let paint = Stream::Out.paint();
+    let ago = |since: u64| duration(Duration::from_millis(now().saturating_sub(since)));
+    let mut out = String::new();
+    for row in ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
+        let name = ledger.label(&row.step);
+        let _ = writeln!(out, "{} gate {name}, since {}", paint.yellow("?"), ago(row.started_ms));
+        let message = row.question.as_deref().and_then(|message| folder.text(message).ok()).unwrap_or_default();
+        message.lines().for_each(|line| _ = writeln!(out, "    {}", visible(line)));
+        let gate = ledger.gates.get(&*row.step.name);
+        let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
+        let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
+        let _ = writeln!(out, "  swarmc approve {} {name} {options}{asks}", folder.id);
+    }
+    for pending in ledger.approvals.values() {
+        let (id, step) = (pending.request.id, ledger.label(&pending.step));
+        let _ = writeln!(out, "{} {id} {step}: {}, since {}", paint.yellow("?"), pending.words(), ago(pending.since));
+        let details = pending.details(|text| folder.text(text).ok());
+        details.iter().for_each(|line| _ = writeln!(out, "    {line}"));
+        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, options());
+    }
+    if out.is_empty() {
+        terminal::eprint(format!("nothing of run {} waits for an answer\n", folder.id));
+    }
+    terminal::print(out)?;
     Ok(Exit::Done)
 }
 
@@ -41,7 +98,11 @@ fn asking(ledger: &Ledger, word: &str) -> miette::Result<StepId> {
     let fits = |step: &&&StepId| *step.name == *word || step.label() == word || step.to_string() == word;
     match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
         [step] => Ok((*step).clone()),
-        [] if asking.is_empty() => Err(miette!("no gate of run `{}` waits for an answer", ledger.run)),
+        [] if asking.is_empty() && !ledger.approvals.is_empty() => Err(miette!(
+            help = format!("`swarmc approve {}` lists what waits", ledger.run),
+            "nothing called `{word}` waits for an answer"
+        )),
+        [] if asking.is_empty() => Err(miette!("nothing of run `{}` waits for an answer", ledger.run)),
         [] => {
             let labels: Vec<String> = asking.iter().map(|step| step.label()).collect();
             let help = did_you_mean(word, labels.iter().map(String::as_str));
@@ -84,8 +145,8 @@ pub(crate) fn gate<'a>(plan: &'a Plan, step: &StepId) -> Option<Cow<'a, Gate>> {
     gates.next().is_none().then_some(gate)
 }
 
-/// Has gates answered by what is typed at this terminal: `CHOICE` or `CHOICE FIELD=VALUE …`, for the gate that has
-/// waited longest.
+/// Has gates and agents answered by what is typed at this terminal: `CHOICE` or `CHOICE FIELD=VALUE` for the gate that has
+/// waited longest; `NUMBER CHOICE` for an agent, with why, or with other arguments, behind it.
 pub(crate) fn listen(control: Control, display: Display) {
     if !display.asks() || !std::io::stdin().is_terminal() {
         return;
@@ -93,17 +154,85 @@ pub(crate) fn listen(control: Control, display: Display) {
     // It ends with the process: nobody can take back a read from a terminal.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            let mut words = line.split_whitespace().map(str::to_owned);
-            let (Some(choice), Some(gate)) = (words.next(), display.first_gate()) else { continue };
-            let mut fields = Vec::new();
-            // The rest of the line is the value: people write sentences.
-            let rest = line.trim_start().get(choice.len()..).unwrap_or_default().trim();
-            if let Some((name, value)) = rest.split_once('=') {
-                fields.push((name.trim().to_owned(), value.trim().to_owned()));
-            }
-            if let Err(problem) = control.answer(GateAnswer { gate: gate.to_string(), choice, fields }) {
+            let answer = match typed(&line, |id| display.has_request(id), || display.first_gate()) {
+                Typed::Nothing => continue,
+                Typed::Which => {
+                    Err("nothing has that number, or no number: type the one that it was asked with, as in `1 allow`"
+                        .to_owned())
+                }
+                Typed::Answer(answer) => control.answer(answer),
+            };
+            if let Err(problem) = answer {
                 display.tell(&problem);
             }
         }
     });
+}
+
+/// What a typed line is.
+#[derive(Debug, PartialEq)]
+enum Typed {
+    Nothing,
+    /// An answer to something, without what.
+    Which,
+    Answer(GateAnswer),
+}
+
+fn typed(line: &str, requested: impl Fn(u32) -> bool, gate: impl FnOnce() -> Option<StepId>) -> Typed {
+    let line = line.trim();
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    // The rest of the line is one value: people write sentences.
+    let rest = rest.trim();
+    if first.is_empty() {
+        return Typed::Nothing;
+    }
+    if first.parse().is_ok_and(requested) {
+        let (choice, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let rest = Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty());
+        let (arguments, because) = match rest {
+            Some(rest) if rest.starts_with('{') => (Some(rest), None),
+            rest => (None, rest),
+        };
+        let (gate, choice) = (first.to_owned(), choice.to_owned());
+        return Typed::Answer(GateAnswer { gate, choice, because, arguments, ..GateAnswer::default() });
+    }
+    let Some(gate) = gate() else {
+        // Never a request that came while somebody answered another one.
+        let answers = Choice::read(first).is_some() || first.parse::<u32>().is_ok();
+        return if answers { Typed::Which } else { Typed::Nothing };
+    };
+    let fields = rest.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    let (gate, choice, fields) = (gate.to_string(), first.to_owned(), fields.into_iter().collect());
+    Typed::Answer(GateAnswer { gate, choice, fields, ..GateAnswer::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_line_answers_what_it_names() {
+        let read =
+            |line: &str, gates: bool| match typed(line, |id| id == 3, || gates.then(|| StepId::new("human", 1, 1))) {
+                Typed::Nothing => "nothing".to_owned(),
+                Typed::Which => "which".to_owned(),
+                Typed::Answer(GateAnswer { gate, choice, fields, because, arguments }) => {
+                    format!("{gate} {choice} {fields:?} {because:?} {arguments:?}")
+                }
+            };
+        for (line, gates, expected) in [
+            ("3 allow", false, "3 allow [] None None"),
+            (" 3  deny  not that one ", true, "3 deny [] Some(\"not that one\") None"),
+            ("3 allow {\"n\": 1}", false, "3 allow [] None Some(\"{\\\"n\\\": 1}\")"),
+            ("3", false, "3  [] None None"),
+            ("allow", false, "which"),
+            ("4 allow", false, "which"),
+            ("so what", false, "nothing"),
+            ("allow", true, "human/1/1 allow [] None None"),
+            ("yes remark=a b = c", true, "human/1/1 yes [(\"remark\", \"a b = c\")] None None"),
+            ("", true, "nothing"),
+        ] {
+            assert_eq!(read(line, gates), expected, "{line}");
+        }
+    }
 }

@@ -326,20 +326,31 @@ pub(crate) struct Resume {
     pub(crate) show: Show,
 }
 
-/// Answers a gate of a running run.
+/// Answers a gate of a running run, or an agent that needs somebody's agreement; lists what waits.
 ///
-/// The answer is on disk when the command ends. `swarmc ps` shows which gates wait.
+/// The answer is on disk when the command ends. `swarmc ps` shows which runs wait for one.
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
     /// The run: its id, the beginning of it, or `last`.
     pub(crate) run: String,
-    /// The gate; where several have the name, with what it is inside of: `build/human`, `each[3]/human`.
-    pub(crate) gate: String,
-    /// One of its options.
-    pub(crate) choice: String,
+    /// The gate; where several have the name, with what it is inside of: `build/human`, `each[3]/human`. Or the number of
+    /// what an agent asks for. Without it, what waits is listed.
+    #[arg(value_name = "GATE|NUMBER")]
+    pub(crate) gate: Option<String>,
+    /// One of the gate's options; to an agent `allow`, `always` (the same tool for the same agent, for the rest of the
+    /// run) or `deny`.
+    #[arg(requires = "gate")]
+    pub(crate) choice: Option<String>,
     /// Gives a field that the gate asks for. May be repeated.
     #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = assignment)]
     pub(crate) ask: Vec<(String, String)>,
+    /// Says why, which an agent that is denied something reads.
+    #[arg(long, value_name = "TEXT", requires = "choice")]
+    pub(crate) because: Option<String>,
+    /// Has an agent's tool called with these arguments in place of its own: a JSON object that fits what the tool takes.
+    /// For `allow`.
+    #[arg(long, value_name = "JSON", requires = "choice")]
+    pub(crate) arguments: Option<String>,
 }
 
 /// Asks a running run to end; it can be resumed later.

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::{Content, Event, Observer, Record, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Status, StepId};
 
+use crate::approvals::{Pending, options, said};
 use crate::args::Show;
 use crate::ledger::{Ledger, Row, RowState};
 use crate::live::Live;
@@ -54,6 +55,8 @@ struct Screen {
     pending: HashMap<(StepId, u32, bool), Vec<u8>>,
     live: Option<Live>,
     asked: Arc<AtomicU8>,
+    /// Whether nobody can be asked.
+    headless: bool,
 }
 
 /// A stream that may break.
@@ -107,6 +110,17 @@ impl Display {
     pub(crate) fn first_gate(&self) -> Option<StepId> {
         let screen = self.screen();
         screen.ledger.rows.iter().find(|row| row.state == RowState::Asking).map(|row| row.step.clone())
+    }
+
+    /// Whether an agent waits for an answer to the request of this number.
+    pub(crate) fn has_request(&self, id: u32) -> bool {
+        self.screen().ledger.approvals.contains_key(&id)
+    }
+
+    /// Says that nobody can be asked: what agents want is decided as it is asked.
+    pub(crate) fn headless(self, headless: bool) -> Display {
+        self.screen().headless = headless;
+        self
     }
 
     /// Shows what is wrong with something that was typed.
@@ -176,6 +190,7 @@ impl Screen {
             pending: HashMap::new(),
             live,
             asked: Arc::default(),
+            headless: false,
         }
     }
 
@@ -197,6 +212,10 @@ impl Screen {
         if let Event::AttemptEnded { step, attempt, .. } = &record.event {
             self.flush(step, *attempt);
         }
+        let answered = match &record.event {
+            Event::ApprovalAnswered { verdict, .. } => self.ledger.approvals.get(&verdict.id).cloned(),
+            _ => None,
+        };
         let row = self.ledger.apply(record).cloned();
         if self.show.is_machine() || self.show.quiet {
             return;
@@ -217,8 +236,20 @@ impl Screen {
                         text.push_str(&format!("\n{}", self.question(&row.step, message)));
                     }
                 }
+                for pending in self.ledger.approvals.values().filter(|_| !self.headless) {
+                    text.push_str(&format!("\n{}", self.request(pending)));
+                }
                 Some(text)
             }
+            (Event::ApprovalAsked { step, request, .. }, _) => {
+                let decided = self.headless || self.ledger.is_always(step, request);
+                self.ledger.approvals.get(&request.id).filter(|_| !decided).map(|pending| self.request(pending))
+            }
+            (Event::ApprovalAnswered { verdict, .. }, _) if verdict.by == AnsweredBy::Earlier => None,
+            (Event::ApprovalAnswered { step, verdict, .. }, _) => answered.map(|pending| {
+                let sign = if verdict.allows() { " ".to_owned() } else { self.err.paint.yellow("-") };
+                format!("{sign} {}: {}: {}", self.ledger.label(step), pending.words(), said(verdict))
+            }),
             (Event::Swarm { step, fact, .. }, _) => {
                 let team = self.ledger.teams.get(step);
                 let live = self.live.is_some();
@@ -258,6 +289,21 @@ impl Screen {
             text.push_str(&format!("\n  type {options}{fields} and Enter, or elsewhere:"));
         }
         text + &format!("\n  swarmc approve {} {name} {options}{asks}", self.ledger.run)
+    }
+
+    /// What an agent wants, and how to answer.
+    fn request(&self, pending: &Pending) -> String {
+        let (id, run) = (pending.request.id, &self.ledger.run);
+        let sign = self.err.paint.yellow("?");
+        let mut text = format!("{sign} {}: {}", self.ledger.label(&pending.step), pending.words());
+        pending.details(|_| None).iter().for_each(|line| text.push_str(&format!("\n    {line}")));
+        if pending.is_elsewhere() {
+            text.push_str(&format!("\n  see it first: swarmc approve {run}"));
+        }
+        if self.live.is_some() {
+            text.push_str(&format!("\n  type {id} allow, {id} always or {id} deny WHY, and Enter, or elsewhere:"));
+        }
+        text + &format!("\n  swarmc approve {run} {id} {}", options())
     }
 
     /// That an attempt failed, and why.
@@ -418,7 +464,8 @@ impl Screen {
 
     fn frame(&mut self) {
         // What a person types to answer a gate must stay where it is.
-        if self.ledger.rows.iter().any(|row| row.state == RowState::Asking) {
+        let asks = || self.ledger.rows.iter().any(|row| row.state == RowState::Asking);
+        if !self.ledger.approvals.is_empty() || asks() {
             return self.live_off();
         }
         let Some(live) = &mut self.live else { return };

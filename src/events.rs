@@ -18,7 +18,12 @@ pub(crate) fn of(record: &Record) -> Value {
             // A turn has an attempt of its own, which counts within its iteration.
             (serde_json::to_value(fact), "what")
         }
-        event => (serde_json::to_value(event), "event"),
+        event => {
+            if let Event::ApprovalAsked { request, .. } = event {
+                object.insert("agent_id".to_owned(), json!(request.agent));
+            }
+            (serde_json::to_value(event), "event")
+        }
     };
     let Ok(Value::Object(fields)) = fields else { return value };
     for (key, field) in fields {

@@ -3,6 +3,7 @@
 //! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
 //! [`told`] to people, and whole to programs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ use std::path::{Path, PathBuf};
 use miette::miette;
 use serde_json::{Value, json};
 use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
-use swarmc_runtime::{Content, Event, Layout, RunFolder, Stream as TaskStream};
+use swarmc_runtime::{Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants};
 
+use crate::approvals::{Pending, said};
 use crate::args::Inspect;
 use crate::exit::Exit;
 use crate::home::{Past, find, home};
@@ -75,7 +77,9 @@ struct Turn<'a> {
     turn: &'a TurnId,
     end: Option<&'a Fact>,
     /// What came of the action, where it is not plain.
-    results: Vec<(&'static str, Result<&'a Content, &'a str>)>,
+    results: Vec<(&'static str, Result<&'a Content, Cow<'a, str>>)>,
+    /// The request of it that somebody is to agree to, and where its result stands.
+    request: Option<(u32, usize)>,
 }
 
 struct Letter<'a> {
@@ -98,6 +102,10 @@ impl<'a> View<'a> {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
             }
         }
+        for (pending, verdict) in self.asked() {
+            let said = verdict.map_or("waits for an answer".to_owned(), said);
+            let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.words());
+        }
         let Some(team) = self.team() else { return out };
         let width = team.mates.iter().map(|mate| mate.name.len()).max().unwrap_or(0).min(24);
         for mate in &team.mates {
@@ -119,6 +127,44 @@ impl<'a> View<'a> {
         out
     }
 
+    /// What agents of the step wanted somebody to agree to, with what was said.
+    fn asked(&self) -> Vec<(Pending, Option<&'a Verdict>)> {
+        let mut asked: Vec<(Pending, Option<&Verdict>)> = Vec::new();
+        for record in &self.past.records {
+            match &record.event {
+                Event::ApprovalAsked { step, request, .. } if *step == self.row.step => {
+                    let (step, request, since) = (step.clone(), request.clone(), record.at);
+                    asked.push((Pending { step, request, since }, None));
+                }
+                Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
+                    let of = asked.iter_mut().rev().find(|(pending, _)| pending.request.id == verdict.id);
+                    if let Some((_, said)) = of {
+                        *said = Some(verdict);
+                    }
+                }
+                _ => {}
+            }
+        }
+        asked
+    }
+
+    fn asked_json(&self) -> Value {
+        let text = |content: &Content| parsed(self.text(content));
+        let asked = self.asked().into_iter().map(|(pending, verdict)| {
+            let mut value = pending.json();
+            match &pending.request.wants {
+                Wants::Tool { arguments, .. } => value["arguments"] = text(arguments),
+                Wants::Spawn { task, .. } => value["task"] = json!(self.text(task)),
+            }
+            value["answer"] = verdict.map_or(Value::Null, |verdict| {
+                let arguments = verdict.arguments.as_ref().map(text);
+                json!({ "choice": verdict.choice, "by": verdict.by, "because": verdict.because, "arguments": arguments })
+            });
+            value
+        });
+        asked.collect()
+    }
+
     fn step_json(&self) -> Value {
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
             let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
@@ -128,6 +174,7 @@ impl<'a> View<'a> {
         value["version"] = json!(1);
         value["run"] = json!(self.folder.id);
         value["tries"] = attempts.collect();
+        value["approvals"] = self.asked_json();
         value["swarm"] = self.team().map_or(Value::Null, |team| {
             let mut value = team.json();
             value["agents"] = team.mates.iter().map(|mate| self.mate_json(mate)).collect();
@@ -181,10 +228,15 @@ impl<'a> View<'a> {
         }
         let mut told = Told { name, mate, turns: Vec::new(), mailbox: BTreeMap::new() };
         for record in &self.past.records {
-            if let Event::Swarm { step, fact, .. } = &record.event
-                && *step == self.row.step
-            {
-                told.apply(fact, record.at);
+            match &record.event {
+                Event::Swarm { step, fact, .. } if *step == self.row.step => told.apply(fact, record.at),
+                Event::ApprovalAsked { step, request, .. } if *step == self.row.step && *request.agent == *name => {
+                    told.wanted(request.id, format!("{} {}: waits for an answer", request.id, request.wants.words()));
+                }
+                Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
+                    told.agreed(verdict.id, &said(verdict));
+                }
+                _ => {}
             }
         }
         Ok(told)
@@ -213,7 +265,7 @@ impl<'a> View<'a> {
             for (kind, result) in &turn.results {
                 let text = match result {
                     Ok(content) => self.text(content),
-                    Err(words) => (*words).to_owned(),
+                    Err(words) => words.clone().into_owned(),
                 };
                 let _ = writeln!(out, "    {kind:<7} {}", told(&text));
             }
@@ -326,7 +378,7 @@ impl<'a> Told<'a> {
             Fact::TurnStarted { turn, .. } if *turn.agent == *self.name => {
                 // One that a killed run left open is taken again.
                 self.turns.retain(|known| known.turn != turn || known.end.is_some());
-                self.turns.push(Turn { turn, end: None, results: Vec::new() });
+                self.turns.push(Turn { turn, end: None, results: Vec::new(), request: None });
             }
             Fact::TurnEnded { turn, .. } if *turn.agent == *self.name => {
                 if let Some(known) = self.turns.iter_mut().rev().find(|known| known.turn == turn) {
@@ -337,8 +389,10 @@ impl<'a> Told<'a> {
                 let kind = if fault.is_some() { "failed" } else { "result" };
                 self.came_to(kind, Ok(result));
             }
-            Fact::Refused { agent, reason } if **agent == *self.name => self.came_to("refused", Err(reason)),
-            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => self.came_to("helper", Err(agent)),
+            Fact::Refused { agent, reason } if **agent == *self.name => self.came_to("refused", Err(reason.into())),
+            Fact::AgentSpawned { agent, by: Some(by), .. } if **by == *self.name => {
+                self.came_to("helper", Err(Cow::Borrowed(agent)))
+            }
             Fact::MessageSent(sent) if *sent.to == *self.name => {
                 self.mailbox.insert(sent.seq, Letter { sent, at, received: false });
             }
@@ -351,7 +405,25 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn came_to(&mut self, kind: &'static str, result: Result<&'a Content, &'a str>) {
+    fn wanted(&mut self, id: u32, words: String) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.request = Some((id, turn.results.len()));
+            turn.results.push(("asked", Err(Cow::Owned(words))));
+        }
+    }
+
+    fn agreed(&mut self, id: u32, words: &str) {
+        let asked = self.turns.iter_mut().rev().find_map(|turn| match turn.request {
+            Some((request, at)) if request == id => turn.results.get_mut(at),
+            _ => None,
+        });
+        if let Some((_, Err(told))) = asked {
+            let wanted = told.split(": ").next().unwrap_or_default();
+            *told = Cow::Owned(format!("{wanted}: {words}"));
+        }
+    }
+
+    fn came_to(&mut self, kind: &'static str, result: Result<&'a Content, Cow<'a, str>>) {
         if let Some(turn) = self.turns.last_mut() {
             turn.results.push((kind, result));
         }

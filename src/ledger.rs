@@ -2,13 +2,14 @@
 //!
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
-use swarmc_runtime::{Content, Event, Failure, Record, RunStatus, SkipReason, Status, StepId, Usage};
+use swarmc_runtime::{Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage};
 
+use crate::approvals::Pending;
 use crate::team::Team;
 
 /// The rows of one run.
@@ -39,6 +40,10 @@ pub(crate) struct Ledger {
     swarms: HashMap<String, u32>,
     /// The swarms of the run's steps, in their last attempt.
     pub(crate) teams: HashMap<StepId, Team>,
+    /// What agents want that nobody has agreed to, by number.
+    pub(crate) approvals: BTreeMap<u32, Pending>,
+    /// Who may do what for the rest of the run: a step, an agent of it, and in words what.
+    pub(crate) always: HashSet<(Arc<str>, Arc<str>, String)>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
@@ -155,6 +160,8 @@ impl Ledger {
             escalated: steps().filter_map(escalated).collect(),
             swarms: steps().filter_map(iterations).collect(),
             teams: HashMap::new(),
+            approvals: BTreeMap::new(),
+            always: HashSet::new(),
             current: HashMap::new(),
         }
     }
@@ -162,6 +169,7 @@ impl Ledger {
     /// Takes a record into account; the row that it changed.
     pub(crate) fn apply(&mut self, record: &Record) -> Option<&Row> {
         self.changed_ms = record.at;
+        self.agree(record);
         let index = match &record.event {
             Event::RunStarted { run, .. } => {
                 self.run.clone_from(run);
@@ -222,6 +230,42 @@ impl Ledger {
             _ => return None,
         };
         Some(&self.rows[index])
+    }
+
+    /// What a record says of agreements.
+    fn agree(&mut self, record: &Record) {
+        match &record.event {
+            Event::ApprovalAsked { step, request, .. } => {
+                if let Some(team) = self.teams.get_mut(step) {
+                    team.does(&request.agent, "waits for agreement");
+                }
+                let (step, request, since) = (step.clone(), request.clone(), record.at);
+                self.approvals.insert(request.id, Pending { step, request, since });
+            }
+            Event::ApprovalAnswered { step, verdict, .. } => {
+                let Some(pending) = self.approvals.remove(&verdict.id) else { return };
+                let Request { agent, wants, .. } = pending.request;
+                if let Some(team) = self.teams.get_mut(step) {
+                    team.does(&agent, if verdict.allows() { "may go on" } else { "was refused" });
+                }
+                if verdict.choice == Choice::Always {
+                    self.always.insert((Arc::clone(&step.name), agent, wants.words()));
+                }
+            }
+            // A stop leaves it open: who resumes the run is asked again.
+            Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
+                self.approvals.retain(|_, pending| pending.step != *step);
+            }
+            Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
+            Event::RunFinished { .. } => self.approvals.clear(),
+            _ => {}
+        }
+    }
+
+    /// Whether a request need not be answered by anybody: a person did before.
+    pub(crate) fn is_always(&self, step: &StepId, request: &Request) -> bool {
+        let may = (Arc::clone(&step.name), Arc::clone(&request.agent), request.wants.words());
+        !self.always.is_empty() && self.always.contains(&may)
     }
 
     fn row(&mut self, step: &StepId, at: u64) -> usize {

@@ -2,6 +2,7 @@
 //!
 //! Everything a person or another program sees comes from here; what it means is decided in the other crates.
 
+mod approvals;
 mod approve;
 mod args;
 mod asked;

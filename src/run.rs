@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     };
     let home = home()?;
     let ledger = Ledger::new(plan, pipeline, task.as_deref());
-    let display = Display::new(pipeline, ledger, args.show);
+    let display = Display::new(pipeline, ledger, args.show).headless(options.headless || options.replay.is_some());
     watched(&home, pipeline, display, args.show, |control, display| {
         swarmc_runtime::start(&home, plan, options, control, display.observer())
     })
@@ -75,7 +75,7 @@ pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
     })?;
     let past = Past::read(&folder)?;
     secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
-    let display = Display::new(past.pipeline(), past.ledger(), args.show);
+    let display = Display::new(past.pipeline(), past.ledger(), args.show).headless(headless(args.headless));
     watched(&home, past.pipeline(), display, args.show, |control, display| {
         swarmc_runtime::resume(&home, &folder.id, environment(), headless(args.headless), control, display.observer())
     })
@@ -263,7 +263,7 @@ fn workspace(args: &Run, found: PathBuf) -> miette::Result<PathBuf> {
     }
 }
 
-/// Whether nobody can answer gates.
+/// Whether nobody can answer gates and agents.
 fn headless(asked: bool) -> bool {
     asked || std::env::var_os("CI").is_some_and(|value| !value.is_empty())
 }

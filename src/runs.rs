@@ -7,6 +7,7 @@ use miette::{IntoDiagnostic, miette};
 use serde_json::json;
 use swarmc_runtime::{Home, RunFolder, RunSummary, RunningState, Stream as TaskStream, request_stop};
 
+use crate::approvals::Pending;
 use crate::args::{Inspect, Prune, Ps, Stop};
 use crate::exit::Exit;
 use crate::home::{Past, find, home, word};
@@ -61,20 +62,26 @@ fn line(run: &RunSummary, paint: Paint) -> String {
         [gate] => format!(", waits for gate {gate}"),
         gates => format!(", waits for {} gates", gates.len()),
     };
+    let asks = match run.approvals.as_slice() {
+        [] => String::new(),
+        [waiting] => format!(", {} (approval {})", Pending::from(waiting).words(), waiting.request.id),
+        several => format!(", waits for {} approvals", several.len()),
+    };
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),
         (None, _) if run.pipeline.is_empty() => format!("{} (never begun)", run.workflow),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
-    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}", run.id)
+    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}", run.id)
 }
 
 fn document(run: &RunSummary) -> serde_json::Value {
     json!({
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
-        "gates": run.gates, "problem": run.problem,
+        "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
+        "problem": run.problem,
     })
 }
 

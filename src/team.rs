@@ -139,6 +139,11 @@ impl Team {
         }
     }
 
+    /// What an agent is at now.
+    pub(crate) fn does(&mut self, name: &str, doing: &str) {
+        self.at(name, doing);
+    }
+
     fn at(&mut self, name: &str, doing: &str) -> Option<&mut Mate> {
         let mate = self.index.get(name).map(|&index| &mut self.mates[index])?;
         doing.clone_into(&mut mate.doing);

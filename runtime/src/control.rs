@@ -7,22 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::Input;
 
-/// A handle on a run that ends it early, or answers its gates. Clones are the same handle.
+/// A handle on a run that ends it early, or answers its gates and what its agents ask for. Clones are the same handle.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
     inner: Arc<Mutex<Wishes>>,
 }
 
-/// A person's answer to a gate.
+/// A person's answer to a gate, or to an agent that needs somebody's agreement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateAnswer {
-    /// The gate: its name, with what it is inside of where several have that name.
+    /// The gate: its name, with what it is inside of where several have that name; or the number of a request.
     pub gate: String,
-    /// The option that is chosen.
+    /// The option that is chosen; of a request a word of [`crate::Choice`].
     pub choice: String,
     /// The fields that the gate asks for, as they were typed.
     #[serde(default)]
     pub fields: Vec<(String, String)>,
+    /// Why, for the agent that made the request.
+    #[serde(default)]
+    pub because: Option<String>,
+    /// The arguments that its tool is called with in place of its own: a JSON object.
+    #[serde(default)]
+    pub arguments: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +62,7 @@ impl Control {
         self.wish(Wish::Kill);
     }
 
-    /// Answers a gate, and waits until that is on disk.
+    /// Answers a gate or a request, and waits until that is on disk.
     ///
     /// # Errors
     /// It does not fit a gate that asks, or the run is ending: says what to do, for a person.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::{Request, Verdict};
 use crate::swarm::Fact;
 
 use room::kept;
@@ -173,6 +174,26 @@ pub enum Event {
         /// Who decided.
         by: AnsweredBy,
     },
+    /// An agent waits for somebody's agreement from now on.
+    ApprovalAsked {
+        /// The step that it belongs to.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// Who wants what.
+        #[serde(flatten)]
+        request: Request,
+    },
+    /// Somebody agreed, or did not.
+    ApprovalAnswered {
+        /// The step of the request.
+        step: StepId,
+        /// The attempt of that step.
+        attempt: u32,
+        /// What was said.
+        #[serde(flatten)]
+        verdict: Verdict,
+    },
     /// Something happened in a swarm.
     Swarm {
         /// The step that it runs as.
@@ -209,7 +230,7 @@ pub struct Reserved {
     pub cost: Option<u64>,
 }
 
-/// Who answered a gate.
+/// Who answered a gate, or a request for agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
@@ -219,6 +240,10 @@ pub enum AnsweredBy {
     Timeout,
     /// Nobody, since nobody can (`headless`).
     Headless,
+    /// Nobody, since nobody can: what the policy says of runs that nobody attends (`unattended`).
+    Policy,
+    /// A person, by an earlier `always`.
+    Earlier,
 }
 
 /// A step of one instance in one round: deterministic, the same in every replay.

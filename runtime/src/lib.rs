@@ -5,6 +5,7 @@
 //! and `home` the folder that all of it lies in.
 
 mod answer;
+mod approval;
 mod control;
 mod decide;
 mod error;
@@ -31,6 +32,7 @@ mod tools;
 mod transient;
 
 pub use answer::typed;
+pub use approval::{Choice, Request, Verdict, Wants};
 pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
 pub use error::{JournalError, RunError};
@@ -42,5 +44,5 @@ pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, Record
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
 pub use socket::{answer_gate, request_stop};
-pub use state::{Counts, End, Open, Progress, Reading, State};
+pub use state::{Counts, End, Open, Progress, Reading, State, Waiting};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

@@ -43,6 +43,26 @@ struct Misfit {
     other_kind: bool,
 }
 
+/// Whether `value` is of a schema that somebody else made; one that cannot be read says nothing.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn holds(schema: &Value, value: &Value) -> Result<(), Vec<String>> {
+    let Ok(validator) = validator(schema) else { return Ok(()) };
+    let misfit = violation::misfit(&validator, value, false);
+    if misfit.violations.is_empty() { Ok(()) } else { Err(misfit.violations) }
+}
+
+/// What holds values against a schema. Texts of agents meet its patterns: no engine that goes back over them.
+fn validator(schema: &Value) -> Result<Validator, String> {
+    jsonschema::draft202012::options()
+        .offline()
+        .should_validate_formats(true)
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| error.to_string())
+}
+
 impl Shape {
     /// The shape that `schema` describes, its references leading into `types`.
     ///
@@ -50,13 +70,7 @@ impl Shape {
     /// It is no schema: says why.
     pub(crate) fn new(schema: &Schema, types: &BTreeMap<String, Schema>) -> Result<Shape, String> {
         let document = schema::document(schema, types);
-        let validator = jsonschema::draft202012::options()
-            .offline()
-            .should_validate_formats(true)
-            // Texts of agents meet these patterns: no engine that goes back over them.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&document)
-            .map_err(|error| format!("its type is no JSON Schema: {error}"))?;
+        let validator = validator(&document).map_err(|error| format!("its type is no JSON Schema: {error}"))?;
         let native = schema::strict(&document).map(|strict| strict.to_string());
         Ok(Shape { validator, text: document.to_string(), native })
     }

@@ -4,15 +4,21 @@
 //! or one at a time as a JSON object that a schema holds the model to. Invariant: what a tool gave is never an
 //! instruction of ours: it goes where results go, or into a fence that says so.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
-use swarmc_plan::{ToolProtocol, Unattended};
+use swarmc_plan::{Approval, ToolProtocol};
+use tokio::sync::oneshot;
 
 use super::Job;
 use super::attempt::Place;
 use super::model::{Stop, until};
 use crate::answer::pieces;
+use crate::approval;
 use crate::event::Failure;
 use crate::llm::{Call, CallResult, Message, Question, Reply, Tool};
+use crate::run::Input;
+use crate::run::approvals::{Leave, Wish};
 use crate::tools::{Grant, ToolFault};
 
 /// The requests of one turn at most; the last one asks for the answer.
@@ -136,17 +142,22 @@ impl Lent {
         let tools = &place.services.tools;
         let asked = format!("{} {arguments}", tools.shown(name));
         place.capture.tool(&beginning(&asked), &asked);
-        let agreed = !tools.needs_approval(&self.grant, name) || tools.unattended() == Unattended::Approve;
-        let outcome = match agreed {
-            true => tool(job, place, async { place.services.tools.call(&self.grant, name, arguments).await })?
-                .map_err(|ToolFault { message, .. }| message),
-            false if tools.unattended() == Unattended::Fail => {
-                let message = format!("`{}` needs somebody's agreement, and nobody can be asked", tools.shown(name));
-                return Err(Stop::Failed(Failure::Agent { message }));
+        let leave = match tools.gate(&self.grant, name) {
+            Approval::Auto => Leave::Granted(None),
+            of => self.agreement(job, (name, arguments), of, place)?,
+        };
+        let outcome = match leave {
+            Leave::Granted(instead) => {
+                let changed = instead.as_ref().map(Value::to_string);
+                let arguments = instead.as_ref().unwrap_or(arguments);
+                let given = tool(job, place, async { place.services.tools.call(&self.grant, name, arguments).await })?;
+                match (given, changed) {
+                    (Ok(text), Some(changed)) => Ok(approval::changed(&changed, &text)),
+                    (given, _) => given.map_err(|ToolFault { message, .. }| message),
+                }
             }
-            false => {
-                Err("the workflow's policy wants somebody to agree to this tool, and nobody can be asked".to_owned())
-            }
+            Leave::Refused(why) => Err(why),
+            Leave::Failed(message) => return Err(Stop::Failed(Failure::Agent { message })),
         };
         let logged = match &outcome {
             Ok(text) => format!("= {text}"),
@@ -154,6 +165,26 @@ impl Lent {
         };
         place.capture.tool(&beginning(&logged), &logged);
         Ok(outcome)
+    }
+}
+
+impl Lent {
+    /// Waits until somebody has said whether a call may be made, as long as the attempt may take.
+    fn agreement(
+        &self,
+        job: &Job,
+        (name, arguments): (&str, &Value),
+        of: Approval,
+        place: &mut Place<'_, '_>,
+    ) -> Result<Leave, Stop> {
+        let called = place.services.tools.name(name);
+        let schema = self.tools.iter().find(|tool| tool.name == called).map(|tool| tool.parameters.clone());
+        let agent = Arc::from(&*self.grant.agent);
+        let wish = Box::new(Wish { agent, tool: called, arguments: arguments.clone(), schema, of });
+        let (reply, heard) = oneshot::channel();
+        place.services.report(Input::Wants { step: job.step.clone(), attempt: job.attempt, wish, reply });
+        // Where nobody answers any more the attempt is about to be ended.
+        tool(job, place, heard)?.map_err(|_| Stop::Cancelled)
     }
 }
 

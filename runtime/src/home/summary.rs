@@ -8,7 +8,7 @@ use crate::error::RunError;
 use crate::event::{Event, Record, RunStatus, StepId};
 use crate::graph::Graph;
 use crate::home::RunFolder;
-use crate::state::{Progress, State};
+use crate::state::{Progress, State, Waiting};
 
 /// A run at a glance.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct RunSummary {
     pub total: u64,
     /// The gates that wait for an answer.
     pub gates: Vec<String>,
+    /// What its agents want that nobody has agreed to yet.
+    pub approvals: Vec<Waiting>,
     /// Why it cannot be read in full, where it cannot.
     pub problem: Option<String>,
 }
@@ -61,6 +63,7 @@ impl RunSummary {
             done: 0,
             total: 0,
             gates: Vec::new(),
+            approvals: Vec::new(),
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
@@ -89,6 +92,7 @@ impl RunSummary {
         let Progress { done, total } = state.progress();
         (self.done, self.total) = (done, total);
         self.gates = asking(&records);
+        self.approvals = state.waiting().filter(|_| state.finished().is_none()).cloned().collect();
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable
         {

@@ -180,8 +180,12 @@ impl Replay {
             serde_json::Value::String(text) => (name, text),
             other => (name, other.to_string()),
         });
-        let answer =
-            GateAnswer { gate: step.to_string(), choice: choice.clone().unwrap_or_default(), fields: fields.collect() };
+        let answer = GateAnswer {
+            gate: step.to_string(),
+            choice: choice.clone().unwrap_or_default(),
+            fields: fields.collect(),
+            ..GateAnswer::default()
+        };
         Ok(Some((number, GateTake::Person(answer))))
     }
 

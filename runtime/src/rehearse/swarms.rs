@@ -6,11 +6,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use swarmc_plan::{Body, Plan};
+use swarmc_plan::{Body, Plan, Unattended};
 
 use super::told::{Answer, Asks, Member, Prompted, Turn};
 use super::{Due, Stage};
-use crate::event::{Content, Event, Failure, Outcome, StepId};
+use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm;
 use crate::run::refuse::of_rules;
@@ -69,6 +70,7 @@ impl Stage<'_, '_> {
                 }),
                 Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
                 Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Agree { agent, wants } => self.unattended(step, attempt, key, agent, wants),
                 Order::Cancel(turn) => {
                     self.due.retain(|_, due| !is_of(due, step, attempt, |word| word.is_of(&turn)));
                     Ok(())
@@ -211,6 +213,21 @@ impl Stage<'_, '_> {
         };
         self.after(delay, Due::Swarm(step.clone(), attempt, Word::Called(turn, text, fault)));
         Ok(())
+    }
+
+    /// Nobody is asked in a rehearsal: what the policy says of that becomes of it.
+    fn unattended(&mut self, step: &StepId, attempt: u32, key: Key, agent: u32, wants: Wants) -> Result<(), Failure> {
+        let asks = self.state.swarm(key, attempt).and_then(|swarm| swarm.agents.get(agent as usize));
+        let Some(agent) = asks.map(|agent| Arc::clone(&agent.name)) else { return Ok(()) };
+        let id = self.state.next_request();
+        let said = self.scene.plan.policy.unattended;
+        let fails = format!("`{agent}` wants {}, and nobody is asked in a test", wants.words());
+        let request = Request { id, agent, wants };
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
+        let choice = if said == Unattended::Approve { Choice::Allow } else { Choice::Deny };
+        let verdict = Verdict { id, choice, by: AnsweredBy::Policy, because: None, arguments: None };
+        self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
+        if said == Unattended::Fail { Err(Failure::Agent { message: fails }) } else { Ok(()) }
     }
 
     /// What is said to a turn or a call of a member.

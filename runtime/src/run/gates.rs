@@ -1,4 +1,4 @@
-//! Gates of a run: asking, and taking answers from people, from the clock, or from nobody.
+//! Gates of a run, and answers of people: asking, and taking answers from people, from the clock, or from nobody.
 //!
 //! An answer is checked against what the gate asks for, recorded, and durable before whoever gave it hears so.
 
@@ -118,15 +118,25 @@ impl Loop<'_> {
 
     /// Takes a person's answer where it fits the gate.
     pub(super) fn take_answer(&mut self, answer: GateAnswer) -> Result<(), String> {
+        if self.state.stopping() || self.state.finished().is_some() {
+            return Err("the run is ending: resume it, and answer then".to_owned());
+        }
+        if let Some(waiting) = self.meant(&answer.gate) {
+            return self.take_verdict(&waiting, answer);
+        }
+        if answer.because.is_some() || answer.arguments.is_some() {
+            return Err(format!("`{}` is no request of an agent: it takes no reason and no arguments", answer.gate));
+        }
         let (step, output) = self.fitting(&answer)?;
         let output = self.is_gate(&step).then_some(output);
         self.answered(step, Some(answer.choice), output, AnsweredBy::Person);
         Ok(())
     }
 
-    /// Tells those who answered that their answers are on disk.
+    /// Tells those who answered that their answers are on disk, and those who asked what the answers are.
     pub(super) fn acknowledge(&mut self) {
-        if self.replies.is_empty() {
+        let told = self.asking.take_told();
+        if self.replies.is_empty() && told.is_empty() {
             return;
         }
         let durable = match &self.broken {
@@ -136,18 +146,19 @@ impl Loop<'_> {
         for reply in self.replies.drain(..) {
             let _ = reply.send(durable.clone());
         }
+        if durable.is_ok() {
+            // Whoever asked may have been ended.
+            told.into_iter().for_each(|(asker, leave)| drop(asker.send(leave)));
+        }
     }
 
     /// The gate that is meant, and its output with this answer.
     fn fitting(&self, answer: &GateAnswer) -> Result<(StepId, String), String> {
-        if self.state.stopping() || self.state.finished().is_some() {
-            return Err("the run is ending: resume it, and answer then".to_owned());
-        }
         let asking: Vec<StepId> = self.state.open().filter(|open| open.asking).map(|open| open.step).collect();
         let fits = |step: &&StepId| is_called(step, &answer.gate);
         let step = match asking.iter().filter(fits).collect::<Vec<_>>()[..] {
             [step] => step.clone(),
-            [] if asking.is_empty() => return Err("no gate waits for an answer".to_owned()),
+            [] if asking.is_empty() => return Err(format!("nothing called `{}` waits for an answer", answer.gate)),
             [] => return Err(format!("no gate `{}` waits for an answer: there is {}", answer.gate, listed(&asking))),
             _ => return Err(format!("several gates are called `{}`: name one of {}", answer.gate, listed(&asking))),
         };

@@ -1,6 +1,7 @@
 //! Starting and resuming runs: from a plan and a home to the loop, and from its end to an outcome.
 
 mod agent;
+pub(crate) mod approvals;
 mod budget;
 mod environment;
 mod gates;
@@ -60,7 +61,8 @@ pub struct Options {
     pub stdin: Option<Vec<u8>>,
     /// Where processes run: an absolute path.
     pub workspace: PathBuf,
-    /// Whether nobody can answer gates, so that those which say `headless` do without.
+    /// Whether nobody can answer gates, so that those which say `headless` do without, and what agents may do only with
+    /// somebody's agreement goes by `unattended` of the policy.
     pub headless: bool,
     /// The caller's environment, of which processes get what the plan lets through.
     pub environment: BTreeMap<OsString, OsString>,
@@ -103,7 +105,7 @@ pub enum Ended {
 pub(crate) enum Input {
     /// A person's wish.
     Wish(Wish),
-    /// A person's answer to a gate, and where to tell what became of it.
+    /// A person's answer to a gate or a request, and where to tell what became of it.
     Answer(GateAnswer, Sender<Result<(), String>>),
     /// A process has lived for a moment.
     Lives { step: StepId, attempt: u32, process: Process },
@@ -113,6 +115,8 @@ pub(crate) enum Input {
     Parked { step: StepId, attempt: u32 },
     /// A replayed attempt asked something that the recording does not hold.
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// A task waits for somebody's agreement.
+    Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
@@ -424,6 +428,7 @@ impl Begin<'_> {
             warned: std::collections::BTreeSet::new(),
             hooks: hooks::Hooks::default(),
             replies: Vec::new(),
+            asking: approvals::Asking::default(),
             durability,
             replaying,
             held: VecDeque::new(),

@@ -126,7 +126,10 @@ pub(crate) fn of_rules(swarm: &Swarm) -> Option<&'static str> {
         (!swarm.channels.is_empty(), "a `channel`"),
         (!swarm.items.is_empty(), "an `item`"),
         (!swarm.worktrees.is_empty(), "a `worktree`"),
-        (swarm.spawn.approval != Approval::Auto && swarm.spawn.per_agent > 0, "`spawn` that somebody must approve"),
+        (
+            swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0,
+            "`spawn` that a coordinator approves",
+        ),
     ];
     parts.iter().find(|(there, _)| *there).map(|(_, part)| *part)
 }

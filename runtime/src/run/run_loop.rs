@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
+use super::approvals::Asking;
 use super::environment::Surroundings;
 use super::gates::Reply;
 use super::hooks::Hooks;
@@ -74,6 +75,8 @@ pub(super) struct Loop<'a> {
     pub hooks: Hooks,
     /// Who answered a gate in this turn.
     pub replies: Vec<Reply>,
+    /// The requests of agents that this process waits with.
+    pub asking: Asking,
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
@@ -234,7 +237,9 @@ impl Loop<'_> {
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
+            Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
+                self.asking.over(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
@@ -264,6 +269,7 @@ impl Loop<'_> {
             let wish = self.wish.unwrap_or(Wish::Stop);
             self.open.values().for_each(|cancel| cancel.ask(wish));
             self.teams.clear();
+            self.asking.clear();
         }
     }
 

@@ -12,13 +12,14 @@ mod recorded;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swarmc_plan::{Agent, Approval, Unattended};
+use swarmc_plan::{Agent, Approval};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::run_loop::Loop;
 use super::scene::{At, render, short};
 use super::{Input, content};
+use crate::approval;
 use crate::event::{self, Content, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
@@ -138,6 +139,11 @@ impl Loop<'_> {
         }
         self.teams.open.insert((step.clone(), attempt), team);
         self.foresee(&step, attempt);
+        if let Some(key) = key
+            && let Err(failure) = self.decide_open(&step, attempt, key)
+        {
+            return self.fail_swarm(&step, attempt, failure);
+        }
         if key.is_none_or(|key| self.state.swarm(key, attempt).is_none()) {
             match self.scene.keep(goal) {
                 Ok(goal) => {
@@ -165,6 +171,15 @@ impl Loop<'_> {
                 Order::Spawn { place, name, plays, task } => self.spawn(step, attempt, key, (place, name, plays, task)),
                 Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
                 Order::Call(turn) => self.call(step, attempt, key, turn),
+                Order::Agree { agent, wants } => {
+                    let agents = self.state.swarm(key, attempt).map(|swarm| &swarm.agents);
+                    match agents.and_then(|agents| agents.get(agent as usize)).map(|agent| Arc::clone(&agent.name)) {
+                        Some(name) => {
+                            self.agent_wants((step, attempt), key, &name, wants, Approval::Human).map_err(Stuck::from)
+                        }
+                        None => Ok(()),
+                    }
+                }
                 Order::Cancel(turn) => {
                     if let Some(task) = self.team(step, attempt).and_then(|team| team.tasks.remove(&turn)) {
                         task.abort();
@@ -314,27 +329,28 @@ impl Loop<'_> {
         let (tool, params) = (Arc::clone(tool), params.clone());
         let player = self.scene.player(swarm, &turn)?;
         let grant = self.grant(key, attempt, swarm, &turn, player)?;
-        let arguments = serde_json::from_str(&self.scene.told(&params)?).unwrap_or_default();
+        let told = self.scene.told(&params)?;
+        let arguments = serde_json::from_str(&told).unwrap_or_default();
         let tools = Arc::clone(&self.tools);
-        let allowed = match (tools.approval(&grant, &tool), tools.unattended()) {
-            (Approval::Auto, _) | (_, Unattended::Approve) => Ok(()),
-            (_, Unattended::Deny) => Err("not called: it needs somebody's agreement, and nobody was there to give it"),
-            (_, Unattended::Fail) => {
-                let message = format!("`{}` calls `{tool}`, which needs somebody's agreement", turn.agent);
-                return Err(Stuck(Failure::Agent { message }));
-            }
-        };
+        let gate = tools.gate(&grant, &tool);
+        if gate != Approval::Auto && agent.agreed.is_none() {
+            let name = tools.name(&tool);
+            let offered = self.teams.tools(step, attempt, &turn.agent).flatten();
+            let schema = offered.and_then(|tools| {
+                tools.iter().find(|offered| offered.name == name).map(|offered| offered.parameters.clone())
+            });
+            let wants = self.tool_wish(name, told, schema)?;
+            return self.agent_wants((step, attempt), key, &turn.agent, wants, gate).map_err(Stuck::from);
+        }
+        let changed = agent.agreed.is_some_and(|agreed| agreed.changed);
         self.fact(step, attempt, Fact::ToolStarted { turn: turn.clone(), tool: Arc::clone(&tool) });
         if !self.call_recorded(step, attempt, &turn, (&tool, &arguments)) {
             return Ok(());
         }
         let word = turn.clone();
         self.launch(step, attempt, &turn, async move {
-            let result = match allowed {
-                Ok(()) => tools.call(&grant, &tool, &arguments).await,
-                Err(why) => Err(ToolFault { message: why.to_owned(), transient: false }),
-            };
-            Word::Called(word, result)
+            let result = tools.call(&grant, &tool, &arguments).await;
+            Word::Called(word, if changed { result.map(|text| approval::changed(&told, &text)) } else { result })
         })
     }
 }

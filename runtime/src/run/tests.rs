@@ -1,5 +1,6 @@
 //! Runs of hand-built plans, end to end, with real processes.
 
+mod agreed;
 mod answers;
 mod inside;
 mod lent;

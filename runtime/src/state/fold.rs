@@ -21,6 +21,7 @@ impl State {
             Event::RunResumed => {
                 // While nobody ran it, its time stood still.
                 self.began = self.began.map(|began| began.saturating_add(record.at.saturating_sub(before)));
+                self.approvals_resumed();
                 self.swarms_resumed(record.at.saturating_sub(before), record.at);
                 self.run_resumed(record.at);
             }
@@ -72,6 +73,17 @@ impl State {
                     self.gate_answered(key, choice.as_deref(), output.as_ref(), record.at);
                 }
             }
+            Event::ApprovalAsked { step, attempt, request } => {
+                if let Some(key) = self.attempt(step, *attempt) {
+                    self.approval_asked(key, *attempt, request, record.at);
+                }
+            }
+            Event::ApprovalAnswered { step, attempt, verdict } => {
+                // Also where its attempt is about to begin again.
+                if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {
+                    self.approval_answered(key, verdict, record.at);
+                }
+            }
             Event::Swarm { step, attempt, fact } => {
                 if let Some(key) = self.key(step) {
                     self.swarmed(key, *attempt, fact, record.at);
@@ -86,6 +98,12 @@ impl State {
     /// The step of a record, if it belongs to a round that is under way and has not settled.
     fn key(&self, id: &StepId) -> Option<Key> {
         self.find(id).filter(|&key| self.step(key).status().is_none())
+    }
+
+    /// The step of an attempt that runs.
+    fn attempt(&self, id: &StepId, attempt: u32) -> Option<Key> {
+        let runs = |key: &Key| self.step(*key).phase == Phase::Running && self.step(*key).attempt == attempt;
+        self.key(id).filter(runs)
     }
 
     fn run_started(&mut self) {
@@ -148,6 +166,7 @@ impl State {
         if *reason == SkipReason::FailFast {
             self.frame_mut(key.frame).dropped = true;
         }
+        self.approvals_over(key);
         self.settle(key, Status::Skipped);
     }
 
@@ -229,6 +248,7 @@ impl State {
         self.account_for(key, outcome, at);
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
+            self.approvals_over(key);
         }
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);

@@ -5,6 +5,7 @@
 //! result, a step that is not in the plan) changes nothing. No I/O, no clock, no randomness.
 
 pub(crate) mod agenda;
+mod approvals;
 pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
@@ -19,11 +20,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use self::agenda::Agenda;
+use self::approvals::Approvals;
 use self::budget::Spent;
 use self::frame::{Frame, Phase, Step};
 use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
 
+pub use self::approvals::Waiting;
 pub use self::frame::End;
 pub use self::progress::Progress;
 pub use self::read::Reading;
@@ -63,6 +66,7 @@ pub struct State {
     pub(crate) swarms: BTreeMap<Key, Hive>,
     /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
     pub(crate) paced: bool,
+    approvals: Approvals,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -125,6 +129,7 @@ impl State {
             over_budget: false,
             swarms: BTreeMap::new(),
             paced: false,
+            approvals: Approvals::default(),
             graph,
         }
     }

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use super::action::{self, MessageType};
-use super::event::{Act, End, Fact, Phase, Purpose, SUPERVISOR, Sent, TurnId};
+use super::event::{Act, End, Fact, Fault, Phase, Purpose, SUPERVISOR, Sent, TurnId};
 use super::names;
 use super::state::{Agent, LeadStage, Stage, Swarm, Timer};
+use crate::approval::Wants;
 use crate::event::Content;
 
 /// An order, which a fact answers.
@@ -29,8 +30,17 @@ pub enum Order {
     },
     /// Ask a model, and record [`Fact::TurnStarted`] and [`Fact::TurnEnded`].
     Ask(TurnId),
-    /// Call a tool, and record [`Fact::ToolStarted`] and [`Fact::ToolEnded`].
+    /// Call a tool, and record [`Fact::ToolStarted`] and [`Fact::ToolEnded`]; or, where the policy wants somebody to agree
+    /// and nobody has, [`crate::Event::ApprovalAsked`]: then it is ordered again when somebody does.
     Call(TurnId),
+    /// An agent may have what it wants only where somebody agrees: record [`crate::Event::ApprovalAsked`], and when it is
+    /// answered [`crate::Event::ApprovalAnswered`].
+    Agree {
+        /// Which agent, from 0.
+        agent: u32,
+        /// What it wants.
+        wants: Wants,
+    },
     /// Nobody wants the answer of this turn or call any more: end it, and record nothing.
     Cancel(TurnId),
     /// Put together what an agent came to, and record [`Fact::AgentCompleted`].
@@ -169,6 +179,12 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             let (description, skills) = (description.clone(), skills.clone());
             help(swarm, index, description, skills)
         }
+        Stage::Denied(Act::ToolCall { .. }, why) => {
+            let result = Content::Text(format!("not called: {why}"));
+            let turn = swarm.turn(index);
+            Order::Record(Fact::ToolEnded { turn, result, fault: Some(Fault::Permanent) })
+        }
+        Stage::Denied(_, why) => refused(agent, format!("no helper: {why}")),
         Stage::Informed(helper) => {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
@@ -255,6 +271,10 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
     }
     if swarm.agents.len() >= most {
         return refused(agent, format!("no helper: the swarm has {most} agents, which is the most"));
+    }
+    if swarm.rules.gated && agent.agreed.is_none() {
+        let plays = Arc::clone(&agent.plays);
+        return Order::Agree { agent: index, wants: Wants::Spawn { plays, task: description, tools: skills } };
     }
     let taken = |name: &str| swarm.names.contains_key(name);
     let name = names::name(&swarm.run, swarm.agents.len() as u32, taken);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use swarmc_plan::{Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
+use swarmc_plan::{Approval, Convergence, Plan, ProgressRule, Swarm, SwarmLimits, TransientRetry, TurnLimit};
 
 /// The parts of a goal at most: their tasks, or the digests of them, stand in one event.
 pub(super) const PARTS: u32 = 40;
@@ -22,6 +22,8 @@ pub struct Rules {
     pub(crate) ttl_ms: u64,
     /// How many helpers each agent may ask for.
     pub(crate) helpers: u32,
+    /// Whether a person must agree to each.
+    pub(crate) gated: bool,
     /// The entries of a topic that can ever be shown.
     pub(crate) per_topic: u32,
     /// The tasks at most into which the lead splits the goal.
@@ -86,6 +88,7 @@ impl Rules {
             synthesize: swarm.timeouts.synthesize,
             ttl_ms: swarm.ttl_ms,
             helpers: swarm.spawn.per_agent,
+            gated: swarm.spawn.approval != Approval::Auto,
             per_topic: swarm.workspace.per_topic,
             parts: swarm.decompose.map(|parts| parts.min(swarm.limits.agents).min(PARTS)),
             merges: merger.is_some(),

@@ -31,6 +31,7 @@ use swarmc_plan::tools::{BUILT_IN, BuiltIn, covers, split};
 use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer, Unattended};
 use tokio::task::JoinSet;
 
+use crate::home::digest;
 use crate::llm;
 use crate::secrets::{self, Secrets};
 use arguments::Arguments;
@@ -46,6 +47,9 @@ const FILE_TIME: Duration = Duration::from_secs(30);
 
 /// The tools that an agent is offered at most, which is what several providers take in one request.
 const MOST_TOOLS: usize = 128;
+
+/// The characters of a tool's name up to which people are told all of it.
+const NAMED: usize = 120;
 
 /// What one agent may use, and where.
 #[derive(Clone, Debug, Default)]
@@ -275,6 +279,27 @@ impl Toolbox {
         .unwrap_or_default()
     }
 
+    /// Whose agreement a call needs that the grant allows; one that it does not fails without anybody being asked.
+    pub(crate) fn gate(&self, grant: &Grant, tool: &str) -> Approval {
+        match find(grant, &self.names(), tool) {
+            Ok(_) => self.approval(grant, tool),
+            Err(_) => Approval::Auto,
+        }
+    }
+
+    /// The name of a tool as [`Toolbox::list`] gives it, however a model wrote it: no two tools have the same.
+    pub(crate) fn name(&self, tool: &str) -> String {
+        let name = match names::find(tool, &self.names()) {
+            Some(Named::BuiltIn(built_in)) => return built_in.name.to_owned(),
+            Some(Named::Server(index, name)) => format!("{}.{name}", self.servers[index].name),
+            None => tool.to_owned(),
+        };
+        match name.chars().count() <= NAMED && result::visible(&name) == name && !name.contains('\n') {
+            true => name,
+            false => format!("{}…{}", result::short(&name), digest(name.as_bytes())),
+        }
+    }
+
     /// What becomes of a call that needs somebody's agreement when nobody can be asked.
     pub(crate) fn unattended(&self) -> Unattended {
         self.policy.unattended
@@ -283,11 +308,6 @@ impl Toolbox {
     /// What a model calls a tool, as people may be shown it.
     pub(crate) fn shown(&self, tool: &str) -> String {
         result::short(tool)
-    }
-
-    /// Whether somebody must agree to a call.
-    pub(crate) fn needs_approval(&self, grant: &Grant, tool: &str) -> bool {
-        self.approval(grant, tool) != Approval::Auto
     }
 
     /// Ends what still runs: calls, then servers, each as a group.

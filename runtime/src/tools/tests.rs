@@ -366,7 +366,12 @@ fn the_policy_and_the_permissions_say_who_is_asked() {
     };
     use Approval::{Auto, Coordinator, Human};
     assert_eq!(asked(&grant), [Human, Auto, Auto, Coordinator, Human, Human, Auto]);
-    assert!(toolbox.needs_approval(&grant, "shell") && !toolbox.needs_approval(&grant, "s.echo"));
+    let gates = |grant: &Grant| ["shell", "s.fail", "s.echo"].map(|tool| toolbox.gate(grant, tool));
+    assert_eq!(gates(&grant), [Human, Human, Auto]);
+    assert_eq!(gates(&scene.grant(&["s.echo"])), [Auto; 3], "what is not allowed fails, and nobody is asked");
+    assert_eq!(["shell", "mcp__s__fail", "s.fail"].map(|tool| toolbox.name(tool)), ["shell", "s.fail", "s.fail"]);
+    let long = ["a", "b"].map(|last| toolbox.name(&format!("s.{}{last}", "x".repeat(300))));
+    assert!(long[0] != long[1] && long[0].chars().count() < 200, "{long:?}");
     grant.permissions = Permissions::Skip;
     assert_eq!(asked(&grant), [Auto; 7]);
 }

@@ -52,7 +52,7 @@ fn gate(name: &str) -> Gate {
 
 fn answer(gate: &str, choice: &str, fields: &[(&str, &str)]) -> GateAnswer {
     let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    GateAnswer { gate: gate.to_owned(), choice: choice.to_owned(), fields }
+    GateAnswer { gate: gate.to_owned(), choice: choice.to_owned(), fields, ..GateAnswer::default() }
 }
 
 /// Starts a run, and calls `then` when it asks.

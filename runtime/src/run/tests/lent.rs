@@ -12,7 +12,7 @@ use super::*;
 use crate::event::Failure;
 
 /// A task `look` of a model with these tools, which calls in this way.
-fn with_tools(endpoint: &Endpoint, protocol: ToolProtocol, tools: &[&str], can: &[Capability]) -> Plan {
+pub(super) fn with_tools(endpoint: &Endpoint, protocol: ToolProtocol, tools: &[&str], can: &[Capability]) -> Plan {
     let prompt = template(vec![Segment::Text("Look around.".to_owned())]);
     let body = Body::Prompt(PromptBody { agent: "looker".to_owned(), prompt, context: Vec::new() });
     let mut plan = plan(vec![step("look", body, &[])]);
@@ -168,11 +168,13 @@ fn what_somebody_should_agree_to_goes_by_what_is_said_of_unattended_runs() {
         let mut plan = with_tools(&endpoint, ToolProtocol::Native, &["shell"], &[Capability::RunCommands]);
         plan.policy.tools.insert("shell".to_owned(), Approval::Human);
         plan.policy.unattended = unattended;
-        assert_eq!(world.start(&plan).ended, ended, "{unattended:?}");
+        let options = Options { headless: true, ..world.options() };
+        assert_eq!(world.start_with(&plan, options, Control::new()).unwrap().ended, ended, "{unattended:?}");
         match told {
             Some(told) => assert!(endpoint.prompts()[1].results[0].contains(told), "{unattended:?}"),
             None => {
-                let expected = "`shell` needs somebody's agreement, and nobody can be asked".to_owned();
+                let expected =
+                    "`looker` wants tool shell, which needs somebody's agreement, and nobody can be asked".to_owned();
                 assert_eq!(world.ends()[0].1.failure, Some(Failure::Agent { message: expected }));
             }
         }

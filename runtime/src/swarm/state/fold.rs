@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Agent, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
+use super::{Agent, Agreed, Ended, Entry, Lead, LeadStage, Letter, Past, Spent, Stage, Swarm, Timer};
+use crate::approval::{Request, Verdict, Wants};
 use crate::event::{Content, Reserved};
 use crate::swarm::event::{Act, Answer, End, Fact, Fault, Phase, Purpose, SUPERVISOR, Sent, TurnId};
 
@@ -73,7 +74,7 @@ impl Swarm {
             }
             Fact::ToolEnded { turn, result, fault } => self.tool_ended(turn, result, *fault, at),
             Fact::Refused { agent, reason } => {
-                let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..));
+                let wanted = |stage: &Stage| matches!(stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..));
                 if let Some(index) = self.at(agent, wanted) {
                     self.acted(index, Some(Content::Text(reason.clone())), false);
                 }
@@ -99,6 +100,52 @@ impl Swarm {
         }
     }
 
+    /// An agent asks for somebody's agreement: until it is answered, its time stands still.
+    pub(crate) fn asked(&mut self, request: &Request, at: u64) {
+        let waits = |stage: &Stage| match request.wants {
+            Wants::Tool { .. } => matches!(stage, Stage::Calling(..)),
+            Wants::Spawn { .. } => matches!(stage, Stage::Helping(..)),
+        };
+        let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
+        let agent = &self.agents[index as usize];
+        let act = match agent.stage.clone() {
+            Stage::Calling(act, _) => act,
+            Stage::Helping(description, skills) => Act::RequestHelp { description, skills },
+            _ => return,
+        };
+        if let Some(began) = agent.began {
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.remove(&(deadline, Timer::Deadline(index)));
+        }
+        self.enter(index, Stage::Pending(act, request.id, at));
+    }
+
+    /// What an agent asked for is answered.
+    pub(crate) fn answered(&mut self, agent: &str, verdict: &Verdict, at: u64) {
+        let waits = |stage: &Stage| matches!(stage, Stage::Pending(_, id, _) if *id == verdict.id);
+        let Some(index) = self.at(agent, waits).filter(|_| !self.is_over) else { return };
+        let agent = &mut self.agents[index as usize];
+        let Stage::Pending(act, _, since) = agent.stage.clone() else { return };
+        if let Some(began) = &mut agent.began {
+            *began = began.saturating_add(at.saturating_sub(since));
+            let deadline = began.saturating_add(self.rules.limits.timeout_ms);
+            self.agenda.timers.insert((deadline, Timer::Deadline(index)));
+        }
+        if !verdict.allows() {
+            return self.enter(index, Stage::Denied(act, verdict.refusal()));
+        }
+        agent.agreed = Some(Agreed { changed: verdict.arguments.is_some() });
+        let stage = match act {
+            Act::ToolCall { tool, params } => {
+                let params = verdict.arguments.clone().unwrap_or(params);
+                Stage::Calling(Act::ToolCall { tool, params }, false)
+            }
+            Act::RequestHelp { description, skills } => Stage::Helping(description, skills),
+            act => Stage::Acting(act),
+        };
+        self.enter(index, stage);
+    }
+
     /// Another process took the run over, after a time in which nobody ran it: what was open begins again.
     pub(crate) fn resumed(&mut self, gap: u64, at: u64) {
         self.agenda.finishing = false;
@@ -109,7 +156,9 @@ impl Swarm {
                 let limit = self.rules.limits.timeout_ms;
                 self.agenda.timers.remove(&(began.saturating_add(limit), Timer::Deadline(index)));
                 *began = began.saturating_add(gap);
-                self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
+                if !matches!(agent.stage, Stage::Pending(..)) {
+                    self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
+                }
             }
             let latest = at.saturating_add(self.rules.retry.max_backoff_ms);
             match agent.stage.clone() {
@@ -118,11 +167,15 @@ impl Swarm {
                 // A clock that was wrong must not make an agent wait longer than it was told to.
                 Stage::Resting(due) if due > latest => self.enter(index, Stage::Resting(latest)),
                 Stage::Retrying(act, due) if due > latest => self.enter(index, Stage::Retrying(act, latest)),
+                Stage::Pending(act, id, since) => {
+                    self.enter(index, Stage::Pending(act, id, since.saturating_add(gap)));
+                }
                 // What was ordered and not recorded is ordered again.
                 stage @ (Stage::Ready
                 | Stage::Acting(_)
                 | Stage::Calling(_, false)
                 | Stage::Helping(..)
+                | Stage::Denied(..)
                 | Stage::Informed(_)
                 | Stage::Ending(..)) => self.enter(index, stage),
                 Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
@@ -222,6 +275,7 @@ impl Swarm {
             helpers: 0,
             history: Vec::new(),
             quiet: 0,
+            agreed: None,
             errors: 0,
             began: None,
             end: None,
@@ -375,7 +429,11 @@ impl Swarm {
 
     fn tool_ended(&mut self, turn: &TurnId, result: &Content, fault: Option<Fault>, at: u64) {
         let Some(index) = self.current(turn) else { return };
-        let Stage::Calling(act, _) = self.agents[index as usize].stage.clone() else { return };
+        let (Stage::Calling(act, _) | Stage::Denied(act @ Act::ToolCall { .. }, _)) =
+            self.agents[index as usize].stage.clone()
+        else {
+            return;
+        };
         let agent = &mut self.agents[index as usize];
         match fault {
             Some(Fault::Transient { after_ms }) => {
@@ -402,7 +460,7 @@ impl Swarm {
     /// What an agent wanted was carried out, or refused.
     fn acted(&mut self, index: u32, result: Option<Content>, progress: bool) {
         let act = match &self.agents[index as usize].stage {
-            Stage::Acting(act) => Some(act.clone()),
+            Stage::Acting(act) | Stage::Denied(act, _) => Some(act.clone()),
             Stage::Helping(description, skills) => {
                 Some(Act::RequestHelp { description: description.clone(), skills: skills.clone() })
             }
@@ -422,7 +480,7 @@ impl Swarm {
         agent.history.push(Past { iteration: agent.iteration, act, result });
         agent.inbox.clear();
         agent.iteration += 1;
-        (agent.attempt, agent.failures, agent.repair) = (1, 0, None);
+        (agent.attempt, agent.failures, agent.repair, agent.agreed) = (1, 0, None, None);
         let stage = if agent.quiet >= self.rules.convergence.no_progress {
             Stage::Ending(End::Converged, None)
         } else if agent.iteration >= self.rules.limits.iterations {

@@ -77,6 +77,8 @@ pub(crate) struct Agent {
     pub(crate) history: Vec<Past>,
     /// Actions in a row that were no progress.
     pub(crate) quiet: u32,
+    /// Whether somebody agreed to what it wants in this iteration, and who changed the arguments of its call for that.
+    pub(crate) agreed: Option<Agreed>,
     /// Permanent errors of tools in a row.
     pub(crate) errors: u32,
     /// When its first iteration began, moved by the time in which nobody ran it.
@@ -87,6 +89,13 @@ pub(crate) struct Agent {
     pub(crate) models: BTreeSet<String>,
     /// What its open turn reserved.
     pub(super) reserved: Reserved,
+}
+
+/// That an agent may do what it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Agreed {
+    /// Whether its call has other arguments than it wanted.
+    pub(crate) changed: bool,
 }
 
 /// Where an agent stands.
@@ -108,6 +117,10 @@ pub(crate) enum Stage {
     Calling(Act, bool),
     /// Its tool failed for what may pass; again at this time.
     Retrying(Act, u64),
+    /// Somebody must agree to what it wants: the number of the request, and since when it waits.
+    Pending(Act, u32, u64),
+    /// Nobody agreed, and why: that is to be recorded.
+    Denied(Act, String),
     /// The supervisor looks at its request for help.
     Helping(Content, Vec<String>),
     /// It has a helper, and is to be told.
@@ -351,7 +364,7 @@ impl Swarm {
             Stage::Resting(due) | Stage::Retrying(_, due) => {
                 self.agenda.timers.insert((*due, Timer::Again(index)));
             }
-            Stage::Ordered | Stage::Asking | Stage::Calling(_, true) => {}
+            Stage::Ordered | Stage::Asking | Stage::Calling(_, true) | Stage::Pending(..) => {}
             Stage::Done => {
                 self.agenda.done += 1;
                 if let Some(deadline) = agent.began.map(|began| began.saturating_add(self.rules.limits.timeout_ms)) {
@@ -362,6 +375,7 @@ impl Swarm {
             | Stage::Acting(_)
             | Stage::Calling(_, false)
             | Stage::Helping(..)
+            | Stage::Denied(..)
             | Stage::Informed(_)
             | Stage::Ending(..) => {}
         }
@@ -374,6 +388,7 @@ impl Swarm {
                 | Stage::Ordered
                 | Stage::Asking
                 | Stage::Calling(_, true)
+                | Stage::Pending(..)
                 | Stage::Done
         );
         match to_do {

@@ -2,6 +2,7 @@
 //! then what holds for every swarm, however it is interrupted.
 
 mod actions;
+mod approvals;
 mod convergence;
 mod dynamic_spawn;
 mod lifecycle;

@@ -21,6 +21,7 @@ fn answers(idles: bool) -> impl Strategy<Value = String> {
     let idle = if idles { "idle" } else { "publish plans p" };
     prop_oneof![
         4 => Just("tool a".to_owned()),
+        1 => Just("tool gated".to_owned()),
         2 => select(&["findings", "plans"][..]).prop_map(|topic| format!("publish {topic} x")),
         3 => (receiver, kind).prop_map(|(to, kind)| format!("send {to} {kind} x")),
         1 => Just("help more with web".to_owned()),
@@ -68,6 +69,7 @@ impl Case {
         (rules.limits.agents, rules.limits.iterations, rules.limits.messages) = (agents, iterations, messages);
         rules.limits.timeout_ms = 200_000;
         rules.helpers = helpers;
+        rules.gated = iterations % 2 == 0;
         rules.fallbacks.insert("coder".into(), self.fallbacks);
         rules
     }

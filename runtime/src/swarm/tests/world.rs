@@ -5,6 +5,9 @@
 //! of a repeated turn and the results of a repeated call between bars: `takao: 429 | tool search = 503 | found; done US`.
 //! What an answer takes is a second, or what stands behind `@`, in milliseconds. The last turn is repeated.
 //!
+//! To call the tool `gated` somebody must agree, and to have a helper where the rules say so: in even iterations a person
+//! allows it after 400 seconds, in odd ones denies it after two, unless the world says otherwise.
+//!
 //! Out: the facts, a line for each. Invariant: an answer depends on its turn alone, and so does when it comes, so that a
 //! swarm that is interrupted meets the same world.
 
@@ -13,7 +16,8 @@ use std::sync::Arc;
 
 use swarmc_plan::{Convergence, ProgressRule, SwarmLimits, TransientRetry, TurnLimit};
 
-use crate::event::Content;
+use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::event::{AnsweredBy, Content};
 use crate::swarm::action::MessageType;
 use crate::swarm::rules::{Place, Rules};
 use crate::swarm::state::{Stage, Swarm};
@@ -42,6 +46,7 @@ pub(crate) fn rules(roster: &str) -> Rules {
         synthesize: turn(600_000, 3),
         ttl_ms: 172_800_000,
         helpers: 1,
+        gated: false,
         per_topic: 5,
         parts: None,
         declared: roster.iter().filter_map(|place| place.name.clone()).collect(),
@@ -84,6 +89,19 @@ pub(crate) struct World {
     dues: BTreeMap<(TurnId, bool), u64>,
     /// The turns and calls that were ended.
     pub(super) cancelled: Vec<TurnId>,
+    /// What a person says to every request, and after how long; none: as above.
+    pub(super) says: Option<(Choice, u64)>,
+    /// The requests and their answers, with after how many facts they came, and when.
+    pub(super) approvals: Vec<(usize, u64, Approval)>,
+    /// The answers to them that are still to come.
+    verdicts: BTreeMap<(u64, u32), Approval>,
+}
+
+/// What happens to a request.
+#[derive(Clone, Debug)]
+pub(super) enum Approval {
+    Asked(Request),
+    Answered(Arc<str>, Verdict),
 }
 
 /// A fact that does not fit.
@@ -118,6 +136,9 @@ impl World {
             open: BTreeMap::new(),
             dues: BTreeMap::new(),
             cancelled: Vec::new(),
+            says: None,
+            approvals: Vec::new(),
+            verdicts: BTreeMap::new(),
         }
     }
 
@@ -135,8 +156,14 @@ impl World {
     /// Waits for one thing to happen, and carries out what follows.
     pub(crate) fn step(&mut self) {
         let answer = self.open.keys().next().map(|(due, ..)| *due);
-        let time = answer.into_iter().chain(self.swarm.due()).min();
+        let verdict = self.verdicts.keys().next().map(|(due, _)| *due);
+        let time = answer.into_iter().chain(self.swarm.due()).chain(verdict).min();
         self.clock = self.clock.max(time.expect("it waits for something"));
+        if let Some(entry) = self.verdicts.first_entry().filter(|entry| entry.key().0 <= self.clock) {
+            let answered = entry.remove();
+            self.agree(answered);
+            return self.drain();
+        }
         if let Some(entry) = self.open.first_entry().filter(|entry| entry.key().0 <= self.clock) {
             let fact = entry.remove();
             self.record(fact);
@@ -175,11 +202,19 @@ impl World {
                     panic!("{} does not call", turn.agent)
                 };
                 let tool = Arc::clone(tool);
+                if *tool == *"gated" && agent.agreed.is_none() {
+                    let wants = Wants::Tool { tool, arguments: Content::Text("{}".to_owned()), schema: None };
+                    return self.wanted(&turn.agent, wants);
+                }
                 let (result, takes) = self.result(&turn);
                 let fault = fault(&result);
                 let ended = Fact::ToolEnded { turn: turn.clone(), result: Content::Text(result), fault };
                 self.begin(turn.clone(), true, takes, ended);
                 self.record(Fact::ToolStarted { turn, tool });
+            }
+            Order::Agree { agent, wants } => {
+                let agent = Arc::clone(&self.swarm.agents[agent as usize].name);
+                self.wanted(&agent, wants);
             }
             Order::Cancel(turn) => {
                 self.open.retain(|(_, open, _), _| *open != turn);
@@ -201,6 +236,24 @@ impl World {
             }
             Order::Fail(why) => self.record(Fact::WorkflowCompleted { result: None, error: Some(why) }),
         }
+    }
+
+    fn wanted(&mut self, agent: &Arc<str>, wants: Wants) {
+        let iteration = self.swarm.agent(agent).expect("whoever asks is there").iteration;
+        let (choice, takes) = self.says.unwrap_or(match iteration % 2 {
+            0 => (Choice::Allow, 400_000),
+            _ => (Choice::Deny, 2_000),
+        });
+        let id = self.approvals.len() as u32 + 1;
+        let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
+        self.verdicts.insert((self.clock + takes, id), Approval::Answered(Arc::clone(agent), verdict));
+        self.agree(Approval::Asked(Request { id, agent: Arc::clone(agent), wants }));
+    }
+
+    /// Something happened to a request.
+    pub(super) fn agree(&mut self, approval: Approval) {
+        approval.apply(&mut self.swarm, self.clock);
+        self.approvals.push((self.facts.len(), self.clock, approval));
     }
 
     fn begin(&mut self, turn: TurnId, is_call: bool, takes: u64, ended: Fact) {
@@ -233,7 +286,9 @@ impl World {
     /// Facts that name no turn come from the loop alone, which records each at once: they cannot be late.
     fn is_plain(&self, fact: &Fact) -> bool {
         let plain = matches!(fact, Fact::Refused { .. } | Fact::Idled { .. } | Fact::HelpRequested { .. });
-        let acts = |agent: &crate::swarm::state::Agent| matches!(agent.stage, Stage::Acting(_) | Stage::Helping(..));
+        let acts = |agent: &crate::swarm::state::Agent| {
+            matches!(agent.stage, Stage::Acting(_) | Stage::Helping(..) | Stage::Denied(..))
+        };
         plain && self.swarm.agent(fact.agent()).is_some_and(acts)
     }
 
@@ -241,10 +296,14 @@ impl World {
     pub(super) fn replayed(&self) -> Swarm {
         let mut swarm = Swarm::new(Arc::clone(&self.rules), "r1", Content::Text("the goal".to_owned()));
         let mut resumed = self.resumed.iter().peekable();
+        let mut approvals = self.approvals.iter().peekable();
         for (index, (at, fact)) in self.facts.iter().enumerate() {
             swarm.apply(fact, *at);
             while let Some((_, at)) = resumed.next_if(|(count, _)| *count == index + 1) {
                 swarm.resumed(0, *at);
+            }
+            while let Some((_, at, approval)) = approvals.next_if(|(count, ..)| *count == index + 1) {
+                approval.apply(&mut swarm, *at);
             }
         }
         swarm
@@ -294,6 +353,15 @@ impl World {
 
     pub(super) fn agent(&self, name: &str) -> &crate::swarm::state::Agent {
         self.swarm.agent(name).unwrap_or_else(|| panic!("{name} is there"))
+    }
+}
+
+impl Approval {
+    fn apply(&self, swarm: &mut Swarm, at: u64) {
+        match self {
+            Approval::Asked(request) => swarm.asked(request, at),
+            Approval::Answered(agent, verdict) => swarm.answered(agent, verdict, at),
+        }
     }
 }
 

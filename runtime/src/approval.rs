@@ -1,0 +1,155 @@
+//! Approvals: what agents want that somebody must agree to, and what was said to it.
+//!
+//! One form for every kind of request: asked, answered once, both facts of the journal. Whoever asked waits in between,
+//! and nobody else does.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{AnsweredBy, Content};
+
+/// The characters of arguments that an agent is told of, which a person gave in place of its own.
+const SHOWN: usize = 500;
+
+/// A request for somebody's agreement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Its number in the run, from 1: what people call it.
+    pub id: u32,
+    /// Who asks: an agent of the plan, or in a swarm an agent of that.
+    pub agent: Arc<str>,
+    /// What for.
+    #[serde(flatten)]
+    pub wants: Wants,
+}
+
+/// What an agent wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "wants", rename_all = "snake_case")]
+pub enum Wants {
+    /// To call a tool.
+    Tool {
+        /// The tool: its own name, or `SERVER.TOOL`.
+        tool: Arc<str>,
+        /// The arguments, as JSON.
+        arguments: Content,
+        /// What the tool takes: a JSON Schema. None where nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        schema: Option<Content>,
+    },
+    /// To have a helper.
+    Spawn {
+        /// The agent that it would play.
+        plays: Arc<str>,
+        /// What it would do.
+        task: Content,
+        /// The tools that it would have.
+        tools: Vec<String>,
+    },
+}
+
+impl Wants {
+    /// In a few words, without what an agent wrote.
+    pub fn words(&self) -> String {
+        match self {
+            Wants::Tool { tool, .. } => format!("tool {tool}"),
+            Wants::Spawn { .. } => "a helper".to_owned(),
+        }
+    }
+
+    /// Whether both are the same wish.
+    pub(crate) fn is_like(&self, other: &Wants) -> bool {
+        match (self, other) {
+            (Wants::Tool { tool, arguments, .. }, Wants::Tool { tool: other, arguments: others, .. }) => {
+                tool == other && arguments == others
+            }
+            (one, other) => one == other,
+        }
+    }
+
+    /// The tool that it is about.
+    pub(crate) fn tool(&self) -> Option<&Arc<str>> {
+        match self {
+            Wants::Tool { tool, .. } => Some(tool),
+            Wants::Spawn { .. } => None,
+        }
+    }
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The number of the request.
+    pub id: u32,
+    /// What was decided.
+    pub choice: Choice,
+    /// Who decided.
+    pub by: AnsweredBy,
+    /// Why, in the words of whoever decided; the agent reads them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+    /// The arguments that the tool is called with in place of those that were asked for, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Content>,
+}
+
+/// What is said to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// Yes, this once.
+    Allow,
+    /// Yes, and to the same tool for the same agent for the rest of the run.
+    Always,
+    /// No.
+    Deny,
+}
+
+impl Choice {
+    /// All of them.
+    pub const ALL: [Choice; 3] = [Choice::Allow, Choice::Always, Choice::Deny];
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Choice::Allow => "allow",
+            Choice::Always => "always",
+            Choice::Deny => "deny",
+        }
+    }
+
+    /// What a word means.
+    pub fn read(word: &str) -> Option<Choice> {
+        Choice::ALL.into_iter().find(|choice| choice.word() == word)
+    }
+}
+
+impl Verdict {
+    /// Whether the agent gets what it wants.
+    pub fn allows(&self) -> bool {
+        self.choice != Choice::Deny
+    }
+
+    /// Why the agent does not get it, for the agent.
+    pub(crate) fn refusal(&self) -> String {
+        let who = match self.by {
+            AnsweredBy::Person => "a person said no",
+            AnsweredBy::Timeout => "nobody agreed in time",
+            AnsweredBy::Policy | AnsweredBy::Headless | AnsweredBy::Earlier => {
+                "it needs somebody's agreement, and nobody can be asked"
+            }
+        };
+        match &self.because {
+            Some(because) => format!("{who}: {because}"),
+            None => who.to_owned(),
+        }
+    }
+}
+
+/// What a tool gave that was called with other arguments than its agent wanted, for the agent.
+pub(crate) fn changed(arguments: &str, given: &str) -> String {
+    let shown: String = arguments.chars().take(SHOWN).collect();
+    let more = if shown.len() < arguments.len() { "…" } else { "" };
+    format!("[a person allowed the call with these arguments: {shown}{more}]\n{given}")
+}

@@ -1,0 +1,278 @@
+//! Approvals of a run: what agents want is asked, and answered by people, by the policy, or by what a person said before.
+//!
+//! They are answered as gates are. Invariant: who asked hears of an answer only when it is durable, and of one that a
+//! former process got without anybody being asked again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use swarmc_plan::{Approval, Unattended};
+use tokio::sync::oneshot;
+
+use super::run_loop::Loop;
+use super::scene::short;
+use crate::answer;
+use crate::approval::{Choice, Request, Verdict, Wants};
+use crate::control::GateAnswer;
+use crate::event::{AnsweredBy, Event, Failure, StepId};
+use crate::graph::Key;
+use crate::state::Waiting;
+
+/// The bytes of the arguments at most that a person gives in place of others.
+const LONGEST: usize = 128 * 1024;
+
+/// The room of a schema as JSON in an event; a longer one is stored beside it.
+const SCHEMA_ROOM: usize = 1_000;
+
+/// What the policy says to a request where it is to fail.
+const FAILS: &str = "needs somebody's agreement, and nobody can be asked";
+
+/// A call that somebody must agree to.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// Who calls.
+    pub agent: Arc<str>,
+    /// The tool, by its own name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// What it takes, where that is known.
+    pub schema: Option<Value>,
+    /// Whose agreement it needs.
+    pub of: Approval,
+}
+
+/// What became of it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Leave {
+    /// The call may be made, with these arguments in place of its own where there are some.
+    Granted(Option<Value>),
+    /// It may not: why.
+    Refused(String),
+    /// The attempt has failed: why.
+    Failed(String),
+}
+
+/// Where a task waits.
+pub(crate) type Asker = oneshot::Sender<Leave>;
+
+/// The requests that this process waits with.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// The tasks that wait, by the number of their request.
+    tasks: BTreeMap<u32, (StepId, u32, Asker)>,
+    /// The requests of former processes that were taken up again.
+    used: BTreeSet<u32>,
+    /// Who hears of an answer when it is durable.
+    told: Vec<(Asker, Leave)>,
+}
+
+impl Asking {
+    /// Nobody waits in an attempt any more.
+    pub(super) fn over(&mut self, step: &StepId, attempt: u32) {
+        self.tasks.retain(|_, (of, number, _)| of != step || *number != attempt);
+    }
+
+    /// Nobody waits at all, and nobody hears of an answer.
+    pub(super) fn clear(&mut self) {
+        self.tasks.clear();
+        self.told.clear();
+    }
+
+    /// Those who are to hear of an answer.
+    pub(super) fn take_told(&mut self) -> Vec<(Asker, Leave)> {
+        std::mem::take(&mut self.told)
+    }
+}
+
+impl Loop<'_> {
+    /// A task waits for somebody's agreement to a call.
+    pub(super) fn task_wants(&mut self, step: StepId, attempt: u32, wish: Wish, reply: Asker) {
+        let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
+            return;
+        };
+        let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema) {
+            Ok(wants) => wants,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        let before = self.state.asked_before((&step, attempt), &wish.agent, &wants, &self.asking.used);
+        let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
+        let id = match before {
+            Some((id, verdict)) => {
+                self.asking.used.insert(id);
+                if let Some(verdict) = verdict {
+                    let leave = self.leave(&wants, &verdict);
+                    return self.asking.told.push((reply, leave));
+                }
+                id
+            }
+            None => self.request(&step, attempt, &wish.agent, wants),
+        };
+        self.asking.tasks.insert(id, (step.clone(), attempt, reply));
+        self.decide_at_once(key, id, wish.of);
+    }
+
+    /// An agent of a swarm waits for somebody's agreement. An error where the swarm fails for it.
+    pub(super) fn agent_wants(
+        &mut self,
+        (step, attempt): (&StepId, u32),
+        key: Key,
+        agent: &Arc<str>,
+        wants: Wants,
+        of: Approval,
+    ) -> Result<(), Failure> {
+        let id = self.request(step, attempt, agent, wants);
+        self.decide_at_once(key, id, of).map_or(Ok(()), |message| Err(Failure::Agent { message }))
+    }
+
+    /// Answers what the agents of a swarm asked of a former process, where nobody need be asked now.
+    pub(super) fn decide_open(&mut self, step: &StepId, attempt: u32, key: Key) -> Result<(), Failure> {
+        let open = self.state.waiting().filter(|waiting| (&waiting.step, waiting.attempt) == (step, attempt));
+        let open: Vec<u32> = open.map(|waiting| waiting.request.id).collect();
+        for id in open {
+            if let Some(message) = self.decide_at_once(key, id, Approval::Human) {
+                return Err(Failure::Agent { message });
+            }
+        }
+        Ok(())
+    }
+
+    /// A call as somebody is to agree to it.
+    pub(super) fn tool_wish(&self, tool: String, arguments: String, schema: Option<Value>) -> Result<Wants, Failure> {
+        let store = &self.scene.store;
+        let unkept = |message: String| Failure::Render { message };
+        let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
+        let arguments = store.keep(arguments).map_err(unkept)?;
+        Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)? })
+    }
+
+    fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
+        let id = self.state.next_request();
+        let request = Request { id, agent: Arc::clone(agent), wants };
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
+        id
+    }
+
+    /// Answers a request for which nobody need be asked, or nobody can be. The reason where whoever asked fails for it.
+    fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
+        let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
+        let Request { agent, wants, .. } = &waiting.request;
+        let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
+        if self.state.is_always(key, agent, wants) {
+            self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier), None);
+            return None;
+        }
+        // A coordinator cannot be asked in this version, and in a replay nobody can.
+        if !self.headless && of == Approval::Human && self.replaying.is_none() {
+            return None;
+        }
+        let fails = format!("`{agent}` wants {}, which {FAILS}", wants.words());
+        let (choice, fails) = match self.tools.unattended() {
+            Unattended::Approve => (Choice::Allow, None),
+            Unattended::Deny => (Choice::Deny, None),
+            Unattended::Fail => (Choice::Deny, Some(fails)),
+        };
+        self.answer_request(&waiting, verdict(choice, AnsweredBy::Policy), fails.clone());
+        fails
+    }
+
+    fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
+        let leave = match fails {
+            Some(message) => Leave::Failed(message),
+            None => self.leave(&waiting.request.wants, &verdict),
+        };
+        let (step, attempt) = (waiting.step.clone(), waiting.attempt);
+        if let Some((_, _, reply)) = self.asking.tasks.remove(&verdict.id) {
+            self.asking.told.push((reply, leave));
+        }
+        self.record(Event::ApprovalAnswered { step, attempt, verdict });
+    }
+
+    /// What a verdict means for who wants to call a tool.
+    fn leave(&self, wants: &Wants, verdict: &Verdict) -> Leave {
+        if !verdict.allows() {
+            return Leave::Refused(format!("not called: {}", verdict.refusal()));
+        }
+        let text = verdict.arguments.as_ref().map(|arguments| self.scene.told(arguments));
+        match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
+            None => Leave::Granted(None),
+            Some(Ok(Ok(arguments))) => Leave::Granted(Some(arguments)),
+            // Never with others than those that were agreed to.
+            Some(_) => Leave::Failed(format!("the arguments given for {} cannot be read", wants.words())),
+        }
+    }
+
+    /// The request that a person means; none where a gate is meant.
+    pub(super) fn meant(&self, word: &str) -> Option<Waiting> {
+        let id: u32 = word.parse().ok()?;
+        self.state.waiting().find(|waiting| waiting.request.id == id).cloned()
+    }
+
+    /// Takes a person's answer to a request, where it fits.
+    pub(super) fn take_verdict(&mut self, waiting: &Waiting, answer: GateAnswer) -> Result<(), String> {
+        let Request { id, wants, .. } = &waiting.request;
+        let Some(choice) = Choice::read(&answer.choice) else {
+            let words = Choice::ALL.map(Choice::word).join(", ");
+            return Err(format!("approval {id} has no option `{}`: it has {words}", answer.choice));
+        };
+        if let Some((name, _)) = answer.fields.first() {
+            return Err(format!("approval {id} does not ask for `{name}`"));
+        }
+        let arguments = match (&answer.arguments, wants) {
+            (None, _) => None,
+            (Some(_), Wants::Spawn { .. }) => {
+                return Err(format!("approval {id} is for a helper, which takes no arguments"));
+            }
+            (Some(_), _) if choice != Choice::Allow => {
+                return Err("other arguments are for one call: `allow` it".to_owned());
+            }
+            (Some(text), Wants::Tool { tool, schema, .. }) => {
+                let schema = schema.as_ref().map(|schema| self.scene.told(schema)).transpose();
+                let schema = schema.map_err(|failure| failure.to_string())?;
+                let text =
+                    fitting(text, schema.as_deref()).map_err(|why| format!("`{tool}` cannot have them: {why}"))?;
+                Some(self.scene.keep(text).map_err(|failure| failure.to_string())?)
+            }
+        };
+        let because = answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(short);
+        let verdict = Verdict { id: *id, choice, by: AnsweredBy::Person, because, arguments };
+        self.answer_request(waiting, verdict, None);
+        Ok(())
+    }
+}
+
+/// The arguments that a person gives, as compact JSON.
+fn fitting(text: &str, schema: Option<&str>) -> Result<String, String> {
+    if text.len() > LONGEST {
+        return Err(format!("they are longer than {} KiB", LONGEST / 1024));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("they are no JSON: {error}"))?;
+    if !value.is_object() {
+        return Err("they must be one JSON object".to_owned());
+    }
+    // A schema that is none says nothing; the tool itself does.
+    let schema = schema.and_then(|schema| serde_json::from_str(schema).ok());
+    schema.map_or(Ok(()), |schema| answer::holds(&schema, &value)).map_err(|violations| violations.join("; "))?;
+    Ok(value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_a_person_fit_what_the_tool_takes() {
+        let schema = r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+        assert_eq!(fitting("{ \"n\": 1 }", Some(schema)), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(fitting("{\"n\": 1}", Some("7")), Ok("{\"n\":1}".to_owned()));
+        assert_eq!(fitting("{}", None), Ok("{}".to_owned()));
+        assert_eq!(fitting("[1]", None).unwrap_err(), "they must be one JSON object");
+        assert!(fitting("{", None).unwrap_err().starts_with("they are no JSON: "));
+        let wrong = fitting("{\"n\": \"one\"}", Some(schema)).unwrap_err();
+        assert_eq!(wrong, "at /n: \"one\" is not a whole number");
+        assert!(fitting("{}", Some(schema)).is_err());
+        let long = format!("{{\"n\": \"{}\"}}", "x".repeat(LONGEST));
+        assert_eq!(fitting(&long, None).unwrap_err(), "they are longer than 128 KiB");
+    }
+}

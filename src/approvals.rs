@@ -1,0 +1,178 @@
+//! What agents want that somebody must agree to, for people.
+//!
+//! In: requests of the journal. Out: who wants what, in lines that no terminal obeys. What agents wrote is hostile: it is
+//! bounded, and what is not seen or would move the cursor is written as its code.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use swarmc_runtime::{AnsweredBy, Choice, Content, Request, StepId, Verdict, Waiting, Wants};
+
+use crate::units::size;
+
+/// The lines of arguments that are shown, and the characters of all of them.
+const LINES: usize = 60;
+const SIGNS: usize = 4_000;
+
+/// A request that nobody has answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) step: StepId,
+    pub(crate) request: Request,
+    /// Since when, in milliseconds since 1970.
+    pub(crate) since: u64,
+}
+
+impl From<&Waiting> for Pending {
+    fn from(waiting: &Waiting) -> Pending {
+        let Waiting { step, request, since, .. } = waiting.clone();
+        Pending { step, request, since }
+    }
+}
+
+impl Pending {
+    /// Who wants what, in a line.
+    pub(crate) fn words(&self) -> String {
+        format!("{} wants {}", visible(&self.request.agent), visible(&self.request.wants.words()))
+    }
+
+    /// What it is exactly, in lines; `read` has the texts that lie beside the journal.
+    pub(crate) fn details(&self, read: impl Fn(&Content) -> Option<String>) -> Vec<String> {
+        let text = |content: &Content| match (read(content), content) {
+            (Some(text), _) => Ok(text),
+            (None, Content::Text(text)) => Ok(text.clone()),
+            (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
+        };
+        match &self.request.wants {
+            Wants::Tool { arguments, .. } => match text(arguments) {
+                Ok(arguments) => bounded(&pretty(&arguments)),
+                Err(words) => vec![words],
+            },
+            Wants::Spawn { plays, task, tools } => {
+                let task = text(task).unwrap_or_else(|words| words);
+                let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
+                let mut lines = vec![
+                    format!("agent  {}", visible(plays)),
+                    format!("tools  {}", visible(&tools)),
+                    "task".to_owned(),
+                ];
+                lines.extend(bounded(&task).into_iter().map(|line| format!("  {line}")));
+                lines
+            }
+        }
+    }
+
+    /// Whether the journal alone does not hold what it is.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        let (Wants::Tool { arguments: text, .. } | Wants::Spawn { task: text, .. }) = &self.request.wants;
+        matches!(text, Content::Artifact { .. })
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let mut value = json!({
+            "id": self.request.id, "step": self.step.label(), "agent": &*self.request.agent, "since_ms": self.since,
+        });
+        match &self.request.wants {
+            Wants::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
+            Wants::Spawn { plays, tools, .. } => {
+                (value["wants"], value["plays"], value["tools"]) = (json!("spawn"), json!(&**plays), json!(tools));
+            }
+        }
+        value
+    }
+}
+
+/// What can be said to a request.
+pub(crate) fn options() -> String {
+    Choice::ALL.map(Choice::word).join("|")
+}
+
+/// A verdict in a few words.
+pub(crate) fn said(verdict: &Verdict) -> String {
+    let by = match verdict.by {
+        AnsweredBy::Person => "a person",
+        AnsweredBy::Timeout => "nobody, in time",
+        AnsweredBy::Policy | AnsweredBy::Headless => "the policy, as nobody can be asked",
+        AnsweredBy::Earlier => "an earlier `always`",
+    };
+    let mut words = format!("{}, by {by}", verdict.choice.word());
+    if verdict.arguments.is_some() {
+        words.push_str(", with other arguments");
+    }
+    if let Some(because) = &verdict.because {
+        let _ = write!(words, ": {}", visible(because));
+    }
+    words
+}
+
+/// JSON laid out; anything else as it is.
+fn pretty(text: &str) -> String {
+    serde_json::from_str::<Value>(text).map_or_else(|_| text.to_owned(), |value| format!("{value:#}"))
+}
+
+/// The lines of a text, as many as a person can be expected to read; the last one says how much is left out.
+fn bounded(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut room = SIGNS;
+    let mut shown = 0;
+    for line in text.split('\n').take(LINES) {
+        let kept: String = line.chars().take(room).collect();
+        room -= kept.chars().count();
+        shown += kept.len() + 1;
+        lines.push(visible(&kept));
+        if kept.len() < line.len() {
+            shown -= 1;
+            break;
+        }
+    }
+    let left = text.len().saturating_sub(shown);
+    if left > 0 {
+        lines.push(format!("… {} more of it are not shown", size(left as u64)));
+    }
+    lines
+}
+
+/// A text in one line in which everything is seen: control characters and those without a width as their codes.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for sign in text.chars() {
+        let hidden = sign.is_control()
+            || matches!(sign, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+        match hidden {
+            true => _ = write!(out, "\\u{{{:x}}}", u32::from(sign)),
+            false => out.push(sign),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(arguments: &str) -> Pending {
+        let (tool, arguments) = ("shell".into(), Content::Text(arguments.to_owned()));
+        let wants = Wants::Tool { tool, arguments, schema: None };
+        let request = Request { id: 3, agent: "takao".into(), wants };
+        Pending { step: StepId::new("team", 1, 1), request, since: 0 }
+    }
+
+    #[test]
+    fn what_an_agent_wrote_is_shown_whole_or_said_to_be_cut() {
+        let short = pending(r#"{"command": "echo 1\necho \u001b[2J \u202e"}"#);
+        assert_eq!(short.words(), "takao wants tool shell");
+        let expected = ["{", "  \"command\": \"echo 1\\necho \\u001b[2J \\u{202e}\"", "}"];
+        assert_eq!(short.details(|_| None), expected);
+        let long = pending(&format!(r#"{{"command": "{}"}}"#, "x".repeat(1 << 20))).details(|_| None);
+        assert!(long.iter().map(|line| line.chars().count()).sum::<usize>() < SIGNS + 60, "{long:?}");
+        assert!(long.last().is_some_and(|last| last.starts_with("… 1.0 M")), "{:?}", long.last());
+        let many = pending(&format!("[{}1]", "1,".repeat(10_000))).details(|_| None);
+        assert!(many.len() == LINES + 1 && many[LINES].contains("not shown"), "{:?}", many.last());
+    }
+
+    #[test]
+    fn what_is_not_seen_is_written_as_its_code() {
+        assert_eq!(visible("a\tb\x1b[2J\u{200b}\u{e0041}é\r"), "a\\u{9}b\\u{1b}[2J\\u{200b}\\u{e0041}é\\u{d}");
+    }
+}
