@@ -159,6 +159,9 @@ impl Loop<'_> {
         let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
         let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
+        if self.foretold(&waiting) {
+            return None;
+        }
         if self.state.is_always(key, agent, wants) {
             self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier), None);
             return None;
@@ -177,7 +180,7 @@ impl Loop<'_> {
         fails
     }
 
-    fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
+    pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
         let leave = match fails {
             Some(message) => Leave::Failed(message),
             None => self.leave(&waiting.request.wants, &verdict),
