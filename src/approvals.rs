@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(short.details(|_| None), expected);
         let long = pending(&format!(r#"{{"command": "{}"}}"#, "x".repeat(1 << 20))).details(|_| None);
         assert!(long.iter().map(|line| line.chars().count()).sum::<usize>() < SIGNS + 60, "{long:?}");
-        assert!(long.last().is_some_and(|last| last.starts_with("… 1.0 M")), "{:?}", long.last());
+        assert!(long.last().is_some_and(|last| last.starts_with("… 1020 KB more")), "{:?}", long.last());
         let many = pending(&format!("[{}1]", "1,".repeat(10_000))).details(|_| None);
         assert!(many.len() == LINES + 1 && many[LINES].contains("not shown"), "{:?}", many.last());
     }

@@ -157,8 +157,7 @@ pub(crate) fn listen(control: Control, display: Display) {
             let answer = match typed(&line, |id| display.has_request(id), || display.first_gate()) {
                 Typed::Nothing => continue,
                 Typed::Which => {
-                    Err("nothing has that number, or no number: type the one that it was asked with, as in `1 allow`"
-                        .to_owned())
+                    Err("nothing that waits has this number: type it before the answer, as in `1 allow`".to_owned())
                 }
                 Typed::Answer(answer) => control.answer(answer),
             };

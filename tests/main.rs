@@ -1,6 +1,7 @@
 //! The integration tests, one module a topic.
 
 mod agents;
+mod approvals;
 mod baseline;
 mod cases;
 mod cli;

@@ -1,0 +1,149 @@
+//! Agents of swarms that need somebody's agreement, through the binary: another terminal, the policy, a kill.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::Place;
+
+/// A swarm in which `takao` calls a tool, asks for a helper and is done, and `mitaka` works beside it.
+fn spec(policy: &str) -> String {
+    format!(
+        r##"
+policy {{ tool shell human; spawn human; {policy} }}
+provider recorded {{
+    script {{
+        answer #"{{"action": "tool_call", "tool": "shell", "tool_params": {{"command": "echo ran >> ran.txt # \u001b[2J\u202e"}}}}"# task=takao turn=1
+        answer #"{{"action": "request_help", "help_description": "Look at the EU", "help_skills": ["shell"]}}"# task=takao turn=2
+        answer #"{{"action": "done", "response": "takao is done"}}"# task=takao turn=3
+        answer #"{{"action": "done", "response": "mitaka is done"}}"# task=mitaka turn=1
+        answer #"{{"action": "done", "response": "helped"}}"#
+    }}
+}}
+agent coder provider=recorded {{ tools shell; can run-commands spawn }}
+swarm team {{
+    goal "Do it"
+    member takao agent=coder "The US"
+    member mitaka agent=coder "Japan"
+}}
+pipeline main {{
+    task go {{ swarm team }}
+    result go
+}}
+"##
+    )
+}
+
+/// Waits until the request of this number is listed; the list.
+fn await_request(place: &Place, id: u32) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let listed = place.swarmc(&["approve", "last"]).expect(0, &[], &[]).out;
+        if listed.contains(&format!("? {id} go: ")) {
+            return listed;
+        }
+        assert!(Instant::now() < deadline, "request {id} is never asked: {listed}");
+    }
+}
+
+/// The facts of this name, as the events of the last run say them.
+fn told(place: &Place, name: &str) -> Vec<Value> {
+    let runs = std::fs::read_dir(place.home().join("runs")).expect("there are runs");
+    let mut runs: Vec<_> = runs.map(|run| run.expect("it can be read").path()).filter(|run| run.is_dir()).collect();
+    runs.sort();
+    let journal = std::fs::read_to_string(runs.last().expect("there is one").join("journal.jsonl"));
+    let records = journal.expect("it has a journal");
+    let records = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON"));
+    records.filter(|record| record["event"] == name).collect()
+}
+
+#[test]
+fn agents_of_a_swarm_are_answered_from_another_terminal() {
+    let place = Place::new(&spec(""));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "mitaka done");
+    let listed = await_request(&place, 1);
+    for part in ["takao wants tool shell, since ", r"ran.txt # \u001b[2J\u{202e}", "1 allow|always|deny"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    assert!(!listed.contains(['\u{1b}', '\u{202e}']), "{listed}");
+    place.swarmc(&["ps"]).expect(0, &["takao wants tool shell (approval 1)"], &[]);
+    let ps: Value = serde_json::from_str(&place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out).expect("it is JSON");
+    let asked = &ps["runs"][0]["approvals"][0];
+    assert_eq!((&asked["id"], &asked["agent"], &asked["tool"]), (&1.into(), &"takao".into(), &"shell".into()));
+    place.swarmc(&["approve", "last", "1"]).expect(2, &[], &["say what the answer is", "1 allow|always|deny"]);
+    place.swarmc(&["approve", "last", "1", "alow"]).expect(2, &[], &["did you mean `allow`?"]);
+    place.swarmc(&["approve", "last", "2", "allow"]).expect(2, &[], &["nothing called `2` waits"]);
+    let unfit = ["approve", "last", "1", "allow", "--arguments", r#"{"command": 7}"#];
+    place.swarmc(&unfit).expect(2, &[], &["`shell` cannot have them"]);
+    assert!(!place.work().join("ran.txt").exists());
+    let other = ["approve", "last", "1", "allow", "--arguments", r#"{"command": "echo other >> ran.txt"}"#];
+    place.swarmc(&other).expect(0, &[], &["approval 1 of run"]);
+    let listed = await_request(&place, 2);
+    assert!(listed.contains("takao wants a helper") && listed.contains("Look at the EU"), "{listed}");
+    place.swarmc(&["approve", "last", "2", "deny", "--because", "not now"]).expect(0, &[], &[]);
+    let (status, told) = (child.wait().expect("it ends"), rest());
+    assert!(status.success(), "{told}");
+    for line in
+        ["? go: takao wants tool shell", "allow, by a person, with other arguments", "deny, by a person: not now"]
+    {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert_eq!(std::fs::read_to_string(place.work().join("ran.txt")).expect("it ran"), "other\n");
+    let seen =
+        ["asked   1 tool shell: allow, by a person", "no helper: a person said no: not now", "with these arguments"];
+    place.swarmc(&["inspect", "last", "go", "takao"]).expect(0, &seen, &[]);
+    let step = place.swarmc(&["inspect", "last", "go", "--json"]).expect(0, &[], &[]).out;
+    let step: Value = serde_json::from_str(&step).expect("it is JSON");
+    assert_eq!(step["approvals"][0]["answer"]["arguments"]["command"], "echo other >> ran.txt");
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(2, &[], &["has ended: nothing waits"]);
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_policy_answers() {
+    for (policy, code, ran, parts) in [
+        ("", 0, false, ["takao wants tool shell: deny, by the policy", "takao wants a helper: deny"]),
+        ("unattended approve", 0, true, ["takao wants tool shell: allow, by the policy", "was spawned to help takao"]),
+        ("unattended fail", 3, false, ["`takao` wants tool shell, which needs somebody's agreement", "go: failed"]),
+    ] {
+        let place = Place::new(&spec(policy));
+        place.swarmc(&["run", "flow.kdl", "--headless"]).expect(code, &[], &parts);
+        assert_eq!(place.work().join("ran.txt").exists(), ran, "{policy}");
+        let mut ci = place.command(&["run", "flow.kdl", "--events"]);
+        let ended = ci.env("CI", "1").output().expect("swarmc starts");
+        let events = String::from_utf8(ended.stdout).expect("the output is UTF-8");
+        let asked = events.lines().find(|line| line.contains(r#""type":"approval_asked""#)).expect("it is told");
+        assert!(asked.contains(r#""agent_id":"takao""#) && asked.contains(r#""tool":"shell""#), "{asked}");
+        assert!(events.contains(r#""by":"policy""#), "{events}");
+    }
+}
+
+#[test]
+fn a_killed_run_asks_the_same_and_what_was_answered_is_not_asked_again() {
+    let place = Place::new(&spec(""));
+    let kill = |(mut child, _): (std::process::Child, _)| -> () {
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+    };
+    let first = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    kill((first.0, ()));
+    let ended = place.swarmc(&["approve", "last", "1", "allow"]);
+    assert!(ended.code == Some(2) && ended.err.contains("it still waits then"), "{ended:?}");
+    let second = place.until(&["resume"], "1 allow|always|deny");
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    await_request(&place, 2);
+    kill((second.0, ()));
+    let (mut child, rest) = place.until(&["resume"], "2 allow|always|deny");
+    place.swarmc(&["approve", "last", "2", "always"]).expect(0, &[], &[]);
+    let (status, said) = (child.wait().expect("it ends"), rest());
+    assert!(status.success() && said.contains("was spawned to help takao"), "{said}");
+    assert_eq!(std::fs::read_to_string(place.work().join("ran.txt")).expect("it ran"), "ran\n");
+    let ids = |name: &str| told(&place, name).iter().map(|record| record["id"].as_u64()).collect::<Vec<_>>();
+    assert_eq!((ids("approval_asked"), ids("approval_answered")), (vec![Some(1), Some(2)], vec![Some(1), Some(2)]));
+    // Whoever resumes it with nobody there has it decided.
+    let third = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    kill((third.0, ()));
+    let alone = place.swarmc(&["resume", "--headless"]);
+    assert!(alone.code == Some(0) && alone.err.contains("takao wants tool shell: deny, by the policy"), "{alone:?}");
+}
