@@ -25,6 +25,7 @@ mod runs;
 mod schema;
 mod specs;
 mod stats;
+mod swarm_failures;
 mod swarm_kills;
 mod swarms;
 mod testing;

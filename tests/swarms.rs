@@ -1,6 +1,6 @@
 //! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and that `run` refuses them.
 
-mod members;
+pub(crate) mod members;
 mod recorded;
 mod seen;
 

@@ -153,3 +153,46 @@ pub(crate) fn changed(arguments: &str, given: &str) -> String {
     let more = if shown.len() < arguments.len() { "…" } else { "" };
     format!("[a person allowed the call with these arguments: {shown}{more}]\n{given}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+
+    /// As much as stands in an event itself.
+    fn longest(piece: &str) -> String {
+        let mut text = piece.repeat(4_000 / piece.len());
+        while !fits(&text) {
+            text.pop();
+        }
+        text
+    }
+
+    #[test]
+    fn no_request_and_no_answer_is_longer_than_a_line_of_the_journal() {
+        for piece in ["x", "\u{1}", "\"", "漢"] {
+            let text = || Content::Text(longest(piece));
+            let within = Some("w".repeat(LONGEST_PATH).into());
+            let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
+            let mut because = longest(piece).repeat(3);
+            shorten(&mut because);
+            let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
+            let tool = Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()) };
+            let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
+            let request = |wants| Event::ApprovalAsked {
+                step: step.clone(),
+                attempt: 1,
+                request: Request { id: 1, agent: agent.clone(), wants },
+            };
+            let (by, arguments) = (AnsweredBy::Person, Some(text()));
+            let verdict = Verdict { id: 1, choice: Choice::Deny, by, because: Some(because), arguments };
+            let answered = Event::ApprovalAnswered { step: step.clone(), attempt: 1, verdict };
+            for event in [request(tool), request(spawn), answered] {
+                let record = Record { seq: u64::MAX, at: u64::MAX, event };
+                let line = serde_json::to_string(&record).unwrap();
+                assert!(line.len() < LARGEST, "{piece:?}: {}", line.len());
+                assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
+            }
+        }
+    }
+}

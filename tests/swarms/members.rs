@@ -29,7 +29,7 @@ pub(super) fn run(place: &Place, arguments: &[&str]) -> Ended {
 }
 
 /// Who asks, and in which iteration; none for whoever merges.
-pub(super) fn asks(request: &Request) -> Option<(String, u32)> {
+pub(crate) fn asks(request: &Request) -> Option<(String, u32)> {
     let prompt = request.user.last()?;
     let name = prompt.split_once("- **")?.1.split_once(" (you)**")?.0;
     let iteration = prompt.rsplit_once("## Budget: Iteration ")?.1.split(' ').next()?;
@@ -37,13 +37,13 @@ pub(super) fn asks(request: &Request) -> Option<(String, u32)> {
 }
 
 /// The events of a run, with who did each.
-fn events(ended: &Ended) -> Vec<Value> {
+pub(crate) fn events(ended: &Ended) -> Vec<Value> {
     let lines = ended.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("each line is JSON"));
     lines.inspect(|event| assert_eq!(event["version"], 1, "{event}")).collect()
 }
 
 /// How each agent ended.
-fn ends(events: &[Value]) -> BTreeMap<&str, &str> {
+pub(crate) fn ends(events: &[Value]) -> BTreeMap<&str, &str> {
     let ended = events.iter().filter(|event| event["type"] == "agent_completed");
     ended.filter_map(|event| Some((event["agent_id"].as_str()?, event["how"].as_str()?))).collect()
 }

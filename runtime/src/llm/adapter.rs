@@ -3,9 +3,13 @@
 //! Everything that comes from an endpoint is counted before it is kept. What genai would guess, it is told: the address,
 //! the headers and the model are ours, to the letter.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use genai::adapter::AdapterKind;
@@ -15,12 +19,15 @@ use genai::chat::{
 };
 use genai::resolver::{AuthData, Endpoint as Address};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use swarmc_plan::LlmKind;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::calls::{Gathered, arguments};
-use super::endpoint::Endpoint;
+use super::echo::Echo;
+use super::endpoint::{Endpoint, STATUS};
 use super::fault;
 use super::names::Names;
 use super::{Call, Fault, Message, Patience, Question, Reply};
@@ -28,6 +35,19 @@ use crate::{ANSWER_LIMIT, Usage};
 
 /// What may come in frames for one answer, in bytes: every word of it comes in a frame of its own, with names around it.
 const FRAMES_LIMIT: usize = 16 * ANSWER_LIMIT;
+
+/// How many pieces may come of which no frame becomes whole: nobody sees their bytes before that. A piece is what one read
+/// of the connection gives, 400 KiB at most and mostly much less.
+const PIECES: usize = 2_048;
+
+/// How long it may take to put such pieces together: genai begins anew with each.
+const PUTTING_TOGETHER: Duration = Duration::from_secs(5);
+
+/// How many pieces may come for what a refusal says, of which a line is told.
+const REFUSAL_PIECES: usize = 64;
+
+/// How long a refusal may take to say what it has to.
+const REFUSAL: Duration = Duration::from_secs(10);
 
 /// The longest frame in which the model's name is looked for.
 const NAMING_FRAME: usize = 64 << 10;
@@ -58,12 +78,12 @@ pub(super) async fn ask(
     let client = client.map_err(|error| Fault::permanent(format!("no client can be made: {error}")))?;
     let asked = client.exec_chat_stream(target, request, Some(&options)).await;
     let stream = asked.map_err(|error| fault::of(error, endpoint, patience))?.stream;
-    let mut answer =
-        Answer { endpoint, patience, frames, heard, reply: Reply::default(), gathered: Gathered::default() };
+    let (reply, gathered, echo) = (Reply::default(), Gathered::default(), Echo::new(endpoint.key()));
+    let mut answer = Answer { endpoint, patience, frames, heard, reply, gathered, echo };
     if let Some(prefill) = &prefill {
         answer.say(prefill)?;
     }
-    let end = answer.read(stream).await?;
+    let end = STATUS.scope(Cell::new(0), answer.read(stream)).await?;
     answer.finish(end, &names)
 }
 
@@ -162,6 +182,7 @@ struct Answer<'a> {
     heard: UnboundedSender<String>,
     reply: Reply,
     gathered: Gathered,
+    echo: Echo<'a>,
 }
 
 impl Answer<'_> {
@@ -171,9 +192,18 @@ impl Answer<'_> {
         // Bytes alone are no answer: whoever sends some for ever, and never a whole event, is cut off as well.
         let patience = self.patience.first + self.patience.silence;
         loop {
-            let event = std::future::poll_fn(|context| stream.as_mut().poll_next(context));
+            let mut pieces = Pieces::default();
+            let event = std::future::poll_fn(|context| {
+                if let Some(fault) = pieces.too_many(&self.frames) {
+                    return Poll::Ready(Err(fault));
+                }
+                let started = Instant::now();
+                let event = stream.as_mut().poll_next(context).map(Ok);
+                pieces.took += started.elapsed();
+                event
+            });
             let event = tokio::time::timeout(patience, event).await;
-            let event = event.map_err(|_| fault::nothing_whole(self.endpoint, patience))?;
+            let event = event.map_err(|_| fault::nothing_whole(self.endpoint, patience))??;
             if self.frames.bytes.load(Ordering::Relaxed) > FRAMES_LIMIT {
                 return Err(too_long());
             }
@@ -192,14 +222,23 @@ impl Answer<'_> {
         if self.reply.text.len() + text.len() > ANSWER_LIMIT {
             return Err(too_long());
         }
-        self.reply.text.push_str(text);
-        // Whoever asked may have gone; the end of this task is near then.
-        let _ = self.heard.send(text.to_owned());
+        let known = self.echo.pass(text);
+        self.tell(known);
         Ok(())
     }
 
-    fn finish(self, end: StreamEnd, names: &Names) -> Result<Reply, Fault> {
-        let Answer { endpoint, frames, mut reply, gathered, .. } = self;
+    fn tell(&mut self, text: String) {
+        self.reply.text.push_str(&text);
+        // Whoever asked may have gone; the end of this task is near then.
+        let _ = self.heard.send(text);
+    }
+
+    fn finish(mut self, end: StreamEnd, names: &Names) -> Result<Reply, Fault> {
+        match self.echo.rest() {
+            rest if rest.is_empty() => {}
+            rest => self.tell(rest),
+        }
+        let Answer { endpoint, frames, mut reply, gathered, echo, .. } = self;
         reply.usage = end.captured_usage.as_ref().and_then(usage);
         reply.cut = match &end.captured_stop_reason {
             Some(StopReason::MaxTokens(_)) => true,
@@ -216,8 +255,12 @@ impl Answer<'_> {
         };
         for call in &mut reply.calls {
             call.tool = names.own(&call.tool);
+            let written = call.arguments.to_string();
+            if let Cow::Owned(harmless) = echo.whole(&written) {
+                call.arguments = serde_json::from_str(&harmless).unwrap_or_default();
+            }
         }
-        reply.model = frames.model();
+        reply.model = frames.model().map(|model| echo.whole(&model).into_owned());
         Ok(reply)
     }
 }
@@ -250,9 +293,42 @@ fn broken_off() -> Fault {
     Fault { transient: true, ..Fault::permanent("the connection closed before the answer was whole") }
 }
 
+/// What was read without an event.
+#[derive(Default)]
+struct Pieces {
+    /// How often something came, since the last frame.
+    count: usize,
+    /// How long that was looked at.
+    took: Duration,
+    /// How many frames there were then.
+    frames: usize,
+    /// Since when a refusal is being read.
+    refused: Option<Instant>,
+}
+
+impl Pieces {
+    /// Counts one more, and says why it is one too many.
+    fn too_many(&mut self, frames: &Frames) -> Option<Fault> {
+        let seen = frames.count.load(Ordering::Relaxed);
+        if std::mem::replace(&mut self.frames, seen) != seen {
+            (self.count, self.took) = (0, Duration::ZERO);
+        }
+        self.count += 1;
+        let status = StatusCode::from_u16(STATUS.with(Cell::get)).ok().filter(|status| !status.is_success());
+        let Some(status) = status else { return (self.count > PIECES || self.took > PUTTING_TOGETHER).then(too_long) };
+        let refused = *self.refused.get_or_insert_with(|| {
+            self.count = 0;
+            Instant::now()
+        });
+        let is_over = self.count > REFUSAL_PIECES || refused.elapsed() > REFUSAL;
+        is_over.then(|| fault::refused(status, "", &HeaderMap::new()))
+    }
+}
+
 /// Sees every frame of a stream before it is read.
 #[derive(Default)]
 struct Frames {
+    count: AtomicUsize,
     bytes: AtomicUsize,
     model: Mutex<Option<String>>,
 }
@@ -265,6 +341,7 @@ impl Frames {
 
 impl ChatFrameSink for Frames {
     fn on_frame(&self, _: &FrameCtx, frame: RawFrameRef<'_>) {
+        self.count.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(frame.data.len(), Ordering::Relaxed);
         let mut model = self.model.lock().unwrap_or_else(PoisonError::into_inner);
         if model.is_none() && frame.data.len() <= NAMING_FRAME {

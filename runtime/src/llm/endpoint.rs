@@ -3,6 +3,7 @@
 //! In: a provider of the plan and the caller's environment. Out: an [`Endpoint`]. Invariants: a key stands in one header
 //! and nowhere else, and no request goes to another place than the provider's own, whatever it answers.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -16,6 +17,11 @@ const CONNECT: Duration = Duration::from_secs(20);
 
 /// How many redirects are followed, each to the same place.
 const REDIRECTS: usize = 3;
+
+tokio::task_local! {
+    /// The status of the answer to the request that this task makes, from the moment in which it is known; 0 before.
+    pub(super) static STATUS: Cell<u16>;
+}
 
 /// A model behind HTTP, ready to be asked.
 #[derive(Debug)]
@@ -93,6 +99,11 @@ impl Endpoint {
         self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// The key that it is sent.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(|Key(key)| key.as_str())
+    }
+
     /// A text of the endpoint's without the key that it may repeat.
     pub(super) fn without_key(&self, text: String) -> String {
         match &self.key {
@@ -133,6 +144,17 @@ fn key(variable: &str, environment: &BTreeMap<OsString, OsString>) -> Result<Key
         .ok_or_else(|| format!("the variable `{variable}` holds no key: it has characters that no header may have"))
 }
 
+/// Tells [`STATUS`] how each answer begins; nothing is asked again.
+fn seen() -> reqwest::retry::Builder {
+    let policy = reqwest::retry::for_host(String::new()).no_budget().max_retries_per_request(1);
+    policy.classify_fn(|answer| {
+        let status = answer.status().map_or(0, |status| status.as_u16());
+        // Whoever does not want to know has no place for it.
+        let _ = STATUS.try_with(|seen| seen.set(status));
+        answer.success()
+    })
+}
+
 /// A client that stays with the place of `base`.
 pub(crate) fn client(base: &Url) -> reqwest::Result<reqwest::Client> {
     // Whoever is first chooses for the process; all of us choose the same.
@@ -144,6 +166,7 @@ pub(crate) fn client(base: &Url) -> reqwest::Result<reqwest::Client> {
     };
     let builder = reqwest::Client::builder()
         .redirect(Policy::custom(stay))
+        .retry(seen())
         .connect_timeout(CONNECT)
         .tcp_nodelay(true)
         .no_gzip()

@@ -36,6 +36,11 @@ impl Fault {
         Fault { message: message.into(), transient: false, retry_after: None }
     }
 
+    /// The answer was not whole in its time.
+    pub(crate) fn late(longest: Duration) -> Fault {
+        Fault::passing(format!("timed out after {} seconds", longest.as_secs_f64()))
+    }
+
     fn passing(message: impl Into<String>) -> Fault {
         Fault { message: message.into(), transient: true, retry_after: None }
     }
@@ -85,7 +90,7 @@ fn read(error: Error, endpoint: &Endpoint, patience: Patience) -> Fault {
 }
 
 /// A status that is no success.
-fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
+pub(super) fn refused(status: StatusCode, body: &str, headers: &HeaderMap) -> Fault {
     let header = |name: reqwest::header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if status.is_redirection() {
         let target = header(LOCATION).map(line).unwrap_or_default();

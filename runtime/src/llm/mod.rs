@@ -6,15 +6,18 @@
 
 mod adapter;
 mod calls;
+mod echo;
 mod endpoint;
 mod fault;
 mod limits;
 mod names;
+mod reader;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -25,6 +28,7 @@ use tokio::task::JoinHandle;
 use self::endpoint::Endpoint;
 pub(crate) use self::endpoint::client;
 use self::limits::Limits;
+use self::reader::Reader;
 use crate::Usage;
 use crate::state::budget::cost;
 
@@ -146,12 +150,13 @@ impl Default for Patience {
 pub(crate) struct Models {
     models: BTreeMap<String, Model>,
     patience: Patience,
+    reader: Reader,
 }
 
 #[derive(Debug)]
 struct Model {
     /// Or why it cannot be asked.
-    endpoint: Result<std::sync::Arc<Endpoint>, String>,
+    endpoint: Result<Arc<Endpoint>, String>,
     limits: Limits,
     price: Option<Price>,
 }
@@ -162,11 +167,11 @@ impl Models {
         let models = plan.providers.iter().filter(|provider| matches!(provider.connection, Connection::Llm { .. }));
         let models = models.map(|provider| {
             let rate = provider.rate.unwrap_or_default();
-            let endpoint = Endpoint::new(provider, environment).map(std::sync::Arc::new);
+            let endpoint = Endpoint::new(provider, environment).map(Arc::new);
             let limits = Limits::new(rate.requests, rate.tokens);
             (provider.name.clone(), Model { endpoint, limits, price: provider.price })
         });
-        Models { models: models.collect(), patience: Patience::default() }
+        Models { models: models.collect(), patience: Patience::default(), reader: Reader::default() }
     }
 
     /// The same, with other limits of time.
@@ -186,16 +191,50 @@ impl Models {
         question: &Question,
         heard: &(dyn Fn(&str) + Sync),
     ) -> Result<Reply, Fault> {
+        let (model, endpoint) = self.model(provider)?;
+        let estimated = question.tokens();
+        model.limits.enter(estimated).await;
+        self.begin(model, endpoint, question, estimated, heard).await
+    }
+
+    /// The same, for at most `longest` from when its limits allow it: who waits for others is not late.
+    ///
+    /// # Errors
+    /// There is no reply, or not in time.
+    pub(crate) async fn ask_within(
+        &self,
+        longest: Duration,
+        provider: &str,
+        question: &Question,
+    ) -> Result<Reply, Fault> {
+        let (model, endpoint) = self.model(provider)?;
+        let estimated = question.tokens();
+        model.limits.enter(estimated).await;
+        let asked = self.begin(model, endpoint, question, estimated, &|_| ());
+        tokio::time::timeout(longest, asked).await.unwrap_or_else(|_| Err(Fault::late(longest)))
+    }
+
+    fn model(&self, provider: &str) -> Result<(&Model, Arc<Endpoint>), Fault> {
         let model = self.models.get(provider);
         let model = model.ok_or_else(|| Fault::permanent(format!("provider `{provider}` is no model")))?;
         let endpoint = model.endpoint.as_ref().map_err(|problem| Fault::permanent(problem.clone()))?.clone();
-        let estimated = question.tokens();
-        model.limits.enter(estimated).await;
+        Ok((model, endpoint))
+    }
+
+    /// Asks, now that the limits allow it.
+    async fn begin(
+        &self,
+        model: &Model,
+        endpoint: Arc<Endpoint>,
+        question: &Question,
+        estimated: u64,
+        heard: &(dyn Fn(&str) + Sync),
+    ) -> Result<Reply, Fault> {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let (question, patience) = (question.clone(), self.patience);
         // On its own: what reads a stranger's stream neither holds up whoever waits for it, nor takes them down.
         let asked = async move { adapter::ask(&endpoint, question, patience, sender).await };
-        let mut task = Ended(tokio::spawn(asked));
+        let mut task = Ended(self.reader.spawn(asked).map_err(Fault::permanent)?);
         while let Some(text) = receiver.recv().await {
             heard(&text);
         }

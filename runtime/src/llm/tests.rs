@@ -363,6 +363,29 @@ async fn bytes_without_end_and_without_sense_end() {
 }
 
 #[tokio::test]
+async fn a_refusal_without_end_is_told_by_its_status() {
+    for kind in KINDS {
+        for (code, transient) in [(401, false), (429, true), (500, true)] {
+            let server = Server::start(Script::new().otherwise(Answer::refuse_for_ever(code, "x".repeat(1 << 16))));
+            let patient = models(provider(kind, &server.url())).with_patience(Patience::default());
+            let started = Instant::now();
+            let fault = patient.ask("p", &question("x"), &|_| {}).await.unwrap_err();
+            assert!(started.elapsed() < Duration::from_secs(30), "{kind:?} {code}: {:?}", started.elapsed());
+            let told = fault.message.starts_with(&format!("the model's service answered with status {code} "));
+            assert!(told && fault.message.len() < 100 && fault.transient == transient, "{kind:?}: {fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_never_become_an_event_end_before_their_time() {
+    let server = Server::start(Script::new().otherwise(Answer::flood("x".repeat(1 << 16))));
+    let patient = models(provider(LlmKind::Openai, &server.url())).with_patience(Patience::default());
+    let fault = patient.ask("p", &question("x"), &|_| {}).await.unwrap_err();
+    assert_eq!((fault.message.as_str(), fault.transient), ("the answer is longer than 16 MiB", false));
+}
+
+#[tokio::test]
 async fn a_redirect_is_followed_at_home_and_nowhere_else() {
     let elsewhere = Server::start(Script::new().otherwise(Answer::text("caught")));
     for (code, target) in [(307, elsewhere.url()), (308, elsewhere.url()), (302, elsewhere.url())] {

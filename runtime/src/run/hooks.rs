@@ -28,6 +28,10 @@ impl Loop<'_> {
             Event::RunFinished { status: RunStatus::Succeeded } => (HookEvent::Complete, Vec::new()),
             Event::RunFinished { .. } => (HookEvent::Failure, Vec::new()),
             Event::GateOpened { step, .. } => (HookEvent::Gate, vec![("SWARM_GATE", step.label())]),
+            // Where nobody had to be asked it is answered by now.
+            Event::ApprovalAsked { request, .. } if self.state.waiting().any(|it| it.request.id == request.id) => {
+                (HookEvent::Gate, vec![("SWARM_GATE", request.id.to_string())])
+            }
             Event::StopRequested => (HookEvent::Stop, Vec::new()),
             _ => return,
         };

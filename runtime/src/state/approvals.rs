@@ -46,6 +46,11 @@ impl State {
         self.approvals.open.values()
     }
 
+    /// Whether a step runs a swarm.
+    pub(crate) fn runs_swarm(&self, key: Key) -> bool {
+        self.swarms.contains_key(&key)
+    }
+
     /// The number of the next request.
     pub(crate) fn next_request(&self) -> u32 {
         self.approvals.last.saturating_add(1)
@@ -123,7 +128,7 @@ impl State {
     }
 
     fn always(&self, key: Key, agent: &Arc<str>, wants: &Wants) -> Always {
-        let swarm = self.swarms.contains_key(&key).then(|| Arc::clone(&self.node(key).name));
+        let swarm = self.runs_swarm(key).then(|| Arc::clone(&self.node(key).name));
         (swarm, Arc::clone(agent), wants.tool().cloned())
     }
 }

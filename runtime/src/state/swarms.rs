@@ -76,7 +76,10 @@ impl State {
         }
         match fact {
             Fact::TurnStarted { turn, reserved } => {
-                if let Some((agent, _)) = self.turn_of(key, turn) {
+                if let Some((agent, before)) = self.turn_of(key, turn) {
+                    // A turn that a crash cut off is asked once more, in the place of the first time: that call is made,
+                    // but what it reserved is free again.
+                    self.turn_used(key, &agent, &before, [Some(0), Some(0)]);
                     self.turn_reserved(key, &agent, &reserved.unwrap_or_default());
                 }
             }

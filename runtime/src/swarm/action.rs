@@ -22,8 +22,8 @@ pub(crate) const PARAMS_BYTES: usize = 128 * 1024;
 pub(crate) const TOPIC_CHARS: usize = 64;
 /// The characters of what is published at most.
 pub(crate) const DATA_CHARS: usize = 16_000;
-/// The characters of a receiver's name at most.
-pub(crate) const LONGEST_NAME: usize = 64;
+/// The characters of a receiver's name at most: an agent may have any name that a spec can give it.
+pub(crate) const RECEIVER_CHARS: usize = swarmc_plan::LONGEST_NAME;
 /// The names that a model is told of where it wrote one that there is not.
 pub(crate) const TOLD: usize = 20;
 /// The bytes of a message at most, as JSON.

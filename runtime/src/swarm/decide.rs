@@ -242,7 +242,7 @@ fn addressee<'s>(swarm: &'s Swarm, from: &Agent, to: &Arc<str>) -> Result<&'s Ag
         let others =
             swarm.agents.iter().map(|agent| &*agent.name).filter(|name| *name != &*from.name).take(action::TOLD);
         let others: Vec<&str> = others.collect();
-        let words: String = to.chars().take(action::LONGEST_NAME).collect();
+        let words: String = to.chars().take(action::RECEIVER_CHARS).collect();
         return Err(format!("not sent: there is no agent `{words}` in your team; there are {}", others.join(", ")));
     };
     if !swarm.rules.may_write(&from.name, &receiver.name) {

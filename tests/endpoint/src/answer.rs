@@ -30,12 +30,17 @@ impl Answer {
 
     /// These bytes as they stand, as a stream of events with status 200.
     pub fn raw(body: impl Into<String>) -> Answer {
-        Answer::now(Reply::Raw { body: body.into(), flood: false })
+        Answer::now(Reply::Raw { code: 200, body: body.into(), flood: false })
     }
 
     /// The same bytes again and again, without an end.
     pub fn flood(piece: impl Into<String>) -> Answer {
-        Answer::now(Reply::Raw { body: piece.into(), flood: true })
+        Answer::now(Reply::Raw { code: 200, body: piece.into(), flood: true })
+    }
+
+    /// A refusal with this HTTP status, whose body is the same bytes again and again, without an end.
+    pub fn refuse_for_ever(code: u16, piece: impl Into<String>) -> Answer {
+        Answer::now(Reply::Raw { code, body: piece.into(), flood: true })
     }
 
     /// No answer, ever: the connection stays open until one side goes away.
@@ -146,7 +151,7 @@ pub struct Usage {
 pub(crate) enum Reply {
     Turn { text: String, calls: Vec<Call>, usage: Option<Usage>, ending: Ending },
     Status { code: u16, message: String },
-    Raw { body: String, flood: bool },
+    Raw { code: u16, body: String, flood: bool },
     Hang,
     Garbage,
 }

@@ -165,7 +165,12 @@ async fn answer(script: &Script, request: &Request, number: usize) -> Response<B
         }
         Reply::Status { code, message } => whole(code, &refusal(request.protocol, code, &message)),
         Reply::Hang => std::future::pending().await,
-        Reply::Raw { body, flood } => stream(VecDeque::from([body]), if flood { End::Again } else { End::Close }),
+        Reply::Raw { code, body, flood } => {
+            let end = if flood { End::Again } else { End::Close };
+            let mut response = stream(VecDeque::from([body]), end);
+            *response.status_mut() = StatusCode::from_u16(code).expect("scripts give HTTP status codes");
+            response
+        }
         Reply::Garbage if request.streams() => {
             stream(VecDeque::from(["data: {\"choices\": [\n\n".to_owned()]), End::Close)
         }

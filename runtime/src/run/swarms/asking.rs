@@ -100,15 +100,7 @@ impl Loop<'_> {
             return Ok(());
         }
         let (models, name, word) = (Arc::clone(&self.models), provider.name.clone(), turn.clone());
-        self.launch(step, attempt, &turn, async move {
-            let reply = tokio::time::timeout(limit, reply(&models, &name, way)).await;
-            let late = || llm::Fault {
-                message: format!("timed out after {} seconds", limit.as_secs()),
-                transient: true,
-                retry_after: None,
-            };
-            Word::Answered(word, reply.unwrap_or_else(|_| Err(late())))
-        })
+        self.launch(step, attempt, &turn, async move { Word::Answered(word, reply(&models, &name, way, limit).await) })
     }
 
     /// What a model answered.
@@ -162,16 +154,18 @@ impl Loop<'_> {
     }
 }
 
-async fn reply(models: &llm::Models, provider: &str, way: Way) -> Result<Reply, llm::Fault> {
+async fn reply(models: &llm::Models, provider: &str, way: Way, longest: Duration) -> Result<Reply, llm::Fault> {
     match way {
-        Way::Model(question) => models.ask(provider, &question, &|_| ()).await,
+        Way::Model(question) => models.ask_within(longest, provider, &question).await,
         Way::Recorded(None) => {
             let message = "no recorded answer fits this turn: add one to the provider".to_owned();
             Err(llm::Fault { message, transient: false, retry_after: None })
         }
         Way::Recorded(Some(answer)) => {
-            if answer.delay_ms > 0 {
-                tokio::time::sleep(Duration::from_millis(answer.delay_ms)).await;
+            let delay = Duration::from_millis(answer.delay_ms);
+            tokio::time::sleep(delay.min(longest)).await;
+            if delay > longest {
+                return Err(llm::Fault::late(longest));
             }
             match answer.exit {
                 0 => Ok(Reply { text: answer.text, calls: Vec::<Call>::new(), ..Reply::default() }),

@@ -120,11 +120,15 @@ fn a_call_waits_for_a_person_and_is_made_or_fails_as_that_one_says() {
 fn always_is_for_the_same_tool_of_the_same_agent() {
     let world = World::new();
     let endpoint = calling(&["echo one >> ran", "echo two >> ran"]);
-    let outcome = attended(&world, &gated(&endpoint), |control| {
+    let mut plan = gated(&endpoint);
+    let run = swarmc_plan::Command::Shell("echo $SWARM_GATE >> told".to_owned());
+    plan.hooks = vec![swarmc_plan::Hook { event: swarmc_plan::HookEvent::Gate, run, origin: origin() }];
+    let outcome = attended(&world, &plan, |control| {
         await_request(&world, 1);
         control.answer(answer(1, "always")).unwrap();
     });
     assert_eq!(outcome.ended, Ended::Succeeded);
+    assert_eq!(world.read(world.workspace().join("told")), "1\n", "who is not asked is not told");
     assert_eq!(world.read(world.workspace().join("ran")), "one\ntwo\n");
     let said: Vec<_> = verdicts(&world).iter().map(|verdict| (verdict.choice, verdict.by)).collect();
     assert_eq!(said, [(Choice::Always, AnsweredBy::Person), (Choice::Allow, AnsweredBy::Earlier)]);

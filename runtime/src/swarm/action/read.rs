@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::offer::own;
 use super::{
-    ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, LONGEST_NAME, MessageType, NESTING, PARAMS_BYTES,
-    PAYLOAD_BYTES, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    ANSWER_BYTES, Action, DATA_CHARS, DESCRIPTION_CHARS, FORMS, MessageType, NESTING, PARAMS_BYTES, PAYLOAD_BYTES,
+    RECEIVER_CHARS, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::answer::pieces;
 use crate::llm::Call;
@@ -255,7 +255,7 @@ impl Step {
                 Action::PublishData { topic: self.word("topic", TOPIC_CHARS)?, data: self.text("data", DATA_CHARS)? }
             }
             "send_message" => Action::SendMessage {
-                to: self.word("to", LONGEST_NAME)?,
+                to: self.word("to", RECEIVER_CHARS)?,
                 kind: self.message_type()?,
                 payload: self.payload()?,
             },

@@ -50,10 +50,11 @@ impl Swarm {
                     while agent.mailbox.front().is_some_and(|letter| letter.seq < *seq) {
                         agent.mailbox.pop_front();
                     }
+                    // One that it has taken already rouses nobody.
                     if agent.mailbox.front().is_some_and(|letter| letter.seq == *seq) {
                         agent.inbox.extend(agent.mailbox.pop_front());
+                        self.enter(index, Stage::Ready);
                     }
-                    self.enter(index, Stage::Ready);
                 }
             }
             Fact::WorkspaceUpdated { seq, topic, author, data } => self.published(*seq, topic, author, data, at),
@@ -160,7 +161,7 @@ impl Swarm {
                     self.agenda.timers.insert((began.saturating_add(limit), Timer::Deadline(index)));
                 }
             }
-            let latest = at.saturating_add(self.rules.retry.max_backoff_ms);
+            let latest = at.saturating_add(agent.wait);
             match agent.stage.clone() {
                 Stage::Ordered | Stage::Asking => self.enter(index, Stage::Ready),
                 Stage::Calling(act, true) => self.enter(index, Stage::Calling(act, false)),
@@ -181,7 +182,7 @@ impl Swarm {
                 Stage::Waiting | Stage::Resting(_) | Stage::Retrying(..) | Stage::Idle | Stage::Done => {}
             }
         }
-        let latest = at.saturating_add(self.rules.retry.max_backoff_ms);
+        let latest = at.saturating_add(self.lead.wait);
         match self.lead.stage {
             LeadStage::Ordered | LeadStage::Asking => self.lead.stage = LeadStage::Ready,
             LeadStage::Resting(due) if due > latest => self.rest_lead(latest),
@@ -266,6 +267,7 @@ impl Swarm {
             iteration: 0,
             attempt: 1,
             failures: 0,
+            wait: 0,
             taker: 0,
             repair: None,
             mailbox: VecDeque::new(),
@@ -412,7 +414,8 @@ impl Swarm {
                 let fallbacks = self.rules.fallbacks.get(&agent.plays).copied().unwrap_or(0);
                 let stage = match fault {
                     Fault::Transient { after_ms } if agent.failures <= retries => {
-                        Stage::Resting(at.saturating_add(self.rules.backoff(agent.failures).max(*after_ms)))
+                        agent.wait = self.rules.backoff(agent.failures).max(*after_ms);
+                        Stage::Resting(at.saturating_add(agent.wait))
                     }
                     _ if agent.taker < fallbacks => {
                         (agent.taker, agent.failures) = (agent.taker + 1, 0);
@@ -439,7 +442,8 @@ impl Swarm {
             Some(Fault::Transient { after_ms }) => {
                 agent.failures += 1;
                 agent.attempt += 1;
-                let due = at.saturating_add(self.rules.backoff(agent.failures).max(after_ms));
+                agent.wait = self.rules.backoff(agent.failures).max(after_ms);
+                let due = at.saturating_add(agent.wait);
                 self.enter(index, Stage::Retrying(act, due));
             }
             Some(Fault::Permanent | Fault::Budget) => {
@@ -530,6 +534,7 @@ impl Swarm {
         lead.stage = match wait {
             Some(0) if lead.failures <= limit.retries => LeadStage::Ready,
             Some(wait) if lead.failures <= limit.retries => {
+                lead.wait = wait;
                 return self.rest_lead(at.saturating_add(wait));
             }
             _ if lead.taker < fallbacks && !matches!(answer, Answer::Failed { fault: Fault::Budget, .. }) => {

@@ -62,6 +62,8 @@ pub(crate) struct Agent {
     pub(crate) attempt: u32,
     /// How many attempts in a row failed for what may pass.
     pub(crate) failures: u32,
+    /// How long it was last to wait before it tries again, in milliseconds.
+    pub(super) wait: u64,
     /// Which of its player's fallbacks it asks; 0 for the player itself.
     pub(crate) taker: u32,
     /// What was wrong with its last answer, for the turn in which it may mend that.
@@ -201,6 +203,8 @@ pub(crate) struct Lead {
     pub(crate) attempt: u32,
     /// How many attempts failed.
     pub(crate) failures: u32,
+    /// How long it was last to wait before it tries again, in milliseconds.
+    pub(super) wait: u64,
     pub(crate) taker: u32,
     pub(crate) repair: Option<String>,
     pub(super) reserved: Reserved,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::world::{rules, run};
+use super::world::{Noise, World, rules, run};
+use crate::swarm::Fact;
 use crate::swarm::rules::Rules;
 
 #[test]
@@ -115,4 +116,17 @@ fn an_agent_may_be_called_what_the_supervisor_is_called() {
     let over =
         run(rules("swarm-supervisor mitaka"), "swarm-supervisor: send mitaka info x; done US \n mitaka: tool a; done");
     assert_eq!(over.told(&["→", "over"]).lines().count(), 2);
+}
+
+#[test]
+fn a_message_that_was_taken_rouses_nobody_once_more() {
+    let script = "takao: send mitaka info x @0; tool a = found @5000; done US \n mitaka: idle @0; idle @0; done J";
+    let whole = run(rules("takao mitaka"), script).facts;
+    let is_taken = |fact: &Fact| matches!(fact, Fact::MessageReceived { .. });
+    let taken = whole.iter().position(|(_, fact)| is_taken(fact)).expect("mitaka takes it");
+    for after in taken + 1..whole.len() {
+        let mut world = World::new(rules("takao mitaka"), script);
+        world.noise = [(after, vec![Noise::Foreign(whole[taken].1.clone())])].into();
+        assert_eq!(world.go().facts, whole, "told again after {:?}", whole[after - 1].1);
+    }
 }

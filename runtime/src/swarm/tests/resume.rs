@@ -70,6 +70,24 @@ fn what_another_process_makes_of_the_facts_is_what_this_one_knew() {
 }
 
 #[test]
+fn a_wait_that_was_asked_for_is_kept_to_whoever_runs_it() {
+    for (script, expected) in [
+        ("takao: later 100000 | done US", "101000 takao asks 0.2"),
+        ("takao: later 100000 | done US \n split: later 100000 | split a", "101000 swarm-supervisor asks split.2"),
+    ] {
+        let led = || if script.contains("split") { led("takao?") } else { rules("takao") };
+        let whole = run(led(), script);
+        assert!(whole.told(&["asks"]).contains(expected), "{}", whole.told(&["asks"]));
+        for after in 1..whole.facts.len() {
+            let mut world = World::new(led(), script);
+            world.crashes = BTreeSet::from([after]);
+            let told = world.go().told(&["asks"]);
+            assert!(told.contains(expected), "after fact {after}: {told}");
+        }
+    }
+}
+
+#[test]
 fn time_in_which_nobody_ran_it_does_not_count() {
     let mut world = World::new(rules("takao"), "takao: tool a = found @500000; done US");
     world.drain();

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::world::{World, rules};
 use crate::event::{Content, Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
 use crate::swarm::action::{
-    self, Action, DESCRIPTION_CHARS, LONGEST_NAME, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
+    self, Action, DESCRIPTION_CHARS, RECEIVER_CHARS, SKILLS, SKILLS_BYTES, TOOL_CHARS, TOPIC_CHARS,
 };
 use crate::swarm::rules::PARTS;
 use crate::swarm::state::{Agent, Letter, Past, Stage};
@@ -78,7 +78,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         let answers = [
             json!({"action": "tool_call", "tool": of(TOOL_CHARS), "tool_params": {"x": inline(1_900)}}),
             json!({"action": "publish_data", "topic": of(TOPIC_CHARS), "data": long}),
-            json!({"action": "send_message", "to": of(LONGEST_NAME), "message_type": "delegation", "payload": {"x": inline(1_000)}}),
+            json!({"action": "send_message", "to": of(RECEIVER_CHARS), "message_type": "delegation", "payload": {"x": inline(1_000)}}),
             json!({"action": "request_help", "help_description": inline(DESCRIPTION_CHARS), "help_skills": skills}),
             json!({"action": "done", "response": long}),
         ];
