@@ -17,7 +17,6 @@ use crate::approval::{Choice, Request, Verdict, Wants};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Event, Failure, StepId};
 use crate::graph::Key;
-use crate::recording::Source;
 use crate::state::Waiting;
 
 /// The bytes of the arguments at most that a person gives in place of others.
@@ -167,10 +166,8 @@ impl Loop<'_> {
             self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier), None);
             return None;
         }
-        // A coordinator cannot be asked in this version, and in a replay nobody can; a recording of a swarm does not hold
-        // what people say to its agents, so that they are not asked then either.
-        let records = matches!(self.scene.source, Source::Recorded(_)) && self.state.runs_swarm(key);
-        if !self.headless && of == Approval::Human && self.replaying.is_none() && !records {
+        // A coordinator cannot be asked in this version, and in a replay nobody can.
+        if !self.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
         }
         let fails = format!("`{agent}` wants {}, which {FAILS}", wants.words());
