@@ -1,7 +1,12 @@
 //! The command line: every subcommand and flag. The doc comments are `--help`, the manual pages and `docs/cli.md`.
 
+mod agent;
+
 use std::path::PathBuf;
 
+pub(crate) use agent::{
+    Agent, Operation as AgentOperation, Priority as AgentPriority, ReadInbox, Response as AgentResponse, SendHandoff,
+};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Compiles and runs multi-agent workflows written in KDL.
@@ -31,6 +36,7 @@ pub(crate) enum Command {
     Ps(Ps),
     Logs(Logs),
     Inspect(Inspect),
+    Agent(Agent),
     Prune(Prune),
     Explain(Explain),
     Schema(Schema),

@@ -326,6 +326,10 @@ impl Screen {
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
+            RowState::Idle => {
+                let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
+                format!("  {name}: waits for envelopes after {took}: {post}")
+            }
             RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
                 let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);

@@ -44,6 +44,8 @@ pub(crate) struct Ledger {
     pub(crate) approvals: BTreeMap<u32, Pending>,
     /// Who may do what for the rest of the run: a step, an agent of it, and in words what.
     pub(crate) always: HashSet<(Arc<str>, Arc<str>, String)>,
+    /// The steps that edges lead to, so that they have further turns.
+    nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
 }
@@ -71,10 +73,32 @@ pub(crate) struct Row {
     pub(crate) fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
+    /// The turns of a step that edges lead to or away from, and its envelopes.
+    pub(crate) post: Option<Box<Post>>,
     /// What a gate asks.
     pub(crate) question: Option<Box<Content>>,
     /// Why a `stop` of the pipeline ended it.
     pub(crate) message: Option<Box<Content>>,
+}
+
+/// What a step did with its envelopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Post {
+    /// The turns that ended well.
+    pub(crate) turns: u32,
+    /// The attempts of those turns.
+    earlier: u32,
+    /// The envelopes that it sent, and that it read.
+    pub(crate) sent: u32,
+    pub(crate) read: u32,
+}
+
+impl Post {
+    /// In a few words.
+    pub(crate) fn sum(&self) -> String {
+        let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
+        format!("{turns}, {} sent, {} read", self.sent, self.read)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +106,8 @@ pub(crate) enum RowState {
     Running,
     /// Between two attempts.
     Waiting,
+    /// Between two turns: it waits for envelopes.
+    Idle,
     /// A gate that nobody has answered.
     Asking,
     Cancelled,
@@ -93,6 +119,7 @@ impl RowState {
         match self {
             RowState::Running => "running",
             RowState::Waiting => "retrying",
+            RowState::Idle => "idle",
             RowState::Asking => "waiting",
             RowState::Cancelled => "cancelled",
             RowState::Ended(status) => status.word(),
@@ -140,6 +167,11 @@ impl Ledger {
             Body::Swarm(call) => Some((step.name.clone(), plan.swarm(&call.swarm)?.limits.iterations)),
             _ => None,
         };
+        let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
+        let answered = |edge: &swarmc_plan::Edge| edge.both || edge.response != swarmc_plan::Response::None;
+        let nodes = edges().map(|edge| &edge.to).chain(edges().filter(|edge| answered(edge)).map(|edge| &edge.from));
+        // A task by itself has nobody to hand over to.
+        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.cloned().collect() };
         let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {
@@ -162,6 +194,7 @@ impl Ledger {
             teams: HashMap::new(),
             approvals: BTreeMap::new(),
             always: HashSet::new(),
+            nodes,
             current: HashMap::new(),
         }
     }
@@ -194,6 +227,28 @@ impl Ledger {
                 let row = self.row(step, record.at);
                 self.ended(row, *attempt, outcome, record.at);
                 row
+            }
+            Event::NodeClosed { step, owes } => {
+                let index = self.row(step, record.at);
+                let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
+                let row = &mut self.rows[index];
+                row.failure = (!owes.is_empty()).then(|| owes.join("; "));
+                row.state = RowState::Ended(match owes.is_empty() {
+                    true => Status::Succeeded,
+                    false if lenient => Status::Skipped,
+                    false => Status::Failed,
+                });
+                index
+            }
+            Event::Sent { from: Some(step), .. } => {
+                let row = self.row(step, record.at);
+                self.rows[row].post.get_or_insert_default().sent += 1;
+                return None;
+            }
+            Event::InputsTaken { step, inputs } => {
+                let row = self.row(step, record.at);
+                self.rows[row].post.get_or_insert_default().read += inputs.len() as u32;
+                return None;
             }
             Event::GateOpened { step, message } => {
                 let row = self.row(step, record.at);
@@ -293,6 +348,7 @@ impl Ledger {
             round,
             fallback: None,
             repairs: 0,
+            post: None,
             question: None,
             message: None,
         });
@@ -322,8 +378,10 @@ impl Ledger {
 
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
-        let mended = self.mended.get(&*self.rows[index].step.name) == Some(&attempt);
-        let escalated = self.escalated.get(&*self.rows[index].step.name) == Some(&attempt);
+        let tries = attempt - self.rows[index].post.as_ref().map_or(0, |post| post.earlier).min(attempt);
+        let mended = self.mended.get(&*self.rows[index].step.name) == Some(&tries);
+        let escalated = self.escalated.get(&*self.rows[index].step.name) == Some(&tries);
+        let is_node = self.nodes.contains(&*self.rows[index].step.name);
         let ends = self.ends(&self.rows[index].step).is_some();
         let row = &mut self.rows[index];
         row.ended_ms = at;
@@ -338,11 +396,17 @@ impl Ledger {
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
+            None if is_node => {
+                let post = row.post.get_or_insert_default();
+                post.turns += 1;
+                post.earlier = attempt;
+                RowState::Idle
+            }
             None => RowState::Ended(Status::Succeeded),
             Some(Failure::Cancelled) => RowState::Cancelled,
             Some(_) if mended => RowState::Ended(Status::Failed),
             Some(_) if escalated => RowState::Asking,
-            Some(_) if attempt < attempts => RowState::Waiting,
+            Some(_) if tries < attempts => RowState::Waiting,
             Some(_) if lenient => RowState::Ended(Status::Skipped),
             Some(_) => RowState::Ended(Status::Failed),
         };
@@ -350,7 +414,9 @@ impl Ledger {
 
     /// The steps that are at work or between two attempts, the longest first.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| matches!(row.state, RowState::Running | RowState::Waiting | RowState::Asking))
+        self.rows.iter().filter(|row| {
+            matches!(row.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking)
+        })
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -360,7 +426,7 @@ impl Ledger {
                 continue;
             }
             match row.state {
-                RowState::Running | RowState::Waiting | RowState::Asking => counts.running += 1,
+                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking => counts.running += 1,
                 RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
                 RowState::Ended(Status::Failed) => counts.failed += 1,
                 RowState::Ended(Status::Skipped) => counts.skipped += 1,
@@ -435,7 +501,7 @@ impl Row {
             "skip": self.skip,
             "attempts": self.attempt,
             "started_ms": self.started_ms,
-            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Asking)).then_some(self.ended_ms),
+            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking)).then_some(self.ended_ms),
             "exit": self.exit,
             "stderr": self.stderr,
             "usage": self.usage,

@@ -2,6 +2,7 @@
 //!
 //! Everything a person or another program sees comes from here; what it means is decided in the other crates.
 
+mod agent;
 mod approvals;
 mod approve;
 mod args;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
         Command::Ps(args) => runs::ps(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),
+        Command::Agent(args) => agent::exec(&args),
         Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),

@@ -80,15 +80,19 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
             RowState::Ended(Status::Succeeded) => paint.green(&status),
             RowState::Ended(Status::Failed) => paint.red(&status),
             RowState::Ended(Status::Skipped) => paint.dim(&status),
-            RowState::Running | RowState::Waiting | RowState::Asking | RowState::Cancelled => paint.yellow(&status),
+            RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking | RowState::Cancelled => {
+                paint.yellow(&status)
+            }
         };
         let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };
-        let attempts = if row.attempt > 1 { count(row.attempt.into(), "attempt") } else { String::new() };
+        let turns = row.post.as_ref().map_or(0, |post| post.turns);
+        let attempts = if row.attempt > turns.max(1) { count(row.attempt.into(), "attempt") } else { String::new() };
+        let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
         let reason = row.reason();
         let reason = printable(reason.lines().next().unwrap_or_default());
         let team = ledger.teams.get(&row.step).map(crate::team::Team::sum).unwrap_or_default();
         let notes: Vec<&str> =
-            [attempts.as_str(), &team, &reason].into_iter().filter(|note| !note.is_empty()).collect();
+            [attempts.as_str(), &post, &team, &reason].into_iter().filter(|note| !note.is_empty()).collect();
         let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
         let _ = writeln!(out, "{}", line.trim_end());
     }

@@ -8,6 +8,7 @@ mod cli;
 mod editors;
 mod examples;
 mod graph;
+mod handoffs;
 mod hostile;
 mod import;
 mod judge;

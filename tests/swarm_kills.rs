@@ -71,7 +71,7 @@ fn project() -> Project {
     project
 }
 
-fn kill_after(project: &Project, arguments: &[&str], delay: Duration) {
+pub(crate) fn kill_after(project: &Project, arguments: &[&str], delay: Duration) {
     let mut command = project.command(arguments);
     let mut runner = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("swarmc starts");
     std::thread::sleep(delay);
@@ -80,12 +80,12 @@ fn kill_after(project: &Project, arguments: &[&str], delay: Duration) {
 }
 
 /// A random number from 0 to 1, another one at each call.
-fn fraction() -> f64 {
+pub(crate) fn fraction() -> f64 {
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
 
 /// The records of the only run, once it has a name; a torn tail left out.
-fn journal(project: &Project) -> Option<Vec<Value>> {
+pub(crate) fn journal(project: &Project) -> Option<Vec<Value>> {
     let runs = fs::read_dir(project.home().join("runs")).ok()?;
     let has_name = |run: &PathBuf| run.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     let run = runs.filter_map(|entry| Some(entry.ok()?.path())).find(has_name)?;

@@ -81,6 +81,13 @@ pub enum Command {
         /// The attempt.
         attempt: u32,
     },
+    /// Record `NodeClosed`: the step waited for envelopes that nobody can write any more.
+    Close {
+        /// The step.
+        step: StepId,
+        /// To whom it owes an answer, and who never answered it.
+        owes: Vec<String>,
+    },
     /// Carry out what the state's `swarm_order` says of a swarm, until there is nothing.
     Swarm {
         /// The step that it runs as.
@@ -117,6 +124,7 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         wake(state, now, &mut commands);
         skip(state, &mut commands);
         judge(state, &mut commands);
+        close(state, &mut commands);
         conclude(state, &mut commands);
         start(state, &mut commands);
         judge_rounds(state, &mut commands);
@@ -164,6 +172,16 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
         let Some(key) = state.agenda.judge.pop_first() else { break };
         state.step_mut(key).place = Place::Nowhere;
         commands.push(Command::Judge { step: state.id(key) });
+    }
+}
+
+/// Lets those go on for whom nobody writes any more.
+fn close(state: &mut State, commands: &mut Vec<Command>) {
+    while let Some(scope) = state.agenda.posts.pop_first() {
+        let quiet = state.quiet(scope);
+        quiet.begin.into_iter().for_each(|key| state.line_up(key));
+        commands
+            .extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
     }
 }
 
@@ -223,7 +241,10 @@ fn first_free(state: &State, queue: &BTreeSet<Turn>, mut from: Option<Turn>) -> 
 
 fn order(state: &mut State, key: Key, commands: &mut Vec<Command>) {
     state.order(key);
-    debug_assert!(matches!(state.step(key).phase, Phase::Ready | Phase::Resting(_)), "only ready steps are queued");
+    debug_assert!(
+        matches!(state.step(key).phase, Phase::Ready | Phase::Listening | Phase::Resting(_)),
+        "only ready steps are queued"
+    );
     let (step, attempt) = (state.id(key), state.step(key).attempt);
     commands.push(match state.node(key).kind {
         Kind::Task | Kind::Value | Kind::Stop(_) => Command::Start { step, attempt },

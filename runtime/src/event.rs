@@ -3,6 +3,8 @@
 //! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
+mod letter;
+mod outcome;
 mod room;
 mod words;
 
@@ -14,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{Request, Verdict};
 use crate::swarm::Fact;
 
-use room::kept;
+pub use letter::{INPUTS, Letter};
+pub use outcome::Outcome;
 pub(crate) use room::{escaped, fits, shorten};
 
 /// The version of the events that this build writes, and the newest it reads.
@@ -203,6 +206,39 @@ pub enum Event {
         /// What.
         fact: Fact,
     },
+    /// An envelope, or what a person wrote, lies in the inbox of a step.
+    Sent {
+        /// Whose turn sent it; none is a person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<StepId>,
+        /// The receiver, by name.
+        to: Arc<str>,
+        /// The instance of the pipeline in which the receiver is, from 1.
+        instance: u32,
+        /// The call in which it is; none is the pipeline that runs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+        /// The way that it took, by its number in the pipeline's edges; none where a person wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        way: Option<usize>,
+        /// What.
+        letter: Letter,
+    },
+    /// A turn is about to begin that reads these: they leave the inbox.
+    InputsTaken {
+        /// Whose turn.
+        step: StepId,
+        /// The ids of the envelopes, in the order in which they are read; [`INPUTS`] at most.
+        inputs: Vec<Arc<str>>,
+    },
+    /// Nobody who is at work can write to a step that waited for further envelopes: it has ended.
+    NodeClosed {
+        /// The step.
+        step: StepId,
+        /// To whom it owes an answer, and who never answered it, in words: it has then failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        owes: Vec<String>,
+    },
     /// A budget refused a launch, or its time is over: the run ends.
     BudgetSpent {
         /// Which, and what was wanted of it, in words.
@@ -294,87 +330,6 @@ pub struct Process {
     pub group: i32,
     /// The leader's start time in clock ticks since boot (field 22 of `/proc/PID/stat`); 0 where unknown.
     pub started: u64,
-}
-
-/// How an attempt ended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Why it failed; none when it succeeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-    /// What it put out. A failed command keeps its text, a failed agent has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Content>,
-    /// The exit code of its process; 128 + N when signal N ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit: Option<i32>,
-    /// The tail of its stderr, at most [`INLINE`] bytes.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub stderr: String,
-    /// The tokens that the agent reported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// The agent's session, which a later turn could resume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
-    /// The items of a for-each that failed: a JSON list of `{"index":…,"item":…,"message":…}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub errors: Option<Content>,
-    /// The agent that took the turn in place of the step's own, whose provider could not be reached (`fallback`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<String>,
-    /// The further turns that the agent was given to mend its answer.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub repairs: u32,
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-impl Outcome {
-    /// Cuts the words about a failure so that the event stays below [`LARGEST`]. The output is for the caller.
-    pub(crate) fn bound(&mut self) {
-        let cut = kept(self.stderr.chars().rev());
-        self.stderr.drain(..self.stderr.len() - cut);
-        self.session.take_if(|session| escaped(session) > SESSION);
-        match &mut self.failure {
-            Some(
-                Failure::Spawn { message }
-                | Failure::Agent { message }
-                | Failure::Render { message }
-                | Failure::Inside { message }
-                | Failure::Budget { message },
-            ) => {
-                shorten(message);
-            }
-            Some(Failure::Check { line, .. }) => shorten(line),
-            Some(Failure::Invalid { violations }) => {
-                let mut room = ROOM;
-                violations.iter_mut().for_each(shorten);
-                violations.retain(|violation| {
-                    let left = room.checked_sub(escaped(violation) + QUOTES);
-                    room = left.unwrap_or(0);
-                    left.is_some()
-                });
-            }
-            Some(
-                Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Refused | Failure::Cancelled,
-            )
-            | None => {}
-        }
-    }
-
-    /// Why the attempt failed, for people and for `error`: the tail of its stderr, or the runner's words.
-    pub fn error(&self) -> Option<String> {
-        let failure = self.failure.as_ref()?;
-        let words = match (failure, self.exit) {
-            (Failure::Exit, _) if !self.stderr.is_empty() => return Some(self.stderr.clone()),
-            (Failure::Exit, Some(exit)) => format!("it exited with {exit}"),
-            _ => failure.to_string(),
-        };
-        Some(words)
-    }
 }
 
 /// Why an attempt failed.

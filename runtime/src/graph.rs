@@ -5,6 +5,7 @@
 //! every number in it is in range, so the core never looks a name up except for the step of an event.
 
 mod build;
+mod ways;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RoundFailure, 
 use thiserror::Error;
 
 use crate::Content;
+
+pub(crate) use ways::{Way, Ways};
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.
 pub const MAX_STEPS: u64 = 10_000_000;
@@ -52,6 +55,7 @@ pub(crate) struct Scope {
     pub(crate) fail_fast: bool,
     /// What a call of it may use.
     pub(crate) budget: Option<Budget>,
+    pub(crate) ways: Ways,
     names: HashMap<Arc<str>, Spot>,
     order: Vec<Arc<str>>,
 }
@@ -123,6 +127,10 @@ pub(crate) struct Node {
     pub(crate) talk: Option<Box<Talk>>,
     /// Its numbers in [`Graph::lanes`].
     pub(crate) lanes: [Option<u32>; 2],
+    /// Envelopes may come to it, so that it can have further turns.
+    pub(crate) wired: bool,
+    /// Its prompt reads its inbox, so that its first turn waits for an envelope.
+    pub(crate) heeds: bool,
 }
 
 /// A conversation that several steps of a pipeline go on with.

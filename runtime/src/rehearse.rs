@@ -4,6 +4,7 @@
 //! it ended, what was asked, and what could not be rendered. Nothing is started or written; files are read only where a
 //! `<<file:…>>` says so.
 
+mod handed;
 mod memory;
 mod pace;
 mod swarms;
@@ -20,6 +21,7 @@ use crate::decide::{Command, decide};
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, Status, StepId, VERSION};
 use crate::graph::{Graph, Key};
+use crate::handoff::Operation;
 use crate::render::RenderError;
 use crate::run::scene::{self, Scene};
 use crate::run::{self, Options};
@@ -63,6 +65,7 @@ pub fn rehearse(
         due: BTreeMap::new(),
         gates: VecDeque::new(),
         pace: Pace::default(),
+        asked: Vec::new(),
         story: Rehearsal {
             status: RunStatus::Failed,
             ends: Vec::new(),
@@ -95,13 +98,15 @@ struct Stage<'a, 'b> {
     gates: VecDeque<StepId>,
     /// The time of the attempt that is being performed.
     pace: Pace,
+    /// What the answers of the attempt that is performed ask for.
+    asked: Vec<Result<Operation, String>>,
     story: Rehearsal,
 }
 
 /// What will happen.
 enum Due {
     /// An attempt that was started ends so.
-    End(StepId, u32, Outcome),
+    End(StepId, u32, Outcome, Vec<Result<Operation, String>>),
     /// A person says so at a gate.
     Answer(StepId, Answer),
     /// Something is heard in the swarm of an attempt.
@@ -156,7 +161,8 @@ impl Stage<'_, '_> {
     /// The next thing that is due happens.
     fn happen(&mut self) {
         match self.due.pop_first() {
-            Some((_, Due::End(step, attempt, mut outcome))) => {
+            Some((_, Due::End(step, attempt, mut outcome, asked))) => {
+                self.said(&step, attempt, asked);
                 self.bound(&mut outcome);
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
@@ -189,6 +195,7 @@ impl Stage<'_, '_> {
             Event::StepSkipped { step, .. }
             | Event::AttemptEnded { step, .. }
             | Event::GateAnswered { step, .. }
+            | Event::NodeClosed { step, .. }
             | Event::ConditionJudged { step, error: Some(_), .. } => {
                 self.state.find(step).map(|key| (key, step.clone()))
             }
@@ -233,6 +240,7 @@ impl Stage<'_, '_> {
                 problems.into_iter().for_each(|problem| self.fault(None, problem));
                 self.record(Event::RoundJudged { instance, iteration, holds, within });
             }
+            Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
             Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => {
@@ -263,7 +271,7 @@ impl Stage<'_, '_> {
             Command::Cancel { step, attempt } => {
                 self.silence(&step, attempt);
                 self.due.retain(
-                    |_, due| !matches!(due, Due::End(other, number, _) if *other == step && *number == attempt),
+                    |_, due| !matches!(due, Due::End(other, number, ..) if *other == step && *number == attempt),
                 );
                 let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
                 self.record(Event::AttemptEnded { step, attempt, outcome });
@@ -325,6 +333,7 @@ impl Stage<'_, '_> {
             let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
+        self.take_inputs(&step);
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
         if let Some(Refusal::Step(message)) = refused {
             return self.end(
@@ -346,7 +355,8 @@ impl Stage<'_, '_> {
                     Some((delay, failure)) => (delay, Outcome { failure: Some(failure), ..Outcome::default() }),
                     None => (self.pace.total, outcome),
                 };
-                self.after(delay, Due::End(step, attempt, outcome));
+                let asked = std::mem::take(&mut self.asked);
+                self.after(delay, Due::End(step, attempt, outcome, asked));
             }
             _ => self.end(step, attempt, outcome),
         }
@@ -417,6 +427,9 @@ impl Stage<'_, '_> {
                 let agent = self.scene.plan.agent(&body.agent);
                 let agent = agent.ok_or_else(|| scene::render(format!("the plan has no agent `{}`", body.agent)))?;
                 let mut prompt = renderer.text(&body.prompt, &view).map_err(failed)?;
+                if fixing.is_none() {
+                    prompt = self.scene.with_inbox(&self.state, key, body, prompt).map_err(scene::render)?;
+                }
                 let system =
                     agent.system.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
                 if let Some(data) = &stdin {
@@ -436,6 +449,7 @@ impl Stage<'_, '_> {
             let (agent, prompt) = (agent.name.clone(), prompt.clone());
             self.story.prompts.push(Prompted { step: id.clone(), attempt, agent, prompt });
         }
+        let speaks = fixing.is_none() && self.scene.speaks(&self.state, key);
         let mut repair = 0;
         let mut again = prompt.clone();
         loop {
@@ -449,7 +463,7 @@ impl Stage<'_, '_> {
             let fixing = fixing.is_some();
             let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
             let keeps_text = agent.is_none() && shape.is_none();
-            let Said { text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
+            let Said { mut text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
             if self.pace.late(step).is_some() {
                 // It was ended before, and what it would have said is not heard.
                 return Ok(Outcome::default());
@@ -458,6 +472,11 @@ impl Stage<'_, '_> {
                 let output = keeps_text.then_some(Content::Text(text));
                 let failure = Some(Failure::Exit);
                 return Ok(Outcome { failure, exit: Some(exit), stderr, output, ..Outcome::default() });
+            }
+            if speaks {
+                let (asked, rest) = scene::handed::asked_for(&text);
+                self.asked.extend(asked);
+                text = rest;
             }
             let read = shape.as_ref().map(|shape| (shape, shape.read(&text)));
             let text = match (read, agent) {

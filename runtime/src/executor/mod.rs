@@ -56,6 +56,8 @@ pub(crate) struct Job {
     pub after: u64,
     /// What is done.
     pub work: Work,
+    /// Whether lines of the agent's answer may ask for handoffs.
+    pub speaks: bool,
     /// What its output must be; none is text.
     pub shape: Option<Arc<Shape>>,
     /// Commands that must exit with 0 afterwards.

@@ -22,6 +22,7 @@ use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
 use crate::llm::Message;
 use crate::recording::{Answer, Part, Question};
+use crate::run::{Input, asked_for};
 use crate::stream::{Decoder, sum};
 
 /// The longest id of a session that is passed on.
@@ -168,9 +169,35 @@ impl Conversation<'_> {
             }
         })?;
         self.messages = messages;
+        let answer = if self.job.speaks { self.heard(answer, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::of(self.job, answer))
+    }
+
+    /// Hands on what lines of an answer ask for; the rest of them is the answer.
+    fn heard(&self, mut answer: Answer, place: &Place<'_, '_>) -> Answer {
+        if answer.failure.is_some() {
+            return answer;
+        }
+        let said = match (&answer.whole, &answer.text) {
+            (Some(whole), _) => whole.clone(),
+            (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            (None, None) => return answer,
+        };
+        let (operations, rest) = asked_for(&said);
+        if operations.is_empty() {
+            return answer;
+        }
+        for operation in operations {
+            let (step, attempt) = (self.job.step.clone(), self.job.attempt);
+            place.services.report(Input::Said { step, attempt, operation, hearer: None });
+        }
+        answer.whole = answer.whole.is_some().then(|| rest.clone());
+        let mut kept = rest;
+        keep_last(&mut kept, self.job.max_output);
+        answer.text = Some(kept.into_bytes());
+        answer
     }
 
     /// What is asked in a turn, as far as the workflow says it.

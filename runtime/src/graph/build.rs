@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
+    Agent, Body, Budget, DirectiveKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry,
+    RoundFailure, Segment, Step, When,
 };
 
-use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk};
+use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
 use crate::event::Content;
 use crate::swarm::Rules;
 
@@ -83,6 +84,7 @@ fn alone(pipeline: &Pipeline, step: &Step) -> Pipeline {
         result: vec![step.name.clone()],
         iteration: Iteration { max: 1, exhausted: Exhausted::Fail, ..Iteration::default() },
         steps: vec![step],
+        edges: Vec::new(),
         parallelism: 1,
         concurrency: None,
         fail_fast: false,
@@ -131,8 +133,12 @@ impl<'a> Build<'a> {
         let result = pipeline.result.iter().map(find).collect::<Result<_, _>>()?;
         let name = Arc::from(pipeline.name.as_str());
         let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
-        let budget = pipeline.budget.clone();
-        self.scopes.push(Scope { pipeline: name, region, result, fail_fast: pipeline.fail_fast, budget, names, order });
+        let (budget, fail_fast) = (pipeline.budget.clone(), pipeline.fail_fast);
+        let ways = Ways::new(pipeline, &names);
+        for way in &ways.list {
+            self.regions[way.to.region as usize].nodes[way.to.step as usize].wired = true;
+        }
+        self.scopes.push(Scope { pipeline: name, region, result, fail_fast, budget, ways, names, order });
         Ok(())
     }
 
@@ -293,7 +299,19 @@ fn bare(step: &Step, kind: Kind) -> Node {
         budget: step.budget.clone().map(Box::new),
         talk: talk(step),
         lanes: [None; 2],
+        wired: false,
+        heeds: reads_inbox(step),
     }
+}
+
+fn reads_inbox(step: &Step) -> bool {
+    let prompt = match &step.body {
+        Body::Prompt(body) => Some(&body.prompt),
+        _ => None,
+    };
+    let is_inbox =
+        |segment: &Segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox);
+    prompt.into_iter().chain(&step.stdin).flat_map(|text| &text.segments).any(is_inbox)
 }
 
 fn talk(step: &Step) -> Option<Box<Talk>> {

@@ -120,11 +120,10 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Stdin => values.stdin()?.map(Value::String),
         DirectiveKind::Item => values.item()?.map(|(item, _)| item),
         DirectiveKind::Index => values.item()?.map(|(_, index)| Value::from(index)),
-        DirectiveKind::Context
-        | DirectiveKind::Inbox
-        | DirectiveKind::Shared
-        | DirectiveKind::Team
-        | DirectiveKind::Plan => return Err("this version has no value for it".to_owned()),
+        DirectiveKind::Inbox => values.inbox()?.map(Value::String),
+        DirectiveKind::Context | DirectiveKind::Shared | DirectiveKind::Team | DirectiveKind::Plan => {
+            return Err("this version has no value for it".to_owned());
+        }
     };
     match (found, directive.fields.as_slice()) {
         (found, []) => Ok(found),

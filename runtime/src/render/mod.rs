@@ -57,6 +57,10 @@ pub(crate) trait Values {
     fn task(&self) -> &str;
     /// What was piped into the run.
     fn stdin(&self) -> Result<Option<String>, String>;
+    /// What waits in the inbox of this step; none where it has none.
+    fn inbox(&self) -> Result<Option<String>, String> {
+        Ok(None)
+    }
     /// Where files are read.
     fn workspace(&self) -> &Path;
     /// The contents of a file of the workspace.

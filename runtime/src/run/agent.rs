@@ -29,12 +29,18 @@ pub(super) struct Attempt<'a> {
     pub stdin: Option<String>,
     /// What the answer must be.
     pub shape: Option<&'a Shape>,
+    /// Whether it is to mend what made the step fail.
+    pub mends: bool,
 }
 
 impl Loop<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
     pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
         let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+        let prompt = match self.state.find(attempt.id).filter(|_| !attempt.mends) {
+            Some(key) => self.scene.with_inbox(&self.state, key, body, prompt).map_err(render)?,
+            None => prompt,
+        };
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, &prompt, attempt));
         let takers = takers.collect::<Result<Vec<Taker>, Failure>>()?;
         if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
@@ -56,7 +62,7 @@ impl Loop<'_> {
     }
 
     fn taker(&self, name: &str, prompt: &str, attempt: &Attempt<'_>) -> Result<Taker, Failure> {
-        let Attempt { id, number, step, view, stdin, shape } = attempt;
+        let Attempt { id, number, step, view, stdin, shape, mends: _ } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {

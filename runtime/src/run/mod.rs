@@ -5,6 +5,7 @@ pub(crate) mod approvals;
 mod budget;
 mod environment;
 mod gates;
+mod handoffs;
 mod hooks;
 mod limits;
 mod outside;
@@ -31,10 +32,12 @@ use std::thread::JoinHandle;
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::control::{Control, GateAnswer, Wish};
+use crate::door::Doors;
 use crate::error::{JournalError, RunError};
 use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
+use crate::handoff::Operation;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
@@ -47,6 +50,7 @@ use crate::state::{End, State};
 use environment::Surroundings;
 use run_loop::Loop;
 use scene::Scene;
+pub(crate) use scene::handed::asked_for;
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -117,6 +121,8 @@ pub(crate) enum Input {
     Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
     /// A task waits for somebody's agreement.
     Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
+    /// An agent asks for something, and who is to hear what becomes of it.
+    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
@@ -401,6 +407,7 @@ impl Begin<'_> {
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
+        let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor));
         let mut run_loop = Loop {
             scene,
             surroundings,
@@ -429,12 +436,15 @@ impl Begin<'_> {
             hooks: hooks::Hooks::default(),
             replies: Vec::new(),
             asking: approvals::Asking::default(),
+            receipts: Vec::new(),
+            again: std::collections::HashMap::new(),
             durability,
             replaying,
             held: VecDeque::new(),
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),
+            doors,
             reactor: Arc::clone(&reactor),
             reports: inputs.clone(),
         };

@@ -43,14 +43,14 @@ impl Loop<'_> {
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let work = match &step.body {
             _ if fixing.is_some() => {
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None };
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None, mends: true };
                 let asked = fixing.as_ref().map(|body| self.asked(body, &attempt)).transpose()?;
                 Work::Agent(Box::new(asked.ok_or_else(|| unknown(id))?))
             }
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
             Body::Prompt(body) => {
-                let attempt =
-                    Attempt { id, number: attempt, step, view: &view, stdin: stdin()?, shape: shape.as_deref() };
+                let (stdin, shape) = (stdin()?, shape.as_deref());
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, mends: false };
                 Work::Agent(Box::new(self.asked(body, &attempt)?))
             }
             Body::Value(template) => Work::Text(match &shape {
@@ -92,6 +92,7 @@ impl Loop<'_> {
             step: id.clone(),
             attempt,
             after: self.after(key, id, attempt, step),
+            speaks: fixing.is_none() && self.scene.speaks(&self.state, key),
             work,
             shape,
             checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
@@ -128,10 +129,15 @@ impl Loop<'_> {
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
         let environment =
             self.surroundings.of_attempt(&self.folder.id, id, attempt, &layers, &self.scene.renderer, view);
-        environment.map(Arc::new).map_err(|trouble| match trouble {
+        let mut environment = environment.map_err(|trouble| match trouble {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
-        })
+        })?;
+        if self.replaying.is_none() && self.state.find(id).is_some_and(|key| self.scene.is_node(&self.state, key)) {
+            let invited = self.doors.invite(id, attempt).map_err(|message| Failure::Spawn { message })?;
+            environment.extend(invited);
+        }
+        Ok(Arc::new(environment))
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.

@@ -29,8 +29,11 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
     Ok(())
 }
 
-fn of_pipeline(pipeline: &Pipeline) -> Option<&'static str> {
-    (!pipeline.edges.is_empty()).then_some("it has `edges`")
+fn of_pipeline(pipeline: &Pipeline) -> Option<String> {
+    let repeated = |name: &&String| pipeline.all_steps().any(|step| step.name == **name && step.for_each.is_some());
+    let ends = pipeline.edges.iter().flat_map(|edge| edge.both.then_some(&edge.from).into_iter().chain([&edge.to]));
+    let name = ends.into_iter().find(|name| repeated(name))?;
+    Some(format!("an edge leads to `{name}`, which runs once for each item, so that nobody in particular receives"))
 }
 
 /// Whether this version can reach an agent.
@@ -145,7 +148,6 @@ fn word_of(segments: &[Segment]) -> Option<&'static str> {
     segments.iter().find_map(|segment| match segment {
         Segment::Directive(directive) => match directive.kind {
             DirectiveKind::Context => Some("context"),
-            DirectiveKind::Inbox => Some("inbox"),
             DirectiveKind::Shared => Some("shared"),
             DirectiveKind::Team => Some("team"),
             DirectiveKind::Plan => Some("plan"),

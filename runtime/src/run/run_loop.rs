@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use super::approvals::Asking;
 use super::environment::Surroundings;
 use super::gates::Reply;
+use super::handoffs::Hearer;
 use super::hooks::Hooks;
 use super::prepare::Prepared;
 use super::replay::Replaying;
@@ -22,9 +23,11 @@ use super::swarms::Teams;
 use super::{Ended, First, Input, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
+use crate::door::Doors;
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
+use crate::handoff::Envelope;
 use crate::home::{Layout, RunFolder};
 use crate::journal::{Durability, Journal};
 use crate::llm::Models;
@@ -77,6 +80,10 @@ pub(super) struct Loop<'a> {
     pub replies: Vec<Reply>,
     /// The requests of agents that this process waits with.
     pub asking: Asking,
+    /// Who asked for something in this turn, with what is to be told.
+    pub receipts: Vec<(Hearer, serde_json::Value)>,
+    /// What attempts had sent that start again, since their runner was killed.
+    pub again: HashMap<(StepId, u32), Vec<Envelope>>,
     pub durability: Arc<Durability>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
@@ -87,6 +94,8 @@ pub(super) struct Loop<'a> {
     pub models: Arc<Models>,
     pub tools: Arc<Toolbox>,
     pub reactor: Arc<Reactor>,
+    /// Where agents come in.
+    pub doors: Doors,
     /// Where tasks of the reactor report.
     pub reports: Sender<Input>,
 }
@@ -129,6 +138,7 @@ impl Loop<'_> {
         }
         if self.floor > 0 {
             self.mend_outputs();
+            self.note_sent();
             self.answer_all_headless();
         }
         self.turn();
@@ -240,9 +250,11 @@ impl Loop<'_> {
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.asking.over(&step, attempt);
+                self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
+            Input::Said { step, attempt, operation, hearer } => self.said(&step, attempt, operation, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
         }
@@ -291,6 +303,7 @@ impl Loop<'_> {
             self.open_gate(gate);
         }
         self.acknowledge();
+        self.hand_receipts();
         let waiting = std::mem::take(&mut self.jobs);
         self.submit(waiting);
     }
@@ -340,6 +353,7 @@ impl Loop<'_> {
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
             Command::Open { step, attempt } => self.open(step, attempt),
             Command::Conclude { step, attempt, failure } => self.conclude(step, attempt, failure),
+            Command::Close { step, owes } => self.record(Event::NodeClosed { step, owes }),
             Command::Swarm { step, attempt } => self.swarm(&step, attempt),
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
@@ -372,6 +386,7 @@ impl Loop<'_> {
                 Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
             }
         }
+        self.take_inputs(&step);
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
         self.warn();
         let outcome = match prepared {

@@ -4,6 +4,7 @@
 //! nothing and writes nothing, so that a rehearsal in memory shares it with a run.
 
 mod asked;
+pub(crate) mod handed;
 mod told;
 
 use std::cell::RefCell;
@@ -264,7 +265,8 @@ impl<'a> Scene<'a> {
     /// The turn in which an agent mends what made a step fail, where this attempt is that.
     pub(crate) fn fixing(&self, state: &State, key: Key, attempt: u32) -> Option<Result<PromptBody, Failure>> {
         let node = state.node(key);
-        let agent = node.fix.as_ref().filter(|_| node.fixing() == Some(attempt))?;
+        let tries = attempt.saturating_sub(state.step(key).earlier);
+        let agent = node.fix.as_ref().filter(|_| node.fixing() == Some(tries))?;
         let definition = self.step(state, key);
         let detail = state.step(key).detail.as_deref();
         let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");

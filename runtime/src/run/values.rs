@@ -8,6 +8,7 @@ use swarmc_plan::{ParamType, Step};
 
 use super::scene::{Scene, Texts};
 use crate::event::{Content, Status, StepId};
+use crate::graph::Key;
 use crate::render::Values;
 use crate::state::{Reading, State};
 
@@ -118,6 +119,14 @@ impl Values for View<'_> {
 
     fn stdin(&self) -> Result<Option<String>, String> {
         self.text(self.scene.stdin.as_ref())
+    }
+
+    fn inbox(&self) -> Result<Option<String>, String> {
+        let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
+        match step {
+            Some(step) => self.scene.inbox(self.state, Key { frame: self.frame, step }),
+            None => Ok(None),
+        }
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

@@ -1,15 +1,15 @@
 //! Plans from a few words, one line a step: `NAME [OPTION…] [< NEED…]`.
 //!
 //! A need is `STEP`, `STEP:failure` (or `any`, `always`), with `~` before it when a reference implies it and `!` after
-//! it when it handles. Options: `value`, `stop`, `stop=failure`, `when`, `join=any`, `join=none-failed`, `skip` (on
+//! it when it handles. Options: `prompt`, `heeds` (a prompt that reads the inbox), `value`, `stop`, `stop=failure`, `when`, `join=any`, `join=none-failed`, `skip` (on
 //! failure), `default=TEXT`, `retry=N`, `backoff=MS`, `limit=N` (its own concurrency).
 
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Body, Call, Command, Directive, DirectiveKind, EachJoin, Effect, Exhausted, Expression, ForEach, Gate, GateDefault,
-    GateTimeout, Iteration, Join, Loop, Need, OnFailure, Origin, Output, Pipeline, Plan, Retry, RoundFailure, Segment,
-    Step, StopStatus, Template, When,
+    Body, Call, Command, Directive, DirectiveKind, EachJoin, EdgeKind, Effect, Exhausted, Expression, ForEach, Gate,
+    GateDefault, GateTimeout, Iteration, Join, Loop, Need, OnFailure, Origin, Output, Pipeline, Plan, PromptBody,
+    Response, Retry, RoundFailure, Segment, Step, StopStatus, Template, When,
 };
 
 use crate::Graph;
@@ -146,6 +146,8 @@ pub(crate) fn line(line: &str) -> Step {
 fn option(step: &mut Step, word: &str) {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     match (name, value) {
+        ("prompt", _) => step.body = prompted(Template::default()),
+        ("heeds", _) => step.body = prompted(reading(DirectiveKind::Inbox, "")),
         ("value", _) => step.body = Body::Value(Template::default()),
         ("stop", "failure") => step.body = stop(StopStatus::Failure),
         ("stop", _) => step.body = stop(StopStatus::Success),
@@ -159,6 +161,26 @@ fn option(step: &mut Step, word: &str) {
         ("backoff", wait) => step.retry.backoff_ms = wait.parse().unwrap(),
         ("limit", limit) => step.concurrency = Some(limit.parse().unwrap()),
         _ => panic!("unknown option `{word}`"),
+    }
+}
+
+fn prompted(prompt: Template) -> Body {
+    Body::Prompt(PromptBody { agent: "anyone".to_owned(), prompt, context: Vec::new() })
+}
+
+/// An edge: `FROM -> TO` or `FROM <-> TO`, and `signal`, `required`, `max=N`.
+pub(crate) fn edge(line: &str) -> swarmc_plan::Edge {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let max = words.iter().find_map(|word| word.strip_prefix("max=")).map(|max| max.parse().unwrap());
+    swarmc_plan::Edge {
+        from: words[0].to_owned(),
+        to: words[2].to_owned(),
+        both: words[1] == "<->",
+        kind: if words.contains(&"signal") { EdgeKind::Signal } else { EdgeKind::Handoff },
+        carries: None,
+        response: if words.contains(&"required") { Response::Required } else { Response::None },
+        max,
+        origin: Origin::default(),
     }
 }
 

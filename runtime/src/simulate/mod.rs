@@ -2,6 +2,7 @@
 //! and runs of the core in them, interrupted anywhere.
 
 pub(crate) mod build;
+mod handoffs;
 mod journals;
 mod model;
 mod properties;

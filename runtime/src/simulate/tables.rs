@@ -16,7 +16,7 @@ fn check(pipeline: Pipeline, events: &str, expected: &str) {
 }
 
 /// Applies the events, asking for commands in between as a driver would, and keeps the last answer.
-fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
+pub(super) fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
     let mut state = State::new(graph(pipeline));
     let mut clock = 1_000;
     let mut seq = 0;
@@ -84,6 +84,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
             let output = choice.clone().map(Content::Text);
             vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
         }
+        (_, "sends" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
@@ -99,7 +100,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
     }
 }
 
-fn commands(commands: &mut [Command]) -> String {
+pub(super) fn commands(commands: &mut [Command]) -> String {
     let id = |step: &StepId| {
         let name = StepId { within: None, ..step.clone() };
         let name = if (step.iteration, step.instance) == (1, 1) { step.name.to_string() } else { name.to_string() };
@@ -108,6 +109,8 @@ fn commands(commands: &mut [Command]) -> String {
     let text = |command: &Command| match command {
         Command::Start { step, attempt } => format!("start {} {attempt}", id(step)),
         Command::Swarm { step, .. } => format!("swarm {}", id(step)),
+        Command::Close { step, owes } if owes.is_empty() => format!("close {}", id(step)),
+        Command::Close { step, owes } => format!("close {} ({})", id(step), owes.join("; ")),
         Command::Judge { step } => format!("judge {}", id(step)),
         Command::JudgeRound { instance, iteration, within: None } => format!("judge round {iteration}/{instance}"),
         Command::JudgeRound { iteration, within: Some(within), .. } => format!("judge round {iteration}@{within}"),

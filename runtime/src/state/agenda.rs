@@ -32,6 +32,8 @@ pub(crate) struct Agenda {
     pub(crate) rounds: BTreeSet<u32>,
     /// Swarms in which there may be something to do.
     pub(crate) swarms: BTreeSet<Key>,
+    /// The frames of pipelines in which somebody may wait for an envelope that nobody can write.
+    pub(crate) posts: BTreeSet<u32>,
     /// The frames of pipelines in which a `stop` is about to be decided, with how many.
     pub(crate) holding: BTreeMap<u32, u32>,
     /// Slots taken.
@@ -127,6 +129,7 @@ impl Agenda {
             ordered: BTreeSet::new(),
             rounds: BTreeSet::new(),
             swarms: BTreeSet::new(),
+            posts: BTreeSet::new(),
             holding: BTreeMap::new(),
             busy: 0,
             lanes: lanes.collect(),
@@ -147,7 +150,7 @@ impl State {
         self.unqueue(key);
         let is_stop = matches!(self.node(key).kind, Kind::Stop(_));
         let step = self.step_mut(key);
-        step.phase = phase;
+        let before = std::mem::replace(&mut step.phase, phase);
         if phase != Phase::Running {
             let freed = std::mem::take(&mut step.slot);
             if std::mem::take(&mut step.cancelling) {
@@ -162,6 +165,7 @@ impl State {
             self.hold(key, matches!(phase, Phase::Judging | Phase::Ready | Phase::Running));
         }
         self.enqueue(key);
+        self.waits(key, before, phase);
     }
 
     /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
@@ -188,7 +192,7 @@ impl State {
         let place = match step.phase {
             Phase::Judging => Place::Judge,
             Phase::Skipping(_) => Place::Skip,
-            Phase::Ready if dropped => Place::Skip,
+            Phase::Ready | Phase::Listening if dropped => Place::Skip,
             Phase::Ready => return self.line_up(key),
             Phase::Resting(_) | Phase::Asking(_) | Phase::Concluding if ended => Place::Skip,
             Phase::Resting(due) => Place::Timer(due),
@@ -200,7 +204,9 @@ impl State {
                 }
                 Place::Nowhere
             }
-            Phase::Waiting | Phase::Inside | Phase::Asking(_) | Phase::Settled(_) => Place::Nowhere,
+            Phase::Waiting | Phase::Listening | Phase::Idle | Phase::Inside | Phase::Asking(_) | Phase::Settled(_) => {
+                Place::Nowhere
+            }
         };
         match place {
             Place::Judge => self.agenda.judge.insert(key),

@@ -179,7 +179,7 @@ impl State {
     /// The agent whose turn the attempt of a step is.
     fn asked(&self, key: Key) -> Option<&Arc<str>> {
         let node = self.node(key);
-        match node.fixing() == Some(self.step(key).attempt) {
+        match node.fixing() == Some(self.step(key).tries()) {
             true => node.fix.as_ref(),
             false => node.agent.as_ref(),
         }

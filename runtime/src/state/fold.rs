@@ -89,6 +89,21 @@ impl State {
                     self.swarmed(key, *attempt, fact, record.at);
                 }
             }
+            Event::Sent { from, to, instance, within, way, letter } => {
+                if let Some(scope) = self.frame_of(*instance, within.as_ref()) {
+                    self.sent(from.as_ref(), scope, (to, *way), letter);
+                }
+            }
+            Event::InputsTaken { step, inputs } => {
+                if let Some(key) = self.key(step) {
+                    self.inputs_taken(key, inputs);
+                }
+            }
+            Event::NodeClosed { step, owes } => {
+                if let Some(key) = self.key(step) {
+                    self.node_closed(key, owes);
+                }
+            }
             Event::BudgetSpent { .. } => self.budget_spent(),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
@@ -149,7 +164,7 @@ impl State {
             return;
         }
         match error {
-            None if holds => self.enter(key, Phase::Ready),
+            None if holds => self.ready(key),
             None => self.enter(key, Phase::Skipping(Reason::When)),
             Some(_) if self.is_ended(key) => self.enter(key, Phase::Skipping(Reason::Ended)),
             Some(error) => {
@@ -246,6 +261,9 @@ impl State {
             return;
         }
         self.account_for(key, outcome, at);
+        if outcome.failure != Some(Failure::Cancelled) {
+            self.step_mut(key).sent.clear();
+        }
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
             self.approvals_over(key);
@@ -256,7 +274,8 @@ impl State {
         self.started(key);
         self.talked(key, outcome);
         self.open.insert(key, None);
-        if self.node(key).fixing() == Some(attempt) {
+        let tries = self.step(key).tries();
+        if self.node(key).fixing() == Some(tries) {
             return self.fixed(key, outcome.failure.is_none(), at);
         }
         self.step_mut(key).detail = Some(Box::new(Detail {
@@ -273,16 +292,18 @@ impl State {
             self.close_inside(key);
             self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));
         }
-        if outcome.failure.is_none() {
+        if outcome.failure.is_none() && self.node(key).wired {
+            self.turn_over(key);
+        } else if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
-        } else if self.node(key).fixing() == Some(attempt.saturating_add(1)) && !self.is_ended(key) {
+        } else if self.node(key).fixing() == Some(tries.saturating_add(1)) && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             self.enter(key, Phase::Resting(at));
-        } else if attempt <= times && !self.is_ended(key) {
+        } else if tries <= times && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
-        } else if self.node(key).asks_after() == Some(attempt) && !self.is_ended(key) {
+        } else if self.node(key).asks_after() == Some(tries) && !self.is_ended(key) {
             self.enter(key, Phase::Asking(u64::MAX));
         } else {
             self.fail(key);
@@ -348,7 +369,7 @@ impl State {
     /// The wait before the attempt that comes next, in milliseconds: doubled each time, up to its limit.
     fn backoff(&self, key: Key) -> u64 {
         let retry = &self.node(key).retry;
-        let failed = self.step(key).attempt.saturating_sub(1);
+        let failed = self.step(key).tries().saturating_sub(1);
         let doubled = 1_u64.checked_shl(failed.saturating_sub(1)).unwrap_or(u64::MAX);
         retry.backoff_ms.saturating_mul(doubled).min(retry.max_backoff_ms)
     }

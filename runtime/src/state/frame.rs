@@ -10,7 +10,7 @@ use swarmc_plan::StopStatus;
 
 use super::agenda::Turn;
 use super::budget::{Account, Spent};
-use crate::event::{Content, Status};
+use crate::event::{Content, Letter, Status};
 use crate::graph::Key;
 
 /// A region in its current round.
@@ -91,6 +91,12 @@ pub(crate) struct Step {
     pub(crate) phase: Phase,
     /// The attempt that runs, or the one that comes next.
     pub(crate) attempt: u32,
+    /// The attempts of its earlier turns.
+    pub(crate) earlier: u32,
+    /// What its turn has taken from its inbox.
+    pub(crate) taken: Vec<Letter>,
+    /// What its open attempt has sent.
+    pub(crate) sent: Vec<Letter>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -122,6 +128,8 @@ pub(crate) enum Phase {
     Skipping(Reason),
     /// It may start.
     Ready,
+    /// Its needs hold, and it waits for its first envelope.
+    Listening,
     /// An attempt is open.
     Running,
     /// The steps inside of it run.
@@ -130,6 +138,8 @@ pub(crate) enum Phase {
     Concluding,
     /// It waits for a person's answer, and not longer than until this time.
     Asking(u64),
+    /// Its turn is over, and it waits for further envelopes.
+    Idle,
     /// An attempt failed; the next one begins at this time.
     Resting(u64),
     /// It ended.
@@ -215,6 +225,9 @@ impl Step {
         Step {
             phase: Phase::Waiting,
             attempt: 1,
+            earlier: 0,
+            taken: Vec::new(),
+            sent: Vec::new(),
             waiting: needs,
             held: 0,
             started: false,
@@ -226,6 +239,11 @@ impl Step {
             slot: false,
             cancelling: false,
         }
+    }
+
+    /// The attempt that runs, or comes next, counted in its turn.
+    pub(crate) fn tries(&self) -> u32 {
+        self.attempt - self.earlier
     }
 
     pub(crate) fn status(&self) -> Option<Status> {

@@ -262,6 +262,8 @@ impl State {
     /// Gives a frame's place to the next one. Everything in it has settled.
     fn release(&mut self, number: u32) {
         let frame = std::mem::take(&mut self.frames[number as usize]);
+        self.posts.remove(&number);
+        self.agenda.posts.remove(&number);
         if let Some(path) = frame.path {
             self.paths.remove(&(frame.instance, path));
         }

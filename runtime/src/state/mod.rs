@@ -10,6 +10,7 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+pub(crate) mod post;
 mod progress;
 mod read;
 mod session;
@@ -64,9 +65,11 @@ pub struct State {
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
     pub(crate) swarms: BTreeMap<Key, Hive>,
+    approvals: Approvals,
     /// Whether somebody else than the time says when pauses and deadlines of swarms are over: a replay.
     pub(crate) paced: bool,
-    approvals: Approvals,
+    /// The inboxes, by the frame of the pipeline that they belong to.
+    posts: BTreeMap<u32, post::Post>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -128,8 +131,9 @@ impl State {
             agents: BTreeMap::new(),
             over_budget: false,
             swarms: BTreeMap::new(),
-            paced: false,
             approvals: Approvals::default(),
+            paced: false,
+            posts: BTreeMap::new(),
             graph,
         }
     }

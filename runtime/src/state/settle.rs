@@ -113,6 +113,18 @@ impl State {
         let dropped = self.is_ended(key) || self.frame(key.frame).cut;
         match self.node(key).conditional && !dropped {
             true => self.enter(key, Phase::Judging),
+            false => self.ready(key),
+        }
+    }
+
+    /// Everything that it needs is there: it may start, or waits for its first envelope.
+    pub(super) fn ready(&mut self, key: Key) {
+        let node = self.node(key);
+        match node.heeds && node.wired {
+            true => {
+                self.enter(key, Phase::Listening);
+                self.rouse(key);
+            }
             false => self.enter(key, Phase::Ready),
         }
     }

@@ -1,0 +1,79 @@
+//! The door of scripts: a Unix socket on which a line of JSON asks and a line answers.
+//!
+//! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
+//! `{"error": "…"}`; a connection may ask again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::Reception;
+use crate::handoff::{ENVELOPE_LIMIT, Operation};
+
+/// The longest line: an envelope whose every character is escaped, and what is around it.
+const LONGEST: u64 = ENVELOPE_LIMIT as u64 * 6 + 1024;
+
+/// The connections at once; further ones wait.
+const CONNECTIONS: usize = 64;
+
+/// How long a connection may say nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    token: String,
+    operation: Value,
+}
+
+/// Takes what agents ask for, until the run has ended.
+pub(super) async fn serve(listener: UnixListener, reception: Arc<Reception>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Too many files are open: somebody has to close one first.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let reception = Arc::clone(&reception);
+        tokio::spawn(async move {
+            // A client that goes away early has nobody left to complain to.
+            let _ = converse(stream, &reception).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut reader = BufReader::new(reader);
+    loop {
+        let mut line = Vec::new();
+        let mut limited = (&mut reader).take(LONGEST);
+        let Ok(count) = timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else { return Ok(()) };
+        if count? == 0 {
+            return Ok(());
+        }
+        let is_whole = line.ends_with(b"\n");
+        let told = match serde_json::from_slice::<Line>(&line) {
+            _ if !is_whole => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
+            Ok(line) => reception.ask(&line.token, Operation::read(line.operation)).await,
+            Err(error) => Err(format!("no operation: {error}")),
+        };
+        let answer = match told {
+            Ok(receipt) => json!({ "ok": receipt }),
+            Err(problem) => json!({ "error": problem }),
+        };
+        let answer = format!("{answer}\n");
+        match timeout(PATIENCE, writer.write_all(answer.as_bytes())).await {
+            Ok(written) if is_whole => written?,
+            _ => return Ok(()),
+        }
+    }
+}

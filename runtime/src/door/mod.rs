@@ -1,0 +1,126 @@
+//! The doors through which agents take part in a run while their turns go on.
+//!
+//! In: what an agent asks for, with the token that only its attempt has. Out: an [`Operation`] for the loop, and what
+//! came of it. Invariant: whoever has no token of an attempt that is under way is told so and nothing else, and nobody
+//! speaks as another: who asks is known by the token alone.
+
+mod client;
+mod line;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::event::StepId;
+use crate::handoff::Operation;
+use crate::reactor::Reactor;
+use crate::run::Input;
+
+pub use client::{SOCKET, TOKEN, ask};
+
+/// The bytes of a token: nobody guesses 128 bits.
+const TOKEN_BYTES: usize = 16;
+
+const RANDOM: &str = "/dev/urandom";
+
+/// The doors of a run. They open when the first agent is invited.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    reception: Arc<Reception>,
+    reactor: Arc<Reactor>,
+    socket: PathBuf,
+    listening: Mutex<bool>,
+}
+
+/// Who may come in, and where what they say goes.
+#[derive(Debug)]
+struct Reception {
+    guests: Mutex<HashMap<String, (StepId, u32)>>,
+    inputs: Sender<Input>,
+}
+
+impl Doors {
+    /// The doors of a run whose folder is `folder`.
+    pub(crate) fn new(folder: &Path, inputs: Sender<Input>, reactor: Arc<Reactor>) -> Doors {
+        let reception = Reception { guests: Mutex::default(), inputs };
+        Doors {
+            reception: Arc::new(reception),
+            reactor,
+            socket: folder.join("agents.sock"),
+            listening: Mutex::new(false),
+        }
+    }
+
+    /// What an attempt's processes need in their environment to come in.
+    ///
+    /// # Errors
+    /// The socket cannot be opened, or the system has no random numbers.
+    pub(crate) fn invite(&self, step: &StepId, attempt: u32) -> Result<Vec<(OsString, OsString)>, String> {
+        self.listen()?;
+        let mut random = [0; TOKEN_BYTES];
+        let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
+        read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
+        let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.reception.guests().insert(token.clone(), (step.clone(), attempt));
+        Ok(vec![
+            (OsString::from(SOCKET), self.socket.clone().into_os_string()),
+            (OsString::from(TOKEN), OsString::from(token)),
+        ])
+    }
+
+    /// An attempt is over: its tokens open nothing any more.
+    pub(crate) fn dismiss(&self, step: &StepId, attempt: u32) {
+        self.reception.guests().retain(|_, (guest, number)| guest != step || *number != attempt);
+    }
+
+    fn listen(&self) -> Result<(), String> {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if *listening {
+            return Ok(());
+        }
+        let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
+        // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
+        let _ = std::fs::remove_file(&self.socket);
+        let listener = client::through(&self.socket, |path| UnixListener::bind(path)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let handle = self.reactor.handle()?;
+        let _entered = handle.enter();
+        let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+        handle.spawn(line::serve(listener, Arc::clone(&self.reception)));
+        *listening = true;
+        Ok(())
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+impl Reception {
+    /// Asks for something as whoever has this token.
+    async fn ask(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
+        let guest = self.guests().get(token).cloned();
+        let (step, attempt) =
+            guest.ok_or_else(|| format!("{TOKEN} opens nothing: it is not that of a turn which is under way"))?;
+        let operation = operation?;
+        let (hearer, heard) = oneshot::channel();
+        let ending = || "the run is ending".to_owned();
+        let said = Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) };
+        self.inputs.send(said).map_err(|_| ending())?;
+        heard.await.map_err(|_| ending())?
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<String, (StepId, u32)>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

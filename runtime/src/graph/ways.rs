@@ -1,0 +1,64 @@
+//! Who may hand over to whom in a pipeline: its edges, by the numbers of its steps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use swarmc_plan::{EdgeKind, Pipeline, Response};
+
+use super::Spot;
+
+/// The envelopes that take one way at most where the edge says no `max`: the seed's limit on messages.
+pub(crate) const MAX_A_WAY: u32 = 20;
+
+/// A way that envelopes take from one step to another.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) from: Spot,
+    pub(crate) to: Spot,
+    pub(crate) kind: EdgeKind,
+    pub(crate) response: Response,
+    /// The envelopes at most, in one activation of the pipeline.
+    pub(crate) max: u32,
+    /// The edge in the plan that it comes from.
+    pub(crate) edge: usize,
+    /// It leads against its edge: only answers take it.
+    pub(crate) answers: bool,
+}
+
+/// The ways of a pipeline.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    pub(crate) list: Vec<Way>,
+}
+
+impl Ways {
+    pub(super) fn new(pipeline: &Pipeline, names: &HashMap<Arc<str>, Spot>) -> Ways {
+        let mut list = Vec::new();
+        for (number, edge) in pipeline.edges.iter().enumerate() {
+            let ends = [&edge.from, &edge.to].map(|name| names.get(name.as_str()).copied());
+            let [Some(from), Some(to)] = ends else { continue };
+            let max = edge.max.unwrap_or(MAX_A_WAY);
+            let (kind, response) = (edge.kind, edge.response);
+            list.push(Way { from, to, kind, response, max, edge: number, answers: false });
+            match (edge.both, response) {
+                (true, _) => list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: false }),
+                (false, Response::None) => {}
+                (false, _) => {
+                    let response = Response::None;
+                    list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: true });
+                }
+            }
+        }
+        Ways { list }
+    }
+
+    /// Whether anybody may hand over anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The ways that lead away from a step, with their numbers.
+    pub(crate) fn from(&self, spot: Spot) -> impl Iterator<Item = (usize, &Way)> {
+        self.list.iter().enumerate().filter(move |(_, way)| way.from == spot)
+    }
+}

@@ -1,0 +1,10 @@
+//! Handoffs between the agents of a pipeline (seed 002): what may be said, and what of it is refused.
+//!
+//! In: what an agent asks for, through whatever door. Out: an [`Envelope`] that lies in its receiver's inbox, or the
+//! reason why there is none. Invariant: nothing is handed over without an edge, and what agents wrote is data.
+
+mod envelope;
+mod operation;
+
+pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
+pub use operation::{Handoff, Operation};

@@ -1,0 +1,75 @@
+//! What an agent of a pipeline may ask for: one set of operations, whatever door it comes through.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use swarmc_plan::{Priority, Response};
+
+use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
+
+/// One thing that an agent asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "swarm", rename_all = "snake_case")]
+pub enum Operation {
+    /// Hand something over along an edge.
+    SendHandoff(Handoff),
+    /// Read the inputs of this turn, and what waits for the next one.
+    ReadInbox {},
+}
+
+impl Operation {
+    /// Reads what an agent asks for.
+    ///
+    /// # Errors
+    /// It is no operation: says which field is wrong.
+    pub(crate) fn read(value: Value) -> Result<Operation, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+}
+
+/// What is handed over.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handoff {
+    /// The receiver: a task that an edge leads to from yours.
+    pub to: String,
+    /// A short summary of what you hand over.
+    pub message: String,
+    /// What a program can read, as an object; of the edge's type, where it says one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Files or stored artifacts that belong to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// How it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Verdict>,
+    /// Whether you expect an answer; the edge's own word, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<Response>,
+    /// The id of the envelope that this one answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// A stored context pack: `contextpack://pack/ID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_ref: Option<String>,
+    /// `handoff` wakes its receiver, a `signal` waits for the receiver's next turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EnvelopeKind>,
+    /// Its place in the receiver's inbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+impl Handoff {
+    /// Whether an envelope says just this.
+    pub(crate) fn is_in(&self, envelope: &Envelope) -> bool {
+        let payload = &envelope.payload;
+        self.to == envelope.to_node_id
+            && self.message == payload.message
+            && self.structured == payload.structured
+            && self.artifacts == payload.artifacts
+            && self.status == payload.status
+            && self.context_ref == envelope.context_ref
+    }
+}

@@ -1,0 +1,35 @@
+//! Handoffs in a rehearsal: what faked answers ask for is admitted as in a run.
+
+use super::Stage;
+use crate::event::{Event, StepId};
+use crate::handoff::Operation;
+
+impl Stage<'_, '_> {
+    /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
+    pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
+        for operation in operations {
+            let Some(key) = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt)) else { return };
+            let event = operation.and_then(|operation| match operation {
+                Operation::SendHandoff(handoff) => {
+                    let (event, _) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, self.clock))?;
+                    Ok(Some(event))
+                }
+                Operation::ReadInbox {} => Ok(None),
+            });
+            match event {
+                Ok(Some(event)) => self.record(event),
+                Ok(None) => {}
+                Err(problem) => self.fault(Some(step), format!("nothing was handed over: {problem}")),
+            }
+        }
+    }
+
+    /// The inputs of the turn that is about to begin leave the inbox.
+    pub(super) fn take_inputs(&mut self, step: &StepId) {
+        let Some(key) = self.state.find(step) else { return };
+        let inputs = self.state.fresh_inputs(key);
+        if !inputs.is_empty() {
+            self.record(Event::InputsTaken { step: step.clone(), inputs });
+        }
+    }
+}

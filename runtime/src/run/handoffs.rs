@@ -1,0 +1,106 @@
+//! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::run_loop::{Loop, now};
+use super::scene::short;
+use crate::event::{Event, Letter, StepId};
+use crate::handoff::{Envelope, Handoff, Operation};
+
+/// Who waits to hear what became of an operation.
+pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
+
+impl Loop<'_> {
+    /// An agent asks for something. Nobody hears of it where it came by its answer; people do where it was refused.
+    pub(super) fn said(
+        &mut self,
+        step: &StepId,
+        attempt: u32,
+        operation: Result<Operation, String>,
+        hearer: Option<Hearer>,
+    ) {
+        let came = operation.and_then(|operation| self.operate(step, attempt, operation));
+        match (came, hearer) {
+            (Ok(receipt), Some(hearer)) => self.receipts.push((hearer, receipt)),
+            // Whoever asked may have gone.
+            (Err(problem), Some(hearer)) => drop(hearer.send(Err(problem))),
+            (Err(problem), None) => {
+                self.viewer.notice(short(&format!("`{}`: nothing was handed over: {problem}", step.label())));
+            }
+            (Ok(_), None) => {}
+        }
+    }
+
+    fn operate(&mut self, step: &StepId, attempt: u32, operation: Operation) -> Result<Value, String> {
+        let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
+        let key = key.ok_or("your turn is over: nothing is taken from you any more")?;
+        match operation {
+            Operation::SendHandoff(handoff) => {
+                if let Some(id) = self.sent_before(step, attempt, &handoff) {
+                    return Ok(json!({ "id": id, "to": handoff.to }));
+                }
+                let at = now().max(self.clock);
+                let (event, envelope) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, at))?;
+                self.record(event);
+                Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
+            }
+            Operation::ReadInbox {} => {
+                let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
+                    let texts = letters.iter().map(|letter| self.scene.store.text(&letter.content));
+                    // What a person wrote is no envelope.
+                    texts
+                        .map(|text| text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
+                        .collect()
+                };
+                let (inputs, waiting) = (read(&self.state.step(key).taken)?, read(self.state.inbox(key))?);
+                Ok(json!({ "inputs": inputs, "waiting": waiting }))
+            }
+        }
+    }
+
+    /// Notes what the attempts that were open when a runner was killed had sent: they start again, and what they send
+    /// again has been sent.
+    pub(super) fn note_sent(&mut self) {
+        let open: Vec<(StepId, u32)> = self.state.open().map(|open| (open.step, open.attempt)).collect();
+        for (step, attempt) in open {
+            let Some(key) = self.state.find(&step) else { continue };
+            let texts = self.state.step(key).sent.iter().map(|letter| self.scene.store.text(&letter.content));
+            let envelopes = texts.filter_map(|text| serde_json::from_str(&text.ok()?).ok());
+            let sent: Vec<Envelope> = envelopes.collect();
+            if !sent.is_empty() {
+                self.again.insert((step, attempt), sent);
+            }
+        }
+    }
+
+    /// The id of what an attempt sent before its runner was killed, where it sends the same again.
+    fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
+        let sent = self.again.get_mut(&(step.clone(), attempt))?;
+        let position = sent.iter().position(|envelope| handoff.is_in(envelope))?;
+        Some(sent.remove(position).id)
+    }
+
+    /// The inputs of the turn that is about to begin leave the inbox.
+    pub(super) fn take_inputs(&mut self, step: &StepId) {
+        let Some(key) = self.state.find(step) else { return };
+        let inputs = self.state.fresh_inputs(key);
+        if !inputs.is_empty() {
+            self.record(Event::InputsTaken { step: step.clone(), inputs });
+        }
+    }
+
+    /// Tells those who asked that what they asked for is on disk.
+    pub(super) fn hand_receipts(&mut self) {
+        if self.receipts.is_empty() {
+            return;
+        }
+        let durable = match &self.broken {
+            Some(reason) => Err(reason.clone()),
+            None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
+        };
+        for (hearer, receipt) in self.receipts.drain(..) {
+            let _ = hearer.send(durable.clone().map(|()| receipt));
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Handoffs: what an agent may hand over, and what the prompt of the receiver's next turn says of it.
+//!
+//! In: what an agent asks for, in whatever turn it is. Out: the fact to record and a receipt, or the reason why not, in
+//! words that tell it what to do. Nothing that an agent wrote becomes a line of a prompt: envelopes are shown as JSON.
+
+use std::fmt::Write as _;
+use std::path::{Component, Path};
+
+use serde_json::Value;
+use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response, Segment};
+
+use super::Scene;
+use crate::event::{Event, Letter};
+use crate::graph::{Key, Spot, Way};
+use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
+use crate::state::State;
+use crate::state::post::INBOX;
+
+/// The artifacts of one envelope at most.
+const ARTIFACTS: usize = 32;
+
+/// The bytes of an id, of the kind of an artifact, and of a reference at most.
+const WORD: usize = 64;
+const REFERENCE: usize = 512;
+
+impl Scene<'_> {
+    /// What a step's turn reads of its inbox, as its prompt says it; none where no edge leads to the step.
+    pub(crate) fn inbox(&self, state: &State, key: Key) -> Result<Option<String>, String> {
+        if !state.node(key).wired {
+            return Ok(None);
+        }
+        let letters: Vec<&Letter> = state.inputs(key).collect();
+        let mut text = match letters.len() {
+            0 => return Ok(Some("(Your inbox is empty.)".to_owned())),
+            1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
+            count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
+        };
+        for letter in letters {
+            let _ = write!(text, "\n{}", self.store.text(&letter.content)?);
+        }
+        text.push_str("\n--- End of inbox ---");
+        Ok(Some(text))
+    }
+
+    /// A prompt with what waits in the inbox of its step behind it, where it does not say where that is to stand.
+    pub(crate) fn with_inbox(
+        &self,
+        state: &State,
+        key: Key,
+        body: &PromptBody,
+        mut prompt: String,
+    ) -> Result<String, String> {
+        let says_where =
+            body.prompt.segments.iter().any(
+                |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
+            );
+        if !says_where
+            && state.inputs(key).next().is_some()
+            && let Some(inbox) = self.inbox(state, key)?
+        {
+            prompt = format!("{prompt}\n\n{inbox}");
+        }
+        let receivers = self.receivers(state, key);
+        if !receivers.is_empty() {
+            prompt = format!("{prompt}\n\n{}", taught(&receivers));
+        }
+        Ok(prompt)
+    }
+
+    /// Whether an edge leads to a step or away from it.
+    pub(crate) fn is_node(&self, state: &State, key: Key) -> bool {
+        state.node(key).wired || !self.receivers(state, key).is_empty()
+    }
+
+    /// Whether an edge leads away from a step whose agent answers.
+    pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
+        matches!(self.step(state, key).body, Body::Prompt(_)) && !self.receivers(state, key).is_empty()
+    }
+
+    /// To whom a step may hand something over.
+    fn receivers(&self, state: &State, key: Key) -> Vec<&str> {
+        let (scope, spot) = state.address(key);
+        let ways = &state.graph.scope(state.region(scope).scope).ways;
+        let mut names: Vec<&str> = ways.from(spot).map(|(_, way)| self.name_of(state, way.to)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn name_of<'a>(&'a self, _: &State, spot: Spot) -> &'a str {
+        &self.definitions[spot.region as usize][spot.step as usize].name
+    }
+
+    /// What is to be recorded when the step hands something over, with the envelope: `seq` is the record's number, `at`
+    /// its time.
+    ///
+    /// # Errors
+    /// Says why nothing is handed over, and what to do instead.
+    pub(crate) fn hand_over(
+        &self,
+        state: &State,
+        key: Key,
+        handoff: Handoff,
+        (seq, at): (u64, u64),
+    ) -> Result<(Event, Envelope), String> {
+        let (scope, spot) = state.address(key);
+        let sender = self.name_of(state, spot);
+        let (number, way) = self.way(state, (scope, spot), &handoff)?;
+        let edge = &self.pipeline(state, scope).edges[way.edge];
+        let to = self.name_of(state, way.to);
+        let asked = handoff.reply_to.as_deref();
+        let answers = state.unanswered(scope, spot, way.to, asked);
+        match (&answers, asked) {
+            (None, Some(id)) => return Err(format!("no envelope `{}` of `{to}` waits for your answer", brief(id))),
+            (None, None) if way.answers => {
+                return Err(format!("you may only answer `{to}`, and no envelope of `{to}` waits for your answer"));
+            }
+            _ => {}
+        }
+        let response = handoff.response.unwrap_or(if answers.is_some() { Response::None } else { way.response });
+        if response == Response::Required && !state.leads_back(scope, way) {
+            return Err(format!("`{to}` cannot answer: no edge leads back; leave `response` out"));
+        }
+        if state.sent_along(scope, number) >= way.max {
+            return Err(format!("you have sent `{to}` {} envelopes, which is the most", way.max));
+        }
+        if !state.may_receive(scope, way.to) {
+            return Err(format!("`{to}` has ended, and takes no further turn"));
+        }
+        if state.waiting_for(scope, way.to) >= INBOX {
+            return Err(format!("the inbox of `{to}` is full: {INBOX} envelopes wait in it"));
+        }
+        self.fits(&handoff, way, edge)?;
+        let id = format!("e{seq}");
+        let kind = handoff.kind.unwrap_or(word_of(way));
+        let priority = handoff.priority.unwrap_or_default();
+        let reply_to = answers.as_deref().map(str::to_owned);
+        let envelope = Envelope {
+            kind,
+            id: id.clone(),
+            from_node_id: sender.to_owned(),
+            to_node_id: to.to_owned(),
+            created_at: stamp(at),
+            payload: Payload {
+                message: handoff.message,
+                structured: handoff.structured,
+                artifacts: handoff.artifacts,
+                status: handoff.status,
+                response: (response != Response::None || reply_to.is_some())
+                    .then_some(Reply { expectation: response, reply_to }),
+            },
+            context_ref: handoff.context_ref,
+            meta: Some(Meta { priority }),
+        };
+        let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
+        if text.len() > ENVELOPE_LIMIT {
+            return Err(format!(
+                "the envelope has {} bytes, and {ENVELOPE_LIMIT} are the most: write what is long into a file, and name \
+                 it in `artifacts`",
+                text.len()
+            ));
+        }
+        let letter = Letter { id: id.into(), kind, priority, response, answers, content: self.store.keep(text)? };
+        let activation = state.frame(scope);
+        let event = Event::Sent {
+            from: Some(state.id(key)),
+            to: to.into(),
+            instance: activation.instance,
+            within: activation.path.clone(),
+            way: Some(number),
+            letter,
+        };
+        Ok((event, envelope))
+    }
+
+    /// The way that leads from a step to whom it names.
+    fn way<'s>(
+        &self,
+        state: &'s State,
+        (scope, spot): (u32, Spot),
+        handoff: &Handoff,
+    ) -> Result<(usize, &'s Way), String> {
+        let sender = self.name_of(state, spot);
+        if handoff.to == sender {
+            return Err("you cannot hand over to yourself".to_owned());
+        }
+        let ways = &state.graph.scope(state.region(scope).scope).ways;
+        let mut fitting: Vec<(usize, &Way)> =
+            ways.from(spot).filter(|(_, way)| self.name_of(state, way.to) == handoff.to).collect();
+        if let Some(kind) = handoff.kind {
+            let first = fitting.first().map(|(_, way)| word_of(way));
+            fitting.retain(|(_, way)| word_of(way) == kind);
+            if let (true, Some(only)) = (fitting.is_empty(), first) {
+                let only = serde_json::to_string(&only).unwrap_or_default();
+                return Err(format!("the edge to `{}` takes only kind {only}", handoff.to));
+            }
+        }
+        // An answer takes the way that only answers take where there is no other.
+        fitting.sort_by_key(|(_, way)| way.answers);
+        fitting.first().copied().ok_or_else(|| {
+            let mut names: Vec<String> =
+                ways.from(spot).map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
+            names.sort();
+            names.dedup();
+            let to = brief(&handoff.to);
+            match names.is_empty() {
+                true => format!("no edge leads from `{sender}` to `{to}`: none leads from `{sender}` to anybody"),
+                false => format!("no edge leads from `{sender}` to `{to}`: you can hand over to {}", names.join(", ")),
+            }
+        })
+    }
+
+    /// Whether what is handed over is what its edge carries, and within its bounds.
+    fn fits(&self, handoff: &Handoff, way: &Way, edge: &Edge) -> Result<(), String> {
+        let chars = handoff.message.chars().count();
+        match chars {
+            0 => return Err("`message` is empty: say in a sentence what you hand over".to_owned()),
+            _ if chars > MESSAGE_LIMIT => {
+                return Err(format!(
+                    "`message` has {chars} characters, and {MESSAGE_LIMIT} are the most: write what is long into a \
+                     file, and name it in `artifacts`"
+                ));
+            }
+            _ => {}
+        }
+        match (&handoff.structured, edge.carries.as_ref().filter(|_| !way.answers)) {
+            (None, Some(_)) => return Err("this edge carries a type: give its fields in `structured`".to_owned()),
+            (Some(value), _) if !value.is_object() => return Err("`structured` is no JSON object".to_owned()),
+            (Some(value), Some(schema)) => {
+                let shape = self.shapes.of(schema, self.plan)?;
+                shape.read(&value.to_string()).map_err(|problems| {
+                    format!("`structured` is not what this edge carries: {}", problems.join("; "))
+                })?;
+            }
+            (None | Some(_), None) => {}
+        }
+        if handoff.artifacts.len() > ARTIFACTS {
+            return Err(format!("{} artifacts, and {ARTIFACTS} are the most", handoff.artifacts.len()));
+        }
+        handoff.artifacts.iter().try_for_each(refers)?;
+        match &handoff.context_ref {
+            Some(reference) if !is_stored(reference, "contextpack://") => {
+                Err(format!("`{}` is no context pack: `contextpack://pack/ID`", brief(reference)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn word_of(way: &Way) -> crate::handoff::EnvelopeKind {
+    match way.kind {
+        swarmc_plan::EdgeKind::Handoff => crate::handoff::EnvelopeKind::Handoff,
+        swarmc_plan::EdgeKind::Signal => crate::handoff::EnvelopeKind::Signal,
+    }
+}
+
+/// What a prompt says of handing over, for agents that have no tools for it.
+fn taught(receivers: &[&str]) -> String {
+    let names = receivers.join("`, `");
+    format!(
+        "You can hand over to `{names}`: with the tool `send_handoff` where you have it, else by a line of your answer \
+         that is JSON and nothing else:\n\
+         {{\"swarm\": \"send_handoff\", \"to\": \"{}\", \"message\": \"...\"}}",
+        receivers[0]
+    )
+}
+
+/// An artifact is stored in the run, or a file of the workspace.
+fn refers(artifact: &Artifact) -> Result<(), String> {
+    let reference = &artifact.reference;
+    if artifact.kind.is_empty() || artifact.kind.len() > WORD || reference.len() > REFERENCE {
+        return Err(format!("`{}` is no artifact: it has a `type` of a word, and a `ref`", brief(reference)));
+    }
+    if is_stored(reference, "artifact://") {
+        return Ok(());
+    }
+    let path = Path::new(reference);
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    match plain && !reference.is_empty() && !reference.contains("://") {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` lies outside of the run: name `artifact://KIND/ID`, or a path relative to the workspace",
+            brief(reference)
+        )),
+    }
+}
+
+/// Whether a text is `SCHEME://KIND/ID`.
+fn is_stored(reference: &str, scheme: &str) -> bool {
+    let is_word = |word: &str| {
+        !word.is_empty() && word.len() <= WORD && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let parts = reference.strip_prefix(scheme).and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(kind, id)| is_word(kind) && is_word(id))
+}
+
+/// A text of an agent, as a message may show it.
+fn brief(text: &str) -> String {
+    text.chars().filter(|found| !found.is_control()).take(WORD).collect()
+}
+
+/// A time as envelopes say it.
+fn stamp(at: u64) -> String {
+    let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
+    at.unwrap_or_default().to_string()
+}
+
+/// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and is
+/// none stays, with what is wrong with it.
+pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String) {
+    let mut operations = Vec::new();
+    let mut rest = String::new();
+    for line in answer.split_inclusive('\n') {
+        let trimmed = line.trim();
+        let is_one = trimmed.starts_with('{') && trimmed.len() <= ENVELOPE_LIMIT && trimmed.contains("\"swarm\"");
+        let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
+        match value.filter(|value| value.get("swarm").is_some()) {
+            Some(value) => operations.push(Operation::read(value)),
+            None => rest.push_str(line),
+        }
+    }
+    (operations, rest)
+}

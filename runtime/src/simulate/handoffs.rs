@@ -1,0 +1,164 @@
+//! Handoffs along edges, each a table: what happened, and what is to be done now.
+//!
+//! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `high` or
+//! `answers=ID`), `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
+
+use swarmc_plan::{Pipeline, Priority, Response};
+
+use super::build::{edge, looped, pipeline};
+use super::tables::{commands, play};
+use crate::event::{Content, Event, Letter, StepId};
+use crate::graph::Key;
+use crate::handoff::EnvelopeKind;
+
+pub(super) fn event(step: StepId, words: &[&str]) -> Event {
+    match words[0] {
+        "sends" => {
+            let has = |word: &str| words.contains(&word);
+            let letter = Letter {
+                id: words[2].into(),
+                kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
+                priority: if has("high") { Priority::High } else { Priority::Normal },
+                response: if has("required") { Response::Required } else { Response::None },
+                answers: words.iter().find_map(|word| word.strip_prefix("answers=")).map(Into::into),
+                content: Content::Text(String::new()),
+            };
+            let (instance, from) = (step.instance, Some(step));
+            Event::Sent { from, to: words[1].into(), instance, within: None, way: Some(0), letter }
+        }
+        "takes" => Event::InputsTaken { step, inputs: words[1..].iter().map(|&id| id.into()).collect() },
+        "closed" => Event::NodeClosed { step, owes: Vec::new() },
+        word => panic!("unknown event `{word}`"),
+    }
+}
+
+fn wired(steps: &str, edges: &str) -> Pipeline {
+    Pipeline { edges: edges.lines().map(edge).collect(), ..pipeline(steps) }
+}
+
+fn check(pipeline: Pipeline, events: &str, expected: &str) {
+    assert_eq!(commands(&mut play(pipeline, events).1), expected, "after {events:?}");
+}
+
+/// The ids that the next turn of `b` reads, in order.
+fn inputs(pipeline: Pipeline, events: &str) -> Vec<String> {
+    let (state, _) = play(pipeline, events);
+    state.inputs(Key { frame: 0, step: 1 }).map(|letter| letter.id.to_string()).collect()
+}
+
+#[test]
+fn a_task_that_reads_its_inbox_waits_for_its_first_envelope() {
+    let pair = || wired("a prompt\n b heeds", "a -> b");
+    check(pair(), "", "start a 1");
+    check(pair(), "a started", "");
+    check(pair(), "a started, a sends b e1", "start b 1");
+    // News wake nobody.
+    check(pair(), "a started, a sends b e1 signal", "");
+}
+
+#[test]
+fn it_begins_without_one_when_nobody_is_left_who_could_write() {
+    let pair = || wired("a prompt\n b heeds", "a -> b");
+    check(pair(), "a done", "start b 1");
+    // Whoever writes to it needs it first: the first round of a review.
+    let review = || wired("b heeds\n a prompt < b", "a -> b");
+    check(review(), "", "start b 1");
+    // Somebody who writes to nobody is not waited for.
+    check(wired("a prompt\n b heeds\n c prompt", "a -> b"), "a done", "start b 1");
+    // Somebody on whom a writer waits is.
+    check(wired("a prompt < c\n b heeds\n c prompt", "a -> b"), "", "start c 1");
+    check(wired("a prompt < c\n b heeds\n c prompt", "a -> b"), "c started", "");
+}
+
+#[test]
+fn a_task_that_does_not_read_its_inbox_starts_with_its_dependencies() {
+    check(wired("a prompt\n b prompt", "a -> b"), "", "start a 1, start b 1");
+}
+
+#[test]
+fn what_arrives_after_a_turn_gives_it_another_one() {
+    let pair = || wired("a prompt\n b prompt", "a -> b");
+    check(pair(), "a started, b done", "");
+    check(pair(), "a started, b done, a sends b e1", "start b 2");
+    // What arrives in between waits for the end of the turn.
+    check(pair(), "a started, b started, a sends b e1", "");
+    check(pair(), "a started, b started, a sends b e1, b ended", "start b 2");
+    // A command that does not read its inbox would only do the same again.
+    check(wired("a prompt\n b", "a -> b"), "a started, b done, a sends b e1", "");
+}
+
+#[test]
+fn its_turns_are_over_when_nobody_at_work_can_reach_it() {
+    let pair = || wired("a prompt\n b prompt", "a -> b");
+    check(pair(), "b done, a done", "close b");
+    check(pair(), "b done, a done, b closed", "finish succeeded");
+    // By way of another one it can still be reached.
+    let chain = || wired("a prompt\n b prompt\n c prompt", "a -> c\nc -> b");
+    check(chain(), "b done, c done", "");
+    check(chain(), "b done, c done, a done", "close b, close c");
+    // Dependants wait for that.
+    let needed = || wired("a prompt\n b prompt\n c prompt < b", "a -> b");
+    check(needed(), "b done, a started", "");
+    check(needed(), "b done, a done", "close b");
+    check(needed(), "b done, a done, b closed", "start c 1");
+}
+
+#[test]
+fn whoever_waits_for_the_other_does_not_wait_for_ever() {
+    // Each could write to the other, and neither is at work.
+    check(wired("a prompt\n b prompt", "a <-> b"), "a done, b done", "close a, close b");
+    check(wired("a heeds\n b heeds", "a <-> b"), "", "start a 1, start b 1");
+}
+
+#[test]
+fn a_failed_turn_is_repeated_with_its_inputs() {
+    let pair = || wired("a prompt\n b prompt retry=1", "a -> b");
+    let events = "a started, b done, a sends b e1, b takes e1, b started 2, b failed 2";
+    check(pair(), events, "start b 3");
+    assert_eq!(inputs(pair(), events), ["e1"]);
+    // The next turn counts its attempts anew, and has forgotten them.
+    let next = format!("{events}, b started 3, b ended 3, a sends b e2, b takes e2, b started 4, b failed 4");
+    check(pair(), &next, "start b 5");
+    assert_eq!(inputs(pair(), &next), ["e2"]);
+    check(pair(), &format!("{next}, b started 5, b failed 5"), "");
+}
+
+#[test]
+fn an_inbox_is_read_by_urgency_and_then_by_arrival() {
+    let pair = || wired("a prompt\n b heeds", "a -> b");
+    let events = "a started, a sends b e1, a sends b e2 high, a sends b e3, a sends b e4 high";
+    assert_eq!(inputs(pair(), events), ["e2", "e4", "e1", "e3"]);
+    // One that was begun before the runner ended reads the same, and what came since.
+    let resumed = format!("{events}, b takes e2 e4 e1 e3, b started, a sends b e5, resumed");
+    assert_eq!(inputs(pair(), &resumed), ["e2", "e4", "e1", "e3", "e5"]);
+}
+
+#[test]
+fn an_answer_that_is_owed_at_the_end_is_a_failure() {
+    let pair = || wired("a prompt\n b heeds", "a -> b required");
+    let events = "a started, a sends b e1 required, b takes e1, b started";
+    check(pair(), &format!("{events}, b ended, a ended"), "close a, close b (it never answered e1 from `a`)");
+    let answered = format!("{events}, b sends a e2 answers=e1, b ended, a ended");
+    check(pair(), &answered, "start a 2");
+    check(pair(), &format!("{answered}, a takes e2, a started 2, a ended 2"), "close a, close b");
+    // Whoever was skipped never answers.
+    let skipped = || wired("a prompt\n b heeds when", "a -> b required");
+    check(skipped(), "a started, a sends b e1 required, a ended, b skipped", "close a (`b` never answered its e1)");
+}
+
+#[test]
+fn what_is_sent_to_a_step_of_a_loop_is_read_in_its_next_round() {
+    let mut rounds = pipeline("");
+    rounds.steps = vec![looped("again", 3, "done", "b heeds\n a prompt < b")];
+    rounds.edges = vec![edge("a -> b")];
+    let first = "again opened, b@again started, b@again ended, b@again closed, a@again started, a@again sends b e1, a@again ended";
+    check(rounds.clone(), first, "judge round 1@again");
+    check(rounds, &format!("{first}, round@again fails"), "start b/2/1@again 1");
+}
+
+#[test]
+fn a_stop_ends_those_who_wait() {
+    let stopped = || wired("a prompt\n b prompt\n s stop < c\n c", "a -> b");
+    check(stopped(), "b done, a started, c done, s done", "cancel a 1");
+    check(stopped(), "b done, a started, c done, s done, a cancelled, a skipped", "close b");
+}

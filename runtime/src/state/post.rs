@@ -1,0 +1,342 @@
+//! The inboxes of the steps that edges lead to: what waits in them, who waits for it, and when nobody can write any more.
+//!
+//! An activation of a pipeline (an instance, or a call) has one [`Post`]. A step that an edge leads to does not settle
+//! with its turn: it waits for as long as somebody who is at work can write to it, directly or by waking others, and
+//! what arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use swarmc_plan::Response;
+
+use super::State;
+use super::frame::{Inner, Phase};
+use crate::event::{INPUTS, Letter, Status, StepId};
+use crate::graph::{Key, Kind, Spot, Way};
+use crate::handoff::EnvelopeKind;
+
+/// What waits in an inbox at most.
+pub(crate) const INBOX: usize = 1_000;
+
+/// The inboxes of one activation of a pipeline.
+#[derive(Debug, Default)]
+pub(crate) struct Post {
+    /// In the order in which a turn reads them.
+    boxes: BTreeMap<Spot, Vec<Letter>>,
+    /// How many envelopes took each way, by its number.
+    sent: BTreeMap<usize, u32>,
+    /// The envelopes that must be answered and are not, by id.
+    asked: BTreeMap<Arc<str>, Asked>,
+    /// How many steps wait for an envelope.
+    waiting: u32,
+}
+
+/// An answer that is owed.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    by: Spot,
+    of: Spot,
+}
+
+/// What comes of nobody writing any more.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Quiet {
+    /// Steps that waited for their first envelope: they begin without.
+    pub(crate) begin: Vec<Key>,
+    /// Steps that have taken their last turn.
+    pub(crate) close: Vec<Key>,
+}
+
+impl State {
+    /// The activation that a step belongs to, and the step in it: of an item, the whole for-each.
+    pub(crate) fn address(&self, key: Key) -> (u32, Spot) {
+        let frame = self.frame(key.frame);
+        let region = self.graph.region(frame.region);
+        let spot = match region.parent {
+            Some(parent) if region.is_item => parent,
+            _ => Spot { region: frame.region, step: key.step },
+        };
+        (frame.scope, spot)
+    }
+
+    /// What waits for a step.
+    pub(crate) fn inbox(&self, key: Key) -> &[Letter] {
+        let (scope, spot) = self.address(key);
+        self.posts.get(&scope).and_then(|post| post.boxes.get(&spot)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a turn of a step reads: what it has taken, and as much of what waits as one turn takes.
+    pub(crate) fn inputs(&self, key: Key) -> impl Iterator<Item = &Letter> {
+        let taken = &self.step(key).taken;
+        let room = INPUTS.saturating_sub(taken.len());
+        taken.iter().chain(self.inbox(key).iter().take(room))
+    }
+
+    /// The ids of what a turn takes from the inbox when it begins.
+    pub(crate) fn fresh_inputs(&self, key: Key) -> Vec<Arc<str>> {
+        let known = self.step(key).taken.len();
+        self.inputs(key).skip(known).map(|letter| Arc::clone(&letter.id)).collect()
+    }
+
+    /// How many envelopes have taken a way.
+    pub(crate) fn sent_along(&self, scope: u32, way: usize) -> u32 {
+        self.posts.get(&scope).and_then(|post| post.sent.get(&way).copied()).unwrap_or(0)
+    }
+
+    /// Whether this attempt of a step is under way.
+    pub(crate) fn takes_turn(&self, key: Key, attempt: u32) -> bool {
+        let step = self.step(key);
+        step.phase == Phase::Running && step.attempt == attempt
+    }
+
+    /// How many envelopes wait for a step.
+    pub(crate) fn waiting_for(&self, scope: u32, spot: Spot) -> usize {
+        self.posts.get(&scope).and_then(|post| post.boxes.get(&spot)).map_or(0, Vec::len)
+    }
+
+    /// Whether the receiver of a way can send something back.
+    pub(crate) fn leads_back(&self, scope: u32, way: &Way) -> bool {
+        let ways = &self.graph.scope(self.region(scope).scope).ways;
+        ways.from(way.to).any(|(_, back)| back.to == way.from)
+    }
+
+    /// Whether a step of an activation will take another turn if something is sent to it: it has not settled, or there
+    /// is a further round around it.
+    pub(crate) fn may_receive(&self, scope: u32, spot: Spot) -> bool {
+        let mut way = vec![spot];
+        while let Some(parent) = self.graph.region(way[way.len() - 1].region).parent {
+            way.push(parent);
+        }
+        let (mut frame, mut again) = (scope, false);
+        for around in way.iter().rev() {
+            let found = self.frame(frame);
+            again |= self.graph.region(found.region).rounds.max > found.iteration;
+            let Some(step) = found.steps.get(around.step as usize) else { return false };
+            match step.inner.as_deref() {
+                _ if step.status().is_some() => return again,
+                Some(Inner::Frame(inner)) => frame = *inner,
+                _ => return true,
+            }
+        }
+        true
+    }
+
+    /// The oldest envelope from `of` that `by` has not answered; with an id, that one.
+    pub(crate) fn unanswered(&self, scope: u32, by: Spot, of: Spot, id: Option<&str>) -> Option<Arc<str>> {
+        let asked = self.posts.get(&scope)?.asked.iter();
+        let mut fitting =
+            asked.filter(|(known, asked)| asked.by == of && asked.of == by && id.is_none_or(|id| known.as_ref() == id));
+        fitting.next().map(|(id, _)| Arc::clone(id))
+    }
+
+    /// The step that receives what is sent to a name in an activation, where it is under way.
+    pub(crate) fn receiver(&self, scope: u32, spot: Spot) -> Option<Key> {
+        let mut way = vec![spot];
+        while let Some(parent) = self.graph.region(way[way.len() - 1].region).parent {
+            way.push(parent);
+        }
+        let mut frame = scope;
+        for around in way.iter().skip(1).rev() {
+            match self.frame(frame).steps.get(around.step as usize)?.inner.as_deref() {
+                Some(Inner::Frame(inner)) => frame = *inner,
+                _ => return None,
+            }
+        }
+        Some(Key { frame, step: spot.step })
+    }
+
+    pub(super) fn sent(
+        &mut self,
+        from: Option<&StepId>,
+        scope: u32,
+        (to, way): (&str, Option<usize>),
+        letter: &Letter,
+    ) {
+        let Some(spot) = self.graph.scope(self.region(scope).scope).find(to) else { return };
+        let sender = from.and_then(|from| self.find(from));
+        if let Some(key) = sender {
+            self.step_mut(key).sent.push(letter.clone());
+        }
+        let sender = sender.map(|key| self.address(key).1);
+        let post = self.posts.entry(scope).or_default();
+        if let Some(way) = way {
+            *post.sent.entry(way).or_default() += 1;
+        }
+        if let Some(answered) = &letter.answers {
+            post.asked.remove(answered);
+        }
+        if let (Some(by), Response::Required) = (sender, letter.response) {
+            post.asked.insert(Arc::clone(&letter.id), Asked { by, of: spot });
+        }
+        let inbox = post.boxes.entry(spot).or_default();
+        let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
+        inbox.insert(place, letter.clone());
+        if let Some(key) = self.receiver(scope, spot) {
+            self.rouse(key);
+        }
+    }
+
+    /// A step that waits for an envelope takes a turn if there is one.
+    pub(super) fn rouse(&mut self, key: Key) {
+        // A command that does not read its inbox would only do again what it did.
+        let reads = self.node(key).heeds || self.node(key).agent.is_some();
+        let wakes = reads && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+        match self.step(key).phase {
+            Phase::Listening if wakes => self.enter(key, Phase::Ready),
+            Phase::Idle if wakes => {
+                let step = self.step_mut(key);
+                step.earlier = step.attempt;
+                step.attempt += 1;
+                step.taken.clear();
+                self.enter(key, Phase::Ready);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn inputs_taken(&mut self, key: Key, inputs: &[Arc<str>]) {
+        let (scope, spot) = self.address(key);
+        let Some(inbox) = self.posts.get_mut(&scope).and_then(|post| post.boxes.get_mut(&spot)) else { return };
+        let (taken, left) = std::mem::take(inbox).into_iter().partition(|letter| inputs.contains(&letter.id));
+        *inbox = left;
+        let taken: Vec<Letter> = taken;
+        self.step_mut(key).taken.extend(taken);
+    }
+
+    /// A step that may have further turns has taken one.
+    pub(super) fn turn_over(&mut self, key: Key) {
+        self.enter(key, Phase::Idle);
+        self.rouse(key);
+    }
+
+    pub(super) fn node_closed(&mut self, key: Key, owes: &[String]) {
+        if self.step(key).phase != Phase::Idle {
+            return;
+        }
+        match owes {
+            [] => self.settle(key, Status::Succeeded),
+            owes => {
+                let error = owes.join("; ");
+                let mut detail = self.step_mut(key).detail.take().unwrap_or_default();
+                detail.error = Some(error.into());
+                self.step_mut(key).detail = Some(detail);
+                self.fail(key);
+            }
+        }
+    }
+
+    /// To whom a step that ends owes an answer, and who never answered it, in words.
+    pub(crate) fn owes(&self, key: Key) -> Vec<String> {
+        let (scope, spot) = self.address(key);
+        let Some(post) = self.posts.get(&scope) else { return Vec::new() };
+        let name = |spot: Spot| &self.graph.region(spot.region).nodes[spot.step as usize].name;
+        let debts = post.asked.iter().filter_map(|(id, asked)| {
+            if asked.of == spot {
+                return Some(format!("it never answered {id} from `{}`", name(asked.by)));
+            }
+            let debtor = self.receiver(scope, asked.of).map(|key| self.step(key).status());
+            let gone = !matches!(debtor, Some(None | Some(Status::Failed)));
+            (asked.by == spot && gone).then(|| format!("`{}` never answered its {id}", name(asked.of)))
+        });
+        debts.collect()
+    }
+
+    /// Somebody waits for an envelope from now on, or no more.
+    pub(super) fn waits(&mut self, key: Key, before: Phase, after: Phase) {
+        let waiting = |phase: Phase| matches!(phase, Phase::Listening | Phase::Idle);
+        let scope = self.frame(key.frame).scope;
+        if self.graph.scope(self.region(scope).scope).ways.is_empty() {
+            return;
+        }
+        let post = self.posts.entry(scope).or_default();
+        post.waiting = (post.waiting + u32::from(waiting(after))).saturating_sub(u32::from(waiting(before)));
+        if post.waiting > 0 {
+            self.agenda.posts.insert(scope);
+        }
+    }
+
+    /// Who need not wait any longer in an activation, since nobody who is at work can write to them.
+    pub(crate) fn quiet(&self, scope: u32) -> Quiet {
+        let mut survey = Survey::default();
+        self.survey(scope, &mut survey);
+        let ways = &self.graph.scope(self.region(scope).scope).ways;
+        let mut reached = survey.live.clone();
+        let mut open: Vec<Spot> = reached.iter().copied().collect();
+        while let Some(spot) = open.pop() {
+            for (_, way) in ways.from(spot) {
+                if survey.waiting.iter().any(|(_, at)| *at == way.to) && reached.insert(way.to) {
+                    open.push(way.to);
+                }
+            }
+        }
+        let left: Vec<Key> =
+            survey.waiting.iter().filter(|(_, spot)| !reached.contains(spot)).map(|(key, _)| *key).collect();
+        let begin: Vec<Key> = left.iter().copied().filter(|&key| self.step(key).phase == Phase::Listening).collect();
+        match begin.is_empty() {
+            true => Quiet { begin, close: left },
+            // Whoever begins may write to the others.
+            false => Quiet { begin, close: Vec::new() },
+        }
+    }
+
+    /// Sorts the steps of a frame and of what is inside of it; whether anybody in it is at work.
+    fn survey(&self, number: u32, survey: &mut Survey) -> bool {
+        let frame = self.frame(number);
+        let region = self.graph.region(frame.region);
+        let mut stuck: Vec<bool> = vec![false; frame.steps.len()];
+        let mut open = Vec::new();
+        for (step, found) in (0..).zip(&frame.steps) {
+            let key = Key { frame: number, step };
+            let is_stuck = match found.phase {
+                // One that is in a queue is about to begin.
+                Phase::Listening | Phase::Idle if found.place == super::agenda::Place::Nowhere => {
+                    survey.waiting.push((key, self.address(key).1));
+                    true
+                }
+                Phase::Inside => !self.works_inside(key, survey),
+                _ => false,
+            };
+            if is_stuck {
+                stuck[step as usize] = true;
+                open.push(step);
+            }
+        }
+        while let Some(step) = open.pop() {
+            for edge in &region.nodes[step as usize].dependants {
+                let other = edge.other as usize;
+                if frame.steps[other].phase == Phase::Waiting && !std::mem::replace(&mut stuck[other], true) {
+                    open.push(edge.other);
+                }
+            }
+        }
+        let mut works = frame.judging;
+        for (step, found) in (0..).zip(&frame.steps) {
+            if found.status().is_none() && !stuck[step as usize] {
+                works = true;
+                survey.live.insert(self.address(Key { frame: number, step }).1);
+            }
+        }
+        works
+    }
+
+    fn works_inside(&self, key: Key, survey: &mut Survey) -> bool {
+        match (self.node(key).kind, self.step(key).inner.as_deref()) {
+            // Another pipeline, whose steps have edges of their own.
+            (Kind::Call(_), _) | (_, None | Some(Inner::Closed(_))) => true,
+            (_, Some(Inner::Frame(inner))) => self.survey(*inner, survey),
+            (_, Some(Inner::Each(each))) => {
+                let open: BTreeSet<u32> = each.open.values().copied().collect();
+                open.into_iter().fold(false, |works, frame| self.survey(frame, survey) | works)
+            }
+        }
+    }
+}
+
+/// The unsettled steps of an activation.
+#[derive(Debug, Default)]
+struct Survey {
+    /// Those that are at work, or will be without anybody who waits.
+    live: BTreeSet<Spot>,
+    /// Those that wait for an envelope.
+    waiting: Vec<(Key, Spot)>,
+}

@@ -1,0 +1,209 @@
+//! Handoffs through the binary: the example, scripts that take part by `swarmc agent`, outsiders, and `kill -9`.
+
+mod kills;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::specs::Project;
+
+const SPEC: &str = "specs/handoffs/handoffs.kdl";
+
+/// The records of the only run that are of one kind.
+fn records(project: &Project, event: &str) -> Vec<Value> {
+    let mut runs = fs::read_dir(project.home().join("runs")).expect("there are runs");
+    let run = runs.next().expect("there is a run").expect("a folder can be read").path();
+    let text = fs::read_to_string(run.join("journal.jsonl")).expect("a journal can be read");
+    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    records.filter(|record| record["event"] == event).collect()
+}
+
+/// Who sent whom what.
+fn sent(project: &Project) -> Vec<String> {
+    let records = records(project, "sent");
+    let words = |record: &Value| {
+        let text = record["letter"]["content"]["text"].as_str().expect("it is short");
+        let envelope: Value = serde_json::from_str(text).expect("an envelope is JSON");
+        assert_eq!(envelope["id"], record["letter"]["id"]);
+        format!(
+            "{} → {}: {}",
+            envelope["fromNodeId"].as_str().unwrap_or_default(),
+            envelope["toNodeId"].as_str().unwrap_or_default(),
+            envelope["payload"]["message"].as_str().unwrap_or_default()
+        )
+    };
+    records.iter().map(words).collect()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_example_comes_to_an_approval() {
+    let project = Project::new();
+    let printed = project.done(&["run", SPEC]);
+    assert!(printed.ends_with("Approved: parser and printer agree, and both have tests.\n"), "{printed}");
+    let mut sent = sent(&project);
+    sent.sort();
+    assert_eq!(
+        sent,
+        [
+            "architect → parser: Write the parser",
+            "architect → printer: Write the printer",
+            "parser → architect: The parser is as planned",
+            "parser → reviewer: The parser is ready",
+            "parser → reviewer: The tests are there",
+            "printer → architect: The printer is as planned",
+            "printer → reviewer: The printer is ready",
+            "reviewer → parser: The parser has no tests",
+        ]
+    );
+    // Each is read by one turn, once.
+    let taken = records(&project, "inputs_taken");
+    let mut taken: Vec<&Value> = taken.iter().flat_map(|record| record["inputs"].as_array().expect("a list")).collect();
+    let count = taken.len();
+    taken.sort_by_key(|id| id.to_string());
+    taken.dedup();
+    assert_eq!((taken.len(), count), (8, 8));
+    // What asks for a handoff is no part of an output.
+    assert_eq!(project.output("parser"), "Seven tests more.\n");
+}
+
+/// A project with one spec, whose scripts find `swarmc` beside them.
+fn scripted(spec: &str) -> (Project, PathBuf) {
+    let project = Project::new();
+    fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_swarmc"));
+    (project, binary.parent().expect("it lies in a folder").to_owned())
+}
+
+fn run(project: &Project, path: &PathBuf) -> Output {
+    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());
+    project.command(&["run", "spec.kdl"]).env("PATH", path).output().expect("swarmc starts")
+}
+
+#[test]
+fn scripts_take_part_by_commands() {
+    let (project, path) = scripted(
+        r##"
+workflow scripts { default main }
+type Plan { steps list<string> }
+pipeline main {
+    edges { first -> second carries=Plan response=required }
+    task first {
+        run "sh" "-c" #"""
+            swarmc agent send-handoff --to second --message 'As agreed' --structured '{"steps": ["a"]}' --artifact report=spec.kdl &&
+            swarmc agent send-handoff --to second --message 'No plan' 2>no-plan
+            swarmc agent send-handoff --to second --message 'Wrong' --structured '{"steps": 1}' 2>wrong
+            swarmc agent send-handoff --to third --message 'Hello' 2>nobody
+            swarmc agent send-handoff --to first --message 'Hello' 2>oneself
+            swarmc agent send-handoff --to second --message 'Out' --structured '{"steps": []}' --artifact ../x 2>outside; true
+            """#
+    }
+    task second {
+        stdin "<<inbox>>"
+        run "sh" "-c" "cat; swarmc agent read-inbox >read; swarmc agent send-handoff --to first --message 'Done' --ok tests-pass"
+    }
+    result second
+}
+"##,
+    );
+    let output = run(&project, &path);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), ["first → second: As agreed", "second → first: Done"]);
+    let said = |name: &str| fs::read_to_string(project.root().join(name)).expect("a file can be read");
+    assert!(said("no-plan").contains("give its fields in `structured`"), "{}", said("no-plan"));
+    assert!(said("wrong").contains("is not what this edge carries"), "{}", said("wrong"));
+    assert!(said("nobody").contains("no edge leads from `first` to `third`: you can hand over to `second`"));
+    assert!(said("oneself").contains("you cannot hand over to yourself"));
+    assert!(said("outside").contains("lies outside of the run"), "{}", said("outside"));
+    let read: Value = serde_json::from_str(&said("read")).expect("it is JSON");
+    let envelope = &read["inputs"][0];
+    assert_eq!(envelope["payload"]["structured"]["steps"][0], "a");
+    assert_eq!(envelope["payload"]["artifacts"][0]["ref"], "spec.kdl");
+    assert_eq!(envelope["payload"]["response"]["expectation"], "required");
+}
+
+#[test]
+fn whoever_has_no_token_of_a_turn_can_do_nothing() {
+    let (project, path) = scripted(
+        r##"
+workflow outsiders { default main }
+pipeline main {
+    edges { first -> second; second -> third }
+    task first {
+        run "sh" "-c" #"""
+            echo $SWARM_TOKEN >token
+            SWARM_TOKEN=00000000000000000000000000000000 swarmc agent send-handoff --to second --message x 2>guessed
+            SWARM_TOKEN= swarmc agent read-inbox 2>empty
+            env -u SWARM_TOKEN swarmc agent read-inbox 2>none; true
+            """#
+    }
+    task second {
+        depends-on first
+        run "sh" "-c" "SWARM_TOKEN=$(cat token) swarmc agent send-handoff --to second --message x 2>over; true"
+    }
+    task third { depends-on second; run "true" }
+}
+"##,
+    );
+    let output = run(&project, &path);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(sent(&project).is_empty());
+    let said = |name: &str| fs::read_to_string(project.root().join(name)).expect("a file can be read");
+    for name in ["guessed", "empty", "over"] {
+        assert!(said(name).contains("SWARM_TOKEN opens nothing"), "{name}: {}", said(name));
+    }
+    assert!(said("none").contains("SWARM_TOKEN is not set"), "{}", said("none"));
+    // Nor does it stand anywhere.
+    let token = said("token");
+    let found = walk(&project.home())
+        .into_iter()
+        .find(|path| fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(token.trim())));
+    assert_eq!(found, None);
+}
+
+fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder can be read").map(|entry| entry.expect("an entry").path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn an_answer_that_is_owed_fails_whoever_owes_it() {
+    let (project, path) = scripted(
+        r##"
+workflow owing { default main }
+pipeline main {
+    edges { first -> second response=required }
+    task first { run "swarmc" "agent" "send-handoff" "--to" "second" "--message" "Well?" }
+    task second { stdin "<<inbox>>"; run "cat" }
+}
+"##,
+    );
+    let output = run(&project, &path);
+    assert_eq!(output.status.code(), Some(3), "{}", err(&output));
+    assert!(err(&output).contains("second failed: it never answered e"), "{}", err(&output));
+}
+
+#[test]
+fn an_endless_exchange_ends() {
+    let (project, path) = scripted(
+        r##"
+workflow endless { default main }
+pipeline main {
+    edges { ping <-> pong max=5 }
+    task ping { stdin "<<inbox>>"; run "sh" "-c" "swarmc agent send-handoff --to pong --message ping 2>>full; true" }
+    task pong { stdin "<<inbox>>"; run "sh" "-c" "swarmc agent send-handoff --to ping --message pong 2>>full; true" }
+}
+"##,
+    );
+    let output = run(&project, &path);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project).len(), 10);
+    let full = fs::read_to_string(project.root().join("full")).expect("a file can be read");
+    assert!(full.contains("envelopes, which is the most"), "{full}");
+}
