@@ -158,6 +158,8 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
+    let recorded = [(facts.record.is_some(), "--record"), (options.replay.is_some(), "--replay")];
+    recorded.iter().filter(|(asked, _)| *asked).try_for_each(|(_, option)| refuse::refuse_recording(&graph, option))?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,

@@ -29,6 +29,17 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Refuses to record a pipeline with edges, or to replay one: recordings do not hold what was handed over.
+pub(super) fn refuse_recording(graph: &Graph, option: &str) -> Result<(), RunError> {
+    match graph.scopes.iter().find(|scope| !scope.ways.is_empty()) {
+        None => Ok(()),
+        Some(scope) => Err(RunError::Request(format!(
+            "pipeline `{}` has `edges`, and what is handed over is not recorded yet: run it without `{option}`",
+            scope.pipeline
+        ))),
+    }
+}
+
 fn of_pipeline(pipeline: &Pipeline) -> Option<String> {
     let repeated = |name: &&String| pipeline.all_steps().any(|step| step.name == **name && step.for_each.is_some());
     let ends = pipeline.edges.iter().flat_map(|edge| edge.both.then_some(&edge.from).into_iter().chain([&edge.to]));
