@@ -133,8 +133,10 @@ impl Loop<'_> {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
-        if self.replaying.is_none() && self.state.find(id).is_some_and(|key| self.scene.is_node(&self.state, key)) {
-            let invited = self.doors.invite(id, attempt).map_err(|message| Failure::Spawn { message })?;
+        let node = self.state.find(id).filter(|&key| self.replaying.is_none() && self.scene.is_node(&self.state, key));
+        if let Some(key) = node {
+            let receivers = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
+            let invited = self.doors.invite(id, attempt, receivers).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
         }
         Ok(Arc::new(environment))
