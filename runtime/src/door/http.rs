@@ -115,7 +115,8 @@ async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Reception>
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(BODY);
-    let service = StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
+    let service =
+        StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
     match timeout(PATIENCE, service.handle(request)).await {
         Ok(answer) => answer,
         Err(_) => refused(StatusCode::REQUEST_TIMEOUT, "the request took too long"),
@@ -189,8 +190,16 @@ mod tests {
             assert!(is_own(own, 4711), "{own}");
         }
         for foreign in [
-            "", "127.0.0.1", "localhost", "127.0.0.1:4712", "127.0.0.14711", "evil.example:4711",
-            "127.0.0.1.evil.example:4711", "localhost.evil:4711", "evil@127.0.0.1:4711", "0.0.0.0:4711",
+            "",
+            "127.0.0.1",
+            "localhost",
+            "127.0.0.1:4712",
+            "127.0.0.14711",
+            "evil.example:4711",
+            "127.0.0.1.evil.example:4711",
+            "localhost.evil:4711",
+            "evil@127.0.0.1:4711",
+            "0.0.0.0:4711",
         ] {
             assert!(!is_own(foreign, 4711), "{foreign}");
         }

@@ -116,6 +116,13 @@ fn simplify(schema: &mut Value) {
             if let Some(choices) = object.get_mut("enum").and_then(Value::as_array_mut) {
                 choices.retain(|choice| !choice.is_null());
             }
+            let constants = object.get("oneOf").and_then(Value::as_array);
+            let constants = constants.and_then(|all| all.iter().map(|one| one.get("const").cloned()).collect());
+            if let Some(constants) = constants {
+                object.remove("oneOf");
+                object.insert("type".to_owned(), json!("string"));
+                object.insert("enum".to_owned(), Value::Array(constants));
+            }
             let alternatives = object.get("anyOf").and_then(Value::as_array);
             let real = alternatives.map(|all| all.iter().filter(|one| one["type"] != "null").cloned().collect());
             let real: Vec<Value> = real.unwrap_or_default();
@@ -163,7 +170,7 @@ mod tests {
     #[test]
     fn schemas_hold_nothing_that_clients_stumble_over() {
         for offer in offers(&receivers()) {
-            for key in ["format", "$ref", "$defs", "$schema", "default"] {
+            for key in ["format", "$ref", "$defs", "$schema", "default", "oneOf", "anyOf", "const"] {
                 let mut all = Vec::new();
                 found(&offer.parameters, key, &mut all);
                 assert_eq!(all, Vec::<&Value>::new(), "{key} of {}", offer.name);
@@ -222,10 +229,7 @@ mod tests {
         assert!(missing.contains("missing field `message`"), "{missing}");
         let unknown = told(SEND_HANDOFF, json!({ "to": "parser", "message": "m", "summary": "s" }));
         assert!(unknown.contains("unknown field `summary`, expected one of `to`, `message`"), "{unknown}");
-        assert_eq!(
-            told("send\u{7}", json!({})),
-            "there is no tool `send`: there are `send_handoff` and `read_inbox`"
-        );
+        assert_eq!(told("send\u{7}", json!({})), "there is no tool `send`: there are `send_handoff` and `read_inbox`");
         assert_eq!(told(READ_INBOX, json!({ "of": "x" })), "`read_inbox` takes no arguments");
     }
 }
