@@ -14,7 +14,7 @@ use crate::terminal;
 
 pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
     let operation = match &args.operation {
-        args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(handoff(args)?),
+        args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(handoff(args)?)),
         args::AgentOperation::ReadInbox(args::ReadInbox {}) => Operation::ReadInbox {},
     };
     let (socket, token) = (variable(SOCKET)?, variable(TOKEN)?);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::cli::Place;
 
 /// A swarm in which `takao` calls a tool, asks for a helper and is done, and `mitaka` works beside it.
-fn spec(policy: &str) -> String {
+pub(crate) fn spec(policy: &str) -> String {
     format!(
         r##"
 policy {{ tool shell human; spawn human; {policy} }}
@@ -35,7 +35,7 @@ pipeline main {{
 }
 
 /// Waits until the request of this number is listed; the list.
-fn await_request(place: &Place, id: u32) -> String {
+pub(crate) fn await_request(place: &Place, id: u32) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let listed = place.swarmc(&["approve", "last"]).expect(0, &[], &[]).out;

@@ -3,7 +3,7 @@
 mod kills;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::Value;
@@ -81,7 +81,7 @@ fn scripted(spec: &str) -> (Project, PathBuf) {
     (project, binary.parent().expect("it lies in a folder").to_owned())
 }
 
-fn run(project: &Project, path: &PathBuf) -> Output {
+fn run(project: &Project, path: &Path) -> Output {
     let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());
     project.command(&["run", "spec.kdl"]).env("PATH", path).output().expect("swarmc starts")
 }
@@ -167,7 +167,7 @@ pipeline main {
     assert_eq!(found, None);
 }
 
-fn walk(folder: &std::path::Path) -> Vec<PathBuf> {
+fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder can be read").map(|entry| entry.expect("an entry").path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
 }

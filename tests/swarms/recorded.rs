@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Endpoint, Request, Script, Usage};
 
 use super::members::{asks, run, text};
+use crate::approvals::{await_request, spec};
 use crate::cli::{Place, signal};
 use crate::record::are_alike;
 use crate::specs::texts;
@@ -127,7 +128,7 @@ fn a_swarm_of_models_replays_without_models_tools_and_keys() {
         assert!(!place.work().join("one-report.md").exists(), "nor written");
         let recording = texts(&place.work().join("r")).into_values().collect::<String>();
         assert!(!recording.contains("sk-very-secret"), "{recording}");
-        assert!(recording.contains("the key is ⟦secret:SECRET_TOKEN⟧"), "{recording}");
+        assert!(recording.contains("the key is [key]"), "{recording}");
         assert!(!recording.contains(&*place.work().to_string_lossy()), "no path of this machine: {recording}");
     }
 }
@@ -185,7 +186,7 @@ fn what_somebody_edits_counts_and_what_differs_or_is_missing_is_told() {
     });
     let said =
         ["the call of `s.echo` in turn 1 of `one` in `lamps`: what it is called with differs from the recording"];
-    other.expect(3, &["-{\"text\":\"the key is ⟦secret:SECRET_TOKEN⟧\"}", "+{\"text\":\"no key\"}"], &said);
+    other.expect(3, &["-{\"text\":\"the key is [key]\"}", "+{\"text\":\"no key\"}"], &said);
     // Whatever the spec says otherwise is shown, and nothing else.
     let spec = fs::read_to_string(place.work().join("flow.kdl")).expect("there is a spec");
     place.write("flow.kdl", &spec.replace("You light lamps", "You hold lamps"));
@@ -340,5 +341,45 @@ fn a_task_whose_model_calls_tools_replays_without_them() {
         assert_eq!(fs::read_to_string(place.work().join("marks")).expect("it is there"), marks, "{protocol}");
         let recording = texts(&place.work().join("r")).into_values().collect::<String>();
         assert!(!recording.contains("sk-very-secret"), "{recording}");
+    }
+}
+
+#[test]
+fn what_a_person_agreed_to_is_agreed_to_in_a_replay() {
+    for (policy, headless) in
+        [("", false), ("unattended approve", true), ("unattended deny", true), ("unattended fail", true)]
+    {
+        let place = Place::new(&spec(policy));
+        let code = if policy == "unattended fail" { 3 } else { 0 };
+        if headless {
+            place.swarmc(&["run", "flow.kdl", "--record", "r", "--headless"]).expect(code, &[], &["recorded "]);
+        } else {
+            let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "mitaka done");
+            await_request(&place, 1);
+            let other = r#"{"command": "echo other >> ran.txt"}"#;
+            place.swarmc(&["approve", "last", "1", "allow", "--arguments", other]).expect(0, &[], &[]);
+            await_request(&place, 2);
+            place.swarmc(&["approve", "last", "2", "deny", "--because", "not now"]).expect(0, &[], &[]);
+            assert!(child.wait().expect("it ends").success(), "{}", rest());
+        }
+        let _ = fs::remove_file(place.work().join("ran.txt"));
+        for more in [&[][..], &["--headless"]] {
+            let arguments = [&["run", "flow.kdl", "--replay", "r"][..], more].concat();
+            place.swarmc(&arguments).expect(code, &[], &["all is as it was recorded"]);
+            are_alike(&place.home());
+        }
+        assert!(!place.work().join("ran.txt").exists(), "{policy}: nothing is called");
+        if !headless {
+            let missing = edited(&place, |line| line["kind"] != "approval" || line["asked"] == 1);
+            missing.expect(3, &[], &[]);
+            let unanswered = edited(&place, |line| {
+                if line["kind"] == "approval" {
+                    line.as_object_mut().expect("an object").remove("choice");
+                }
+                true
+            });
+            let said = ["request 1 of `takao` in `go` waits for an answer, and the recording has none"];
+            unanswered.expect(3, &[], &said);
+        }
     }
 }

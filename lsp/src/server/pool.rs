@@ -88,10 +88,16 @@ mod tests {
     #[test]
     fn what_waits_is_left_at_the_end() {
         let (go, wait) = unbounded::<()>();
+        let (begin, begun) = unbounded::<()>();
         let pool = Pool::new(1);
         let done = pool.done.clone();
-        pool.run(move || wait.recv().map_or(0, |()| 1), || 10);
+        let first = move || {
+            begin.send(()).expect("somebody waits for it");
+            wait.recv().map_or(0, |()| 1)
+        };
+        pool.run(first, || 10);
         pool.run(|| 2, || 10);
+        begun.recv().expect("the first job begins");
         let ending = Arc::clone(&pool.ending);
         let closing = std::thread::spawn(move || drop(pool));
         while !ending.load(Ordering::Relaxed) {

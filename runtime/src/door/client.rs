@@ -47,7 +47,7 @@ pub(super) fn offers(socket: &Path, token: &str) -> Result<Vec<Offer>, String> {
 
 fn say(socket: &Path, line: &Value) -> Result<Value, String> {
     let asked = || {
-        let mut stream = through(socket, |path| UnixStream::connect(path))?;
+        let mut stream = through(socket, UnixStream::connect)?;
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
         BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;

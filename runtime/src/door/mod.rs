@@ -113,7 +113,7 @@ impl Doors {
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
         // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
         let _ = std::fs::remove_file(&self.socket);
-        let listener = client::through(&self.socket, |path| UnixListener::bind(path)).map_err(failed)?;
+        let listener = client::through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let closed = |error: std::io::Error| format!("cannot listen on a port of 127.0.0.1: {error}");
         let (web, port) = http::bind().map_err(closed)?;

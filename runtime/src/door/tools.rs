@@ -61,7 +61,7 @@ pub(crate) fn offers(receivers: &[String]) -> Vec<Offer> {
 pub(crate) fn operation(tool: &str, arguments: Map<String, Value>) -> Result<Operation, String> {
     match tool {
         SEND_HANDOFF => {
-            let handoff: Handoff = serde_json::from_value(Value::Object(arguments))
+            let handoff: Box<Handoff> = serde_json::from_value(Value::Object(arguments))
                 .map_err(|error| format!("`{SEND_HANDOFF}` cannot take these arguments: {error}"))?;
             Ok(Operation::SendHandoff(handoff))
         }

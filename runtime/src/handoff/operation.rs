@@ -12,7 +12,7 @@ use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
 #[serde(tag = "swarm", rename_all = "snake_case")]
 pub enum Operation {
     /// Hand something over along an edge.
-    SendHandoff(Handoff),
+    SendHandoff(Box<Handoff>),
     /// Read the inputs of this turn, and what waits for the next one.
     ReadInbox {},
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use super::line::{Line, Place};
 use super::member::Member;
+use crate::approval::{Request, Verdict};
+use crate::event::AnsweredBy;
 use crate::swarm::{Answer, End, Fact, TurnId};
 
 /// The swarms of a run, while its recording is put together.
@@ -25,6 +27,10 @@ struct Told {
     /// How many answers there were when each turn and call began, and how often it did.
     begun: BTreeMap<(u8, Member), (u32, u32)>,
     failed: BTreeSet<(u8, Member)>,
+    /// How often each agent asked for somebody's agreement.
+    asked: BTreeMap<Arc<str>, u32>,
+    /// What nobody has answered yet, by the number of the request.
+    open: BTreeMap<u32, Line>,
 }
 
 const TOOLS: u8 = 0;
@@ -82,6 +88,28 @@ impl Chronicle {
         Vec::new()
     }
 
+    /// An agent asks for somebody's agreement.
+    pub(super) fn wants(&mut self, place: Place, request: &Request) {
+        // Tasks ask within a turn, which is one answer.
+        let Some(told) = self.told.get_mut(&place) else { return };
+        let asked = told.asked.entry(Arc::clone(&request.agent)).or_default();
+        *asked += 1;
+        let (member, asked, wants) = (Arc::clone(&request.agent), *asked, request.wants.words());
+        let line = Line::Approval { place, member, asked, wants, choice: None, because: None, arguments: None };
+        told.open.insert(request.id, line);
+    }
+
+    /// Somebody agrees, or does not: the line where that was a person. What the policy says it says in a replay as well.
+    pub(super) fn agreed(&mut self, place: &Place, verdict: &Verdict) -> Option<Line> {
+        let told = self.told.get_mut(place)?;
+        let mut line = told.open.remove(&verdict.id).filter(|_| verdict.by == AnsweredBy::Person)?;
+        if let Line::Approval { choice, .. } = &mut line {
+            *choice = Some(verdict.choice);
+        }
+        told.answers += 1;
+        Some(line)
+    }
+
     /// An attempt has ended: what was never answered. None where it is no swarm.
     pub(super) fn ended(&mut self, place: &Place) -> Option<Vec<Line>> {
         let told = self.told.remove(place)?;
@@ -99,7 +127,8 @@ impl Chronicle {
             }
             Some(line)
         });
-        Some(rest.collect())
+        let open = told.open.values().cloned();
+        Some(rest.chain(open).collect())
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Gave, Member, Said};
+use crate::approval::Choice;
 use crate::event::{AnsweredBy, Failure, RunStatus, StepId, Usage};
 
 /// The version of recordings that this build writes, and the newest it reads.
@@ -129,6 +130,24 @@ pub(super) enum Line {
         #[serde(flatten)]
         turn: Member,
         answer: Gave,
+    },
+    /// What an agent of a swarm asked a person to agree to.
+    Approval {
+        #[serde(flatten)]
+        place: Place,
+        member: Arc<str>,
+        /// Which of its requests, from 1.
+        asked: u32,
+        /// What for.
+        wants: String,
+        /// None where nobody answered before the swarm ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<Choice>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
+        /// What its tool is called with in place of what it wanted, as JSON.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arguments: Option<Text>,
     },
     /// An agent of a swarm whose time was over.
     Late {
@@ -270,6 +289,7 @@ impl Line {
             | Line::Call { place, .. }
             | Line::Tools { place, .. }
             | Line::Late { place, .. }
+            | Line::Approval { place, .. }
             | Line::Began { place } => Some(place),
             Line::Recording(_) | Line::End { .. } => None,
         }
@@ -289,6 +309,7 @@ impl Line {
             Line::Member { turn, .. } => of(7, turn),
             Line::Call { turn, .. } => of(8, turn),
             Line::Late { member, .. } => (9, 0, 0, member.to_string()),
+            Line::Approval { member, asked, .. } => (10, *asked, 0, member.to_string()),
             Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
         };
         Some((self.place()?.clone(), kind, first, second, name))
@@ -297,6 +318,7 @@ impl Line {
     /// Whether it is of a swarm.
     pub(super) fn is_of_swarm(&self) -> bool {
         matches!(self, Line::Member { .. } | Line::Call { .. } | Line::Tools { .. } | Line::Late { .. })
+            || matches!(self, Line::Approval { .. })
     }
 
     /// The texts of it that are files.
@@ -322,6 +344,7 @@ impl Line {
                 texts.extend(answer.iter().filter_map(|answer| answer.text.as_ref()));
             }
             Line::Tools { answer, .. } => texts.extend(&answer.text),
+            Line::Approval { arguments, .. } => texts.extend(arguments),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
         }
         let file = |text: &'_ Text| matches!(text, Text::File { .. });

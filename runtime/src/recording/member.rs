@@ -15,6 +15,7 @@ use super::line::{Asked, Line, Place, Text, is_one, one};
 use super::replay::Replay;
 use super::write::{Recorder, Texts, stem};
 use super::{Difference, Question, words};
+use crate::approval::Choice;
 use crate::error::RunError;
 use crate::event::{Failure, StepId, Usage};
 use crate::home::{digest, file_name};
@@ -295,6 +296,17 @@ impl Recorder {
     }
 }
 
+/// What a person said to a request, by the recording.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Foretold {
+    /// Nobody was asked.
+    Nothing,
+    /// Nobody answered.
+    Nobody,
+    /// This, at this place among all that happened; with the arguments that were given in place of others.
+    Said(usize, Choice, Option<String>, Option<String>),
+}
+
 /// Where an answer came among all that happened, and what it was.
 type Taken<T> = Option<(usize, T)>;
 
@@ -385,6 +397,34 @@ impl Replay {
         Ok(Some((number, result)))
     }
 
+    /// What a person said when an agent asked for its agreement for the `asked`th time.
+    ///
+    /// # Errors
+    /// It wants something else than it did, or the recording cannot be read.
+    pub(crate) fn agreed(
+        &self,
+        (step, attempt): (&StepId, u32),
+        agent: &str,
+        asked: u32,
+        now: &str,
+    ) -> Result<Foretold, RunError> {
+        let key = (Place::of(step, attempt), 10, asked, 0, agent.to_owned());
+        let Some(&number) = self.index.get(&key) else { return Ok(Foretold::Nothing) };
+        let Line::Approval { wants, choice, because, arguments, .. } = &self.recording.lines[number] else {
+            return Ok(Foretold::Nothing);
+        };
+        self.note(number);
+        if wants != now {
+            let (recorded, now) = (Some(wants.clone()), Some(now.to_owned()));
+            let difference = Difference::Text { what: "what it wants".to_owned(), recorded, now };
+            return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
+        }
+        let Some(choice) = choice else { return Ok(Foretold::Nobody) };
+        let because = because.as_deref().map(|because| self.blanks.fill_text(because));
+        let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
+        Ok(Foretold::Said(number, *choice, because, arguments))
+    }
+
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.
     pub(crate) fn after(&self, at: At<'_>) -> u32 {
         match self.index.get(&key(7, at)).map(|&number| &self.recording.lines[number]) {
@@ -433,6 +473,11 @@ impl Replay {
         let bytes = self.recording.bytes(text).map_err(RunError::Recording)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// A request of an agent, for people.
+pub(crate) fn requests((step, attempt): (&StepId, u32), agent: &str, asked: u32) -> String {
+    format!("request {asked} of `{agent}` in {}", words(step, attempt))
 }
 
 /// Which line is of a turn, as [`Line::key`] says it.

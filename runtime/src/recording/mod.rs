@@ -25,7 +25,7 @@ pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
 pub(crate) use blank::Blanks;
-pub(crate) use member::At;
+pub(crate) use member::{At, Foretold, requests};
 pub(crate) use replay::{GateTake, Replay};
 pub(crate) use story::publish;
 pub(crate) use write::{Recorder, may_replace};

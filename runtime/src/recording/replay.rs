@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::blank::Blanks;
 use super::difference::{Difference, Divergence};
 use super::line::{Answered, Asked, Line, Place, Text};
+use super::member::requests;
 use super::read::{Recording, RecordingError};
 use super::{Answer, Part, Question, words};
 use crate::control::GateAnswer;
@@ -335,6 +336,7 @@ fn name(line: &Line) -> String {
         Line::Turn { turn, fallback, .. } => told(&place.id(), place.attempt, Part::Turn(*fallback, *turn)),
         Line::Check { check, .. } => told(&place.id(), place.attempt, Part::Check(*check)),
         Line::Member { turn, .. } => turn.words(place),
+        Line::Approval { member, asked, .. } => requests((&place.id(), place.attempt), member, *asked),
         Line::Call { turn, tool, .. } => format!("the call of `{tool}` in {}", turn.words(place)),
         _ => words(&place.id(), place.attempt),
     }

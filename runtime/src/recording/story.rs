@@ -10,6 +10,7 @@ use super::blank::Blanks;
 use super::chronicle::Chronicle;
 use super::line::{Header, LINES, Line, Place};
 use super::write::{Texts, draft, stem, told};
+use crate::approval::Verdict;
 use crate::error::RunError;
 use crate::event::{Content, Event, Failure, RunStatus, StepId};
 use crate::home::{RunFolder, file_name};
@@ -96,6 +97,11 @@ impl Story<'_> {
                     }));
                 }
                 Event::Swarm { step, attempt, fact } => lines.extend(swarms.happened(Place::of(&step, attempt), &fact)),
+                Event::ApprovalAsked { step, attempt, request } => swarms.wants(Place::of(&step, attempt), &request),
+                Event::ApprovalAnswered { step, attempt, verdict } => {
+                    let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
+                    lines.extend(line.map(|line| self.agreed(line, &verdict)).transpose()?);
+                }
                 Event::AttemptEnded { step, attempt, outcome } => {
                     let place = Place::of(&step, attempt);
                     if let Some(rest) = swarms.ended(&place) {
@@ -165,6 +171,19 @@ impl Story<'_> {
         Ok(Line::Gate { place, asked, message, by: None, choice: None, output: None })
     }
 
+    /// What a person said to a request, with its texts.
+    fn agreed(&self, mut line: Line, verdict: &Verdict) -> Result<Line, RunError> {
+        if let Line::Approval { place, member, asked, because, arguments, .. } = &mut line {
+            let part = format!("{}.approval-{asked}.", file_name(member));
+            let texts = self.texts(stem(place, true), &part);
+            *because = verdict.because.as_deref().map(|because| self.blanks.blank_text(because));
+            let given =
+                verdict.arguments.as_ref().map(|given| texts.text("arguments", self.run.text(given)?.as_bytes()));
+            *arguments = given.transpose()?;
+        }
+        Ok(line)
+    }
+
     /// What was asked, by attempt: of one that was taken up again by a later runner, only what that asked. Swarms go on.
     fn asked(&self) -> Result<(BTreeMap<Place, Vec<Line>>, Chronicle), RunError> {
         let path = self.draft.join(LINES);
@@ -213,6 +232,7 @@ fn is_answer(line: &Line) -> bool {
         Line::Turn { .. } | Line::Command { .. } | Line::Check { .. } | Line::Gate { by: Some(_), .. } => true,
         Line::Member { answer, .. } => answer.is_some(),
         Line::Call { answer, .. } => answer.is_some(),
+        Line::Approval { choice, .. } => choice.is_some(),
         _ => false,
     }
 }

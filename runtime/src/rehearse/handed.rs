@@ -11,7 +11,7 @@ impl Stage<'_, '_> {
             let Some(key) = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt)) else { return };
             let event = operation.and_then(|operation| match operation {
                 Operation::SendHandoff(handoff) => {
-                    let (event, _) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, self.clock))?;
+                    let (event, _) = self.scene.hand_over(&self.state, key, *handoff, (self.seq + 1, self.clock))?;
                     Ok(Some(event))
                 }
                 Operation::ReadInbox {} => Ok(None),

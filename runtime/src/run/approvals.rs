@@ -17,7 +17,6 @@ use crate::approval::{Choice, Request, Verdict, Wants};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Event, Failure, StepId};
 use crate::graph::Key;
-use crate::recording::Source;
 use crate::state::Waiting;
 
 /// The bytes of the arguments at most that a person gives in place of others.
@@ -160,14 +159,15 @@ impl Loop<'_> {
         let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
         let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
+        if self.foretold(&waiting) {
+            return None;
+        }
         if self.state.is_always(key, agent, wants) {
             self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier), None);
             return None;
         }
-        // A coordinator cannot be asked in this version, and in a replay nobody can; a recording of a swarm does not hold
-        // what people say to its agents, so that they are not asked then either.
-        let records = matches!(self.scene.source, Source::Recorded(_)) && self.state.runs_swarm(key);
-        if !self.headless && of == Approval::Human && self.replaying.is_none() && !records {
+        // A coordinator cannot be asked in this version, and in a replay nobody can.
+        if !self.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
         }
         let fails = format!("`{agent}` wants {}, which {FAILS}", wants.words());
@@ -180,7 +180,7 @@ impl Loop<'_> {
         fails
     }
 
-    fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
+    pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
         let leave = match fails {
             Some(message) => Leave::Failed(message),
             None => self.leave(&waiting.request.wants, &verdict),

@@ -41,7 +41,7 @@ impl Loop<'_> {
                     return Ok(json!({ "id": id, "to": handoff.to }));
                 }
                 let at = now().max(self.clock);
-                let (event, envelope) = self.scene.hand_over(&self.state, key, handoff, (self.seq + 1, at))?;
+                let (event, envelope) = self.scene.hand_over(&self.state, key, *handoff, (self.seq + 1, at))?;
                 self.record(event);
                 Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
             }

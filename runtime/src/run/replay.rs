@@ -12,7 +12,7 @@ use super::{Input, Outcome};
 use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::{self, AnsweredBy, Content, Event, Failure, RunStatus, StepId};
-use crate::recording::{At, Difference, Divergence, GateTake, Replay, words};
+use crate::recording::{At, Difference, Divergence, GateTake, Replay, requests, words};
 
 /// A replay, in the loop.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Replaying {
     next: usize,
     /// How many answers of each swarm were taken.
     answers: BTreeMap<(StepId, u32), u32>,
+    /// How often each agent of a swarm asked for somebody's agreement.
+    requests: BTreeMap<(StepId, u32, Arc<str>), u32>,
     /// What was asked in swarms and never answered in the recording.
     left: BTreeMap<(StepId, u32), RunError>,
     /// How often each gate has asked.
@@ -45,6 +47,7 @@ impl Replaying {
             taken: BTreeSet::new(),
             next: 0,
             answers: BTreeMap::new(),
+            requests: BTreeMap::new(),
             left: BTreeMap::new(),
             gates: BTreeMap::new(),
             diverged: None,
@@ -71,6 +74,20 @@ impl Replaying {
         let place = (at.step.clone(), at.attempt);
         let parts = self.replay.parts(at, tool, Difference::Unended);
         self.left.entry(place).or_insert(parts);
+    }
+
+    /// An agent of a swarm asks for somebody's agreement: how often it has by now.
+    pub(super) fn wants(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>) -> u32 {
+        let asked = self.requests.entry((step.clone(), attempt, Arc::clone(agent))).or_default();
+        *asked += 1;
+        *asked
+    }
+
+    /// What it asks for was never answered.
+    pub(super) fn leave_request(&mut self, (step, attempt): (&StepId, u32), agent: &str, asked: u32) {
+        let place = requests((step, attempt), agent, asked);
+        let parts = self.replay.diverged(step, attempt, place, Difference::Unanswered);
+        self.left.entry((step.clone(), attempt)).or_insert(parts);
     }
 
     /// How many answers of a swarm were taken.

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use super::run_loop::Loop;
 use super::scene::{At, render, short};
 use super::{Input, content};
-use crate::approval;
+use crate::approval::{self, Choice};
 use crate::event::{self, Content, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
@@ -40,6 +40,15 @@ pub(crate) enum Word {
     Late,
     /// The time of an agent is over, in a replay.
     Over(Arc<str>),
+    /// A person says this to a request, in a replay.
+    Agreed {
+        /// The number of the request.
+        id: u32,
+        choice: Choice,
+        because: Option<String>,
+        /// The arguments that were given in place of others.
+        arguments: Option<String>,
+    },
     /// The step failed for what came from outside of the swarm, in a replay.
     Failed(Failure),
 }
@@ -210,7 +219,7 @@ impl Loop<'_> {
         let Some(key) = self.state.find(step) else { return };
         let turn = match &word {
             Word::Listed(turn, _) | Word::Answered(turn, _) | Word::Called(turn, _) => Some(turn.clone()),
-            Word::Late | Word::Over(_) | Word::Failed(_) => None,
+            Word::Late | Word::Over(_) | Word::Failed(_) | Word::Agreed { .. } => None,
         };
         // Whoever was ended is not heard.
         let replays = self.replaying.is_some();
@@ -252,6 +261,9 @@ impl Loop<'_> {
             Word::Over(agent) => {
                 self.end_late(key, &agent);
                 Ok(())
+            }
+            Word::Agreed { id, choice, because, arguments } => {
+                self.agree((id, choice), because, arguments).map_err(Stuck::from)
             }
             Word::Failed(failure) => Err(Stuck(failure)),
         };

@@ -10,11 +10,13 @@ use serde_json::Value;
 use super::super::Input;
 use super::super::run_loop::Loop;
 use super::Word;
+use crate::approval::{Choice, Verdict};
 use crate::error::RunError;
-use crate::event::{Failure, StepId};
+use crate::event::{AnsweredBy, Failure, StepId};
 use crate::graph::Key;
 use crate::llm::Tool;
-use crate::recording::{At, Difference, Question, Source, words};
+use crate::recording::{At, Difference, Foretold, Question, Source, words};
+use crate::state::Waiting;
 use crate::swarm::{TurnId, prompt};
 use crate::tools::Grant;
 
@@ -139,6 +141,38 @@ impl Loop<'_> {
         }
     }
 
+    /// In a replay, what a person said to a request of an agent comes from the recording. False where nobody was asked.
+    pub(in crate::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
+        let Some(replaying) = &mut self.replaying else { return false };
+        let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
+        let asked = replaying.wants(step, attempt, &request.agent);
+        match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.words()) {
+            Ok(Foretold::Nothing) => return false,
+            Ok(Foretold::Nobody) => replaying.leave_request((step, attempt), &request.agent, asked),
+            Ok(Foretold::Said(rank, choice, because, arguments)) => {
+                let word = Word::Agreed { id: request.id, choice, because, arguments };
+                replaying.put(rank, step, attempt, word);
+            }
+            Err(error) => self.part(error),
+        }
+        true
+    }
+
+    /// A person agrees, or does not, as in the recording.
+    pub(super) fn agree(
+        &mut self,
+        (id, choice): (u32, Choice),
+        because: Option<String>,
+        arguments: Option<String>,
+    ) -> Result<(), Failure> {
+        let Some(waiting) = self.state.waiting().find(|waiting| waiting.request.id == id).cloned() else {
+            return Ok(());
+        };
+        let arguments = arguments.map(|arguments| self.scene.keep(arguments)).transpose()?;
+        self.answer_request(&waiting, Verdict { id, choice, by: AnsweredBy::Person, because, arguments }, None);
+        Ok(())
+    }
+
     /// Something came back, and is written down where the run is recorded.
     pub(super) fn write_down(&mut self, step: &StepId, attempt: u32, word: &Word) {
         let Source::Recorded(recorder) = &self.scene.source else { return };
@@ -148,7 +182,7 @@ impl Loop<'_> {
             Word::Listed(turn, listed) => recorder.tools(at(turn), listed),
             Word::Answered(turn, reply) => recorder.turn_answered(at(turn), reply),
             Word::Called(turn, result) => recorder.gave(at(turn), result),
-            Word::Late | Word::Over(_) | Word::Failed(_) => Ok(()),
+            Word::Late | Word::Over(_) | Word::Failed(_) | Word::Agreed { .. } => Ok(()),
         });
     }
 
