@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tools::Offer;
+use super::Offer;
 use crate::handoff::Operation;
 
 /// The variable that tells an agent's processes where the socket is.

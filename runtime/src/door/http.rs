@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use super::Reception;
 use super::mcp::{Run, Tools};
-use super::tools::offers;
+use super::offers;
 
 /// The bytes of a request's body at most.
 const BODY: usize = 256 * 1024;

@@ -14,8 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
-use super::tools::{Offer, operation};
-use super::{Reception, client};
+use super::{Offer, Reception, client, operation};
 use crate::handoff::Operation;
 
 /// By which Claude Code knows that a tool is to be in sight from the start, and not behind a search.

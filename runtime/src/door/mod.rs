@@ -30,6 +30,7 @@ use crate::run::Input;
 
 pub use client::{MCP, SOCKET, TOKEN, ask};
 pub use stdio::serve_stdio;
+pub(crate) use tools::{Offer, offers, operation};
 
 /// The bytes of a token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;

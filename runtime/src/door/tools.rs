@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::handoff::{ENVELOPE_LIMIT, Handoff, MESSAGE_LIMIT, Operation};
+use crate::llm;
 
 const SEND_HANDOFF: &str = "send_handoff";
 const READ_INBOX: &str = "read_inbox";
@@ -28,6 +29,14 @@ pub(crate) struct Offer {
     pub parameters: Value,
     /// Whether it changes nothing.
     pub reads: bool,
+}
+
+impl Offer {
+    /// The tool as our own turns with models offer it.
+    pub(crate) fn tool(&self) -> llm::Tool {
+        let Offer { name, description, parameters, .. } = self.clone();
+        llm::Tool { name, description, parameters }
+    }
 }
 
 /// The tools of a node that may hand over to `receivers`.
@@ -72,11 +81,6 @@ pub(crate) fn operation(tool: &str, arguments: Map<String, Value>) -> Result<Ope
             Err(format!("there is no tool `{name}`: there are `{SEND_HANDOFF}` and `{READ_INBOX}`"))
         }
     }
-}
-
-/// Whether a tool of this name is one of these.
-pub(crate) fn is_ours(tool: &str) -> bool {
-    matches!(tool, SEND_HANDOFF | READ_INBOX)
 }
 
 /// The schema of a handoff, with those who may receive it.

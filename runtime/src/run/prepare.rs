@@ -8,6 +8,7 @@ use swarmc_plan::{Body, EnvValue, Environment, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
 use super::environment::Trouble;
+use super::handover;
 use super::run_loop::Loop;
 use super::scene::{failed, render, unknown};
 use super::trees;
@@ -138,6 +139,10 @@ impl Loop<'_> {
             let receivers = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
             let invited = self.doors.invite(id, attempt, receivers).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
+            if let Some(provider) = provider {
+                handover::tell(provider, &mut environment, &self.folder.path)
+                    .map_err(|message| Failure::Spawn { message })?;
+            }
         }
         Ok(Arc::new(environment))
     }
