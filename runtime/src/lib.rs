@@ -37,7 +37,7 @@ pub use answer::typed;
 pub use approval::{Choice, Request, Verdict, Wants};
 pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
-pub use door::{SOCKET, TOKEN, ask};
+pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};
 pub use error::{JournalError, RunError};
 pub use event::*;
 pub use graph::{Graph, GraphError, MAX_STEPS};

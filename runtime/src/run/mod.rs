@@ -6,6 +6,7 @@ mod budget;
 mod environment;
 mod gates;
 mod handoffs;
+mod handover;
 mod hooks;
 mod limits;
 mod outside;
