@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod desk;
 mod environment;
 mod gates;
 mod handoffs;
@@ -158,6 +159,9 @@ pub fn start(
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
     refuse::refuse(plan, &graph)?;
+    if facts.record.is_some() || facts.replay.is_some() {
+        refuse::refuse_recording(plan, &graph)?;
+    }
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
