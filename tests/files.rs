@@ -32,9 +32,7 @@ fn project(tasks: &str) -> Project {
 
 /// A task that runs a script in its folder.
 fn task(name: &str, script: &str, more: &str) -> String {
-    format!(
-        "task {name} {{\n run \"sh\" \"-c\" ##\"\"\"\n cd \"$SWARM_WORKSPACE\"\n {script}\n \"\"\"##\n {more}\n}}\n"
-    )
+    format!("task {name} {{\n run \"sh\" \"-c\" ##\"\"\"\ncd \"$SWARM_WORKSPACE\"\n{script}\n\"\"\"##\n {more}\n}}\n")
 }
 
 fn run(project: &Project) -> Output {
@@ -246,7 +244,7 @@ fn required_outputs() {
         "{said}"
     );
     assert!(said.contains("there is no `outbox/summary.md`, which every agent leaves"), "{said}");
-    assert!(said.contains("`outbox/sum.json` is not of its type: `total`"), "{said}");
+    assert!(said.contains("`outbox/sum.json` is not of its type: at /total: "), "{said}");
     // The output of a task is the summary; of a typed one, its main deliverable.
     assert_eq!(project.output("all"), "Done.");
     assert_eq!(project.output("typed"), "{\"total\":3}");
@@ -338,7 +336,7 @@ fn sequential_execution() {
     ];
     let project = project(&tasks.concat());
     let said = ends(&project, 3);
-    assert!(said.contains("first failed: no") && said.contains("second skipped"), "{said}");
+    assert!(said.contains("first failed: no") && said.contains("second: skipped"), "{said}");
     assert!(!folder(&project, "second", 1).exists());
 }
 
