@@ -367,3 +367,122 @@ fn the_example_comes_to_a_report() {
     project.done(&["prune", "last"]);
     assert_eq!(fs::read_dir(project.home().join("runs")).expect("it is there").count(), 0);
 }
+
+#[test]
+fn message_passing_pattern() {
+    // The message of the seed, with its types, along an edge and back; what goes nowhere is told to people.
+    let ask = r#"cat >messages/agent-a_to_agent-b_001.json <<'END'
+{
+  "from": "agent-a",
+  "to": "agent-b",
+  "timestamp": "2024-01-15T10:30:00Z",
+  "type": "question",
+  "content": { "rows": 3, "message": "Are these enough?" }
+}
+END
+cat messages/agent-b_to_agent-a_001.json >outbox/answer 2>/dev/null || true
+echo '{"to": "nobody", "type": "update"}' >messages/agent-a_to_nobody_002.json
+echo '{"from": "agent-b", "to": "agent-a", "type": "update"}' >messages/agent-a_to_agent-a_003.json
+echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
+[ $SWARM_ATTEMPT = 1 ] || rm messages/agent-a_to_agent-b_001.json
+"#;
+    let reply = "cp messages/agent-a_to_agent-b_001.json outbox/question\n\
+                 echo '{\"to\": \"agent-a\", \"type\": \"answer\", \"content\": \"They are.\"}' >messages/agent-b_to_agent-a_001.json\n";
+    let tasks = [
+        "edges { agent-a -> agent-b response=optional }\n".to_owned(),
+        task("agent-a", &format!("{ask}{DONE}"), "files"),
+        task("agent-b", &format!("{reply}{DONE}"), "files"),
+    ];
+    let project = project(&tasks.concat());
+    let said = ends(&project, 0);
+    let question = parsed(&read(&project, "agent-b", "outbox/question"));
+    assert_eq!(
+        (&question["from"], &question["to"], &question["type"], &question["content"]),
+        (
+            &json!("agent-a"),
+            &json!("agent-b"),
+            &json!("question"),
+            &json!({ "rows": 3, "message": "Are these enough?" })
+        )
+    );
+    assert!(question["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{question}");
+    let answer = fs::read_to_string(folder(&project, "agent-a", 2).join("outbox/answer")).expect("it is there");
+    let answer = parsed(&answer);
+    assert_eq!((&answer["type"], &answer["content"]["message"]), (&json!("answer"), &json!("They are.")));
+    for refused in [
+        "no edge leads from `agent-a` to `nobody`",
+        "it is not of `agent-b`, in whose folder",
+        "unknown variant `shout`",
+    ] {
+        assert!(said.contains(refused), "{refused}: {said}");
+    }
+}
+
+#[test]
+fn real_agents_work_in_their_folder() {
+    // A program of the project, with a relative path to it, that writes where it stands.
+    let project = project(
+        r##"task worker agent=coder {
+            prompt "Count to three."
+            check "test -f spec.kdl"
+            files { output "count" }
+        }
+        }
+        provider programs { exec "./agent.sh" }
+        agent coder provider=programs { can write-files }
+        pipeline other { task x { value "1" }"##,
+    );
+    let script = project.root().join("agent.sh");
+    fs::write(&script, format!("#!/bin/sh\ncat >outbox/prompt; echo 1 2 3 >outbox/count; {DONE}; echo answered\n"))
+        .expect("a script can be written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it can be made a program");
+    ends(&project, 0);
+    let prompt = read(&project, "worker", "outbox/prompt");
+    let place = folder(&project, "worker", 1);
+    assert!(prompt.starts_with("Count to three.\n\nYou work in the folder `"), "{prompt}");
+    assert!(prompt.contains(&format!("`{}`", place.display())) && prompt.contains("inbox/instructions.md"), "{prompt}");
+    assert_eq!(project.output("worker"), "Done.");
+}
+
+#[test]
+fn status_is_shown_while_the_turn_goes_on() {
+    let script = format!(
+        "echo '{{\"state\": \"running\", \"progress\": {{\"current_step\": \"counting\", \"steps_completed\": 1, \"total_steps\": 4}}, \
+         \"metrics\": {{\"rows\": 12}}}}' >status.json; until [ -e workspace/go ]; do sleep 0.01; done; {DONE}"
+    );
+    let project = project(&task("worker", &script, "files; timeout \"60s\""));
+    let mut running = project.command(&["run", "spec.kdl"]).spawn().expect("swarmc starts");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let shown = loop {
+        let shown = project.done(&["ps"]);
+        if shown.contains("counting") || std::time::Instant::now() > deadline {
+            break shown;
+        }
+        std::thread::yield_now();
+    };
+    let inspected = project.done(&["inspect", "last", "worker"]);
+    let json = parsed(&project.done(&["ps", "--json"]));
+    fs::write(folder(&project, "worker", 1).join("workspace/go"), "").expect("a file can be written");
+    assert!(running.wait().expect("it ends").success());
+    assert!(shown.contains("worker: running 1/4 counting (rows 12)"), "{shown}");
+    assert!(inspected.contains("status  running 1/4 counting (rows 12)"), "{inspected}");
+    assert_eq!(json["runs"][0]["agents"][0]["status"]["progress"]["current_step"], "counting", "{json}");
+    assert!(!project.done(&["ps", "--all"]).contains("counting"));
+}
+
+#[test]
+fn the_folder_of_a_killed_runner_is_kept_aside() {
+    // The first time the agent kills the runner of its turn, and leaves half of its work.
+    let script = format!(
+        "echo x >>$ROOT/turns; if [ $(wc -l <$ROOT/turns) = 1 ]; then echo half >outbox/sum; printf '{{\"state' >status.json; \
+         kill -9 $PPID; sleep 60; fi; ls outbox >outbox/before; {DONE}"
+    );
+    let project = project(&task("worker", &script, "env ROOT=\"<<run:dir>>\"; files { output before }"));
+    let output = run(&project);
+    assert_eq!(output.status.code(), None, "{}", err(&output));
+    project.done(&["resume", "last"]);
+    // What was left is neither found nor lost.
+    assert_eq!(read(&project, "worker", "outbox/before"), "before\n");
+    let aside = folder(&project, "worker", 1).with_file_name("attempt-1.before");
+    assert_eq!(fs::read_to_string(aside.join("outbox/sum")).expect("it is there"), "half\n");
+}

@@ -20,6 +20,7 @@ use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
 use crate::files::{Desk, Laid};
 use crate::recording::{Answer, Part, Question};
+use crate::run::Input;
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -115,6 +116,10 @@ fn collect(job: &Job, desk: &Desk, laid: Laid, ended: &mut Ended, services: &Ser
         let output = text(without_newline(output).into_bytes(), job.max_output);
         ended.captured = Some(output.clone().into_bytes());
         ended.output = Some(output);
+    }
+    for operation in collected.asked {
+        let (step, attempt) = (job.step.clone(), job.attempt);
+        services.report(Input::Said { step, attempt, operation, hearer: None });
     }
     if let Some(left) = collected.left {
         let left = serde_json::to_string(&left).expect("paths and numbers are JSON");

@@ -14,8 +14,9 @@ use super::manifest::{AgentFiles, Kept};
 use super::paths::{last, plain};
 use super::status::{AgentState, AgentStatus, LONGEST};
 use super::workspace::Laid;
-use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, tree};
+use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
 use crate::event::Failure;
+use crate::handoff::Operation;
 use crate::tools::Folder;
 
 /// The problems that are told at most.
@@ -30,6 +31,8 @@ pub(crate) struct Collected {
     pub output: Option<String>,
     /// None where the attempt was ended from outside: it starts again.
     pub left: Option<AgentFiles>,
+    /// What its messages ask for.
+    pub asked: Vec<Result<Operation, String>>,
 }
 
 impl Laid {
@@ -42,14 +45,14 @@ impl Laid {
         }
         if let Some(overflow) = seen.overflow {
             left.problems.push(overflow);
-            return self.close(Some(wrong(&left.problems)), None, left);
+            return self.close(desk, Some(wrong(&left.problems)), None, left);
         }
         if failure == Some(Failure::Cancelled) {
-            return Collected { failure, output: None, left: None };
+            return Collected { failure, output: None, left: None, asked: Vec::new() };
         }
         if desk.mends {
             let failure = failure.or_else(|| self.note_corrected(desk).err().map(|problem| wrong(&[problem])));
-            return self.close(failure, None, left);
+            return self.close(desk, failure, None, left);
         }
         let tampered = self.tampered();
         left.problems.clone_from(&tampered);
@@ -72,19 +75,25 @@ impl Laid {
             (None, _) => None,
         };
         if failure.is_some() {
-            return self.close(failure, None, left);
+            return self.close(desk, failure, None, left);
         }
         let output = self.done(desk, &mut left);
         match left.problems.is_empty() {
-            true => self.close(None, output, left),
-            false => self.close(Some(wrong(&left.problems)), None, left),
+            true => self.close(desk, None, output, left),
+            false => self.close(desk, Some(wrong(&left.problems)), None, left),
         }
     }
 
     /// Nobody changes the folder any more.
-    fn close(self, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
+    fn close(self, desk: &Desk, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
+        let asked = match &desk.messages {
+            Some(given) if failure.is_none() && !desk.mends => {
+                messages::asked(self.root.as_fd(), &desk.brief.task, given)
+            }
+            _ => Vec::new(),
+        };
         tree::seal(self.root.as_fd(), false);
-        Collected { failure, output, left: Some(left) }
+        Collected { failure, output, left: Some(left), asked }
     }
 
     /// What of that which is not the agent's was changed.

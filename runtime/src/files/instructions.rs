@@ -173,10 +173,19 @@ pub(crate) fn taught(desk: &Desk) -> String {
              `{folder}`, its `outbox/error_report.md` above all."
         );
     }
+    let me = &desk.brief.task;
+    let messages = desk.messages.as_ref().map(|_| {
+        format!(
+            " `messages/` holds what others tell you, and what you leave there as `{me}_to_NAME_001.json` is handed over when \
+             your turn ends: `{{\"to\": \"NAME\", \"type\": \"data_ready\", \"content\": {{\"message\": \"...\"}}}}`, with the \
+             types `data_ready`, `question`, `answer` and `update`."
+        )
+    });
     format!(
         "You work in the folder `{folder}`. Read `inbox/instructions.md` there first, and `SKILL.md`. Set `state` in \
          `status.json` to `running` now, and to `completed` when your work is in `outbox/`, with a brief summary of it in \
          `outbox/{SUMMARY}`; or to `failed`, with an `error` of `type`, `message`, `details` and `recoverable`, and a \
-         report in `outbox/error_report.md`. Change nothing in `inbox/`. `workspace/` is for whatever you need on the way."
+         report in `outbox/error_report.md`. Change nothing in `inbox/`. `workspace/` is for whatever you need on the way.{}",
+        messages.unwrap_or_default()
     )
 }

@@ -7,6 +7,7 @@
 mod collect;
 mod instructions;
 mod manifest;
+pub(crate) mod messages;
 mod paths;
 mod status;
 mod tree;
@@ -72,6 +73,8 @@ pub(crate) struct Desk {
     pub inputs: Vec<Given>,
     pub outputs: Vec<Wanted>,
     pub wait_for: Vec<String>,
+    /// What it reads of others, as files by name; none where no edge leads to it or away from it.
+    pub messages: Option<Vec<(String, String)>>,
     /// What the first output must be, because it is the step's.
     pub primary: Option<Arc<Shape>>,
     /// Whether the turn is to mend what made the step fail: it may correct the inbox, and owes no outputs.

@@ -70,6 +70,13 @@ impl Laid {
         let skill = create(&desk.folder.join("SKILL.md"), 0o400, &mut skill.as_bytes())
             .map(|(digest, bytes)| Kept { path: "SKILL.md".to_owned(), bytes, digest })?;
         create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
+        if let Some(messages) = &desk.messages {
+            let folder = desk.folder.join("messages");
+            made(&folder)?;
+            for (name, text) in messages {
+                create(&folder.join(name), 0o600, &mut text.as_bytes())?;
+            }
+        }
         if !desk.mends {
             tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
         }

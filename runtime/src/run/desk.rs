@@ -9,7 +9,7 @@ use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::Shape;
 use crate::event::{Failure, StepId};
-use crate::files::{AgentFiles, Brief, Desk, Given, Maker, Wanted};
+use crate::files::{AgentFiles, Brief, Desk, Given, Maker, Wanted, messages};
 use crate::graph::Key;
 
 /// The file protocol of a step: its own, or else that of its agent.
@@ -67,12 +67,23 @@ impl Loop<'_> {
             inputs: files.inputs.iter().map(|input| self.given(input, view)).collect::<Result<_, Failure>>()?,
             outputs: files.outputs.iter().map(|output| self.wanted(output)).collect::<Result<_, Failure>>()?,
             wait_for: files.wait_for.clone(),
+            messages: self.messages(key, step)?,
             primary: primary.map(Arc::clone),
             mends,
             mended: after_mending.then(|| self.layout.agent(id, attempt - 1)),
             folder,
             name,
         }))
+    }
+
+    /// What the turn reads of its inbox, as files.
+    fn messages(&self, key: Key, step: &Step) -> Result<Option<Vec<(String, String)>>, Failure> {
+        if !self.scene.is_node(&self.state, key) {
+            return Ok(None);
+        }
+        let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
+        let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
+        Ok(Some(messages::files(&step.name, texts.iter().map(String::as_str))))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

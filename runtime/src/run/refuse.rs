@@ -5,8 +5,11 @@ use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline
 use crate::error::RunError;
 use crate::graph::Graph;
 
-/// Refuses a run that would come to something that cannot be run.
-pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+/// Refuses a run that would come to something that cannot be run, or `recorded` to something that recordings do not hold.
+pub(super) fn refuse(plan: &Plan, graph: &Graph, recorded: bool) -> Result<(), RunError> {
+    if recorded {
+        refuse_recording(plan, graph)?;
+    }
     let called = graph.scopes.iter().skip(1).filter_map(|scope| plan.pipeline(&scope.pipeline));
     if let Some(pipeline) = called.into_iter().find(|pipeline| pipeline.parallelism > 1) {
         let name = &pipeline.name;
@@ -30,7 +33,7 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
 }
 
 /// Refuses to record what works by files, or to replay it: a recording holds answers, and not what lies in folders.
-pub(super) fn refuse_recording(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+fn refuse_recording(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
     let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
     let found = scopes.find_map(|(scope, pipeline)| {
         let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
