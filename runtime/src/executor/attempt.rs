@@ -15,9 +15,11 @@ use super::process::{Cause, End, Limits, Means, run};
 use super::spawn::Launch;
 use super::tail::text;
 use super::{Job, Work, turn};
+use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
-use crate::recording::{Answer, Part, Question};
+use crate::recording::{Answer, Part, Question, Source};
+use crate::run::Input;
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -60,6 +62,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     if let Some(failure) = begin(job, place)? {
         return Ok(Ended::failed(failure));
     }
+    let watch = watched(job, services);
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
             let question = || Question {
@@ -76,6 +79,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Work::Agent(asked) => turn::take(job, asked, place)?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
+    keep_changes(job, watch, services)?;
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
     }
@@ -86,6 +90,28 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     }
     ended.logs = capture.finish()?;
     Ok(ended)
+}
+
+/// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
+fn watched(job: &Job, services: &Services) -> Option<Watch> {
+    let is_live = !matches!(services.source, Source::Replayed(_));
+    (job.watched && is_live).then(|| services.watches.begin(&job.step.label(), &job.directory, &job.environment))
+}
+
+/// Stores what a turn has changed.
+fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<(), RunError> {
+    match watch.map(Watch::end) {
+        Some(Ok(Some(taken))) => {
+            let content = services.folder.store(&taken.text)?;
+            let (step, attempt) = (job.step.clone(), job.attempt);
+            services.report(Input::Left { step, attempt, artifact: Box::new(taken.kept(content)) });
+        }
+        Some(Err(problem)) => {
+            services.viewer.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
+        }
+        Some(Ok(None)) | None => {}
+    }
+    Ok(())
 }
 
 pub(super) fn process(

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod effective;
 mod environment;
 mod gates;
 mod handoffs;
@@ -31,6 +32,7 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
+use crate::artifact::{Kept, Watches};
 use crate::control::{Control, GateAnswer, Wish};
 use crate::door::Doors;
 use crate::error::{JournalError, RunError};
@@ -47,10 +49,12 @@ use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, 
 use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
+pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::asked_for;
+pub(crate) use values::View;
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +127,8 @@ pub(crate) enum Input {
     Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
     /// An agent asks for something, and who is to hear what becomes of it.
     Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
+    /// Something that a turn has left is stored.
+    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
@@ -389,6 +395,7 @@ impl Begin<'_> {
         let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
         let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
         scene.trees.clone_from(&trees);
+        scene.layout = Some(layout.clone());
         scene.source = self.source.clone();
         let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
         let reactor = Arc::new(Reactor::default());
@@ -400,6 +407,7 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
+            watches: Watches::new(folder.path.join("scratch")),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
             tools: Arc::clone(&tools),
@@ -576,10 +584,14 @@ impl scene::Store for RunFolder {
         content(self, text).map_err(|error| error.to_string())
     }
 
+    fn store(&self, text: &str) -> Result<Content, String> {
+        RunFolder::store(self, text).map_err(|error| error.to_string())
+    }
+
     fn keep_within(&self, text: String, room: usize) -> Result<Content, String> {
         match event::escaped(&text) <= room {
             true => self.keep(text),
-            false => self.store(&text).map_err(|error| error.to_string()),
+            false => scene::Store::store(self, &text),
         }
     }
 }
