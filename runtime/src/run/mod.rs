@@ -19,6 +19,7 @@ mod survivors;
 pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trees;
 mod values;
 
@@ -54,6 +55,7 @@ use environment::Surroundings;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::asked_for;
+use texts::content;
 pub(crate) use values::View;
 
 /// What to run, and with what.
@@ -573,32 +575,6 @@ fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, 
         let reason = format!("its parameters are damaged: {error}");
         RunError::Plan { run: folder.id.clone(), reason }
     })
-}
-
-impl scene::Store for RunFolder {
-    fn text(&self, content: &Content) -> Result<String, String> {
-        RunFolder::text(self, content).map_err(|error| error.to_string())
-    }
-
-    fn keep(&self, text: String) -> Result<Content, String> {
-        content(self, text).map_err(|error| error.to_string())
-    }
-
-    fn store(&self, text: &str) -> Result<Content, String> {
-        RunFolder::store(self, text).map_err(|error| error.to_string())
-    }
-
-    fn keep_within(&self, text: String, room: usize) -> Result<Content, String> {
-        match event::escaped(&text) <= room {
-            true => self.keep(text),
-            false => scene::Store::store(self, &text),
-        }
-    }
-}
-
-/// A text as an event holds it: in place, or as an artifact.
-fn content(folder: &RunFolder, text: String) -> Result<Content, RunError> {
-    if event::fits(&text) { Ok(Content::Text(text)) } else { folder.store(&text) }
 }
 
 fn plan_digest(text: &str) -> String {
