@@ -150,9 +150,9 @@ fn made(name: &str, head: &Head, parts: &[Part], cut: Cut) -> Fitted {
     }
     let mut pack = Pack::assemble(head, &items, omitted.clone());
     // The same context has the same id, whenever it is put together.
-    let created_at = std::mem::take(&mut pack.created_at);
+    let (run, at) = (std::mem::take(&mut pack.run_id), std::mem::take(&mut pack.created_at));
     pack.pack_id = id_of(&pack.json());
-    pack.created_at = created_at;
+    (pack.run_id, pack.created_at) = (run, at);
     let json = pack.json();
     Fitted { id: pack.pack_id, text: shown(name, &json), json, omitted }
 }

@@ -10,6 +10,7 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+mod pending;
 pub(crate) mod post;
 mod progress;
 mod read;
