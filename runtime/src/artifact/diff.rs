@@ -3,7 +3,7 @@
 //! In: the folder that a turn works in, before and after. Out: a diff with its counts, and whose other turns went on in
 //! the same tree meanwhile. Invariant: nothing in the tree, its index or its repository is changed by looking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,7 @@ use super::git::Git;
 use super::snapshot::Snapshot;
 use super::{ArtifactKind, Kept};
 use crate::event::Content;
+use crate::secrets::Secrets;
 
 /// The largest file that is compared, in bytes.
 pub(super) const LARGEST_FILE: u64 = 1 << 20;
@@ -56,6 +57,10 @@ pub(crate) struct Watches {
     turns: Arc<Mutex<BTreeMap<PathBuf, Vec<Turn>>>>,
     /// Where what is needed to compare lies meanwhile.
     scratch: PathBuf,
+    /// Where runs lie: what they write is nobody's change.
+    home: PathBuf,
+    /// The variables whose values no diff may hold.
+    hidden: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -71,6 +76,7 @@ struct Turn {
 pub(crate) struct Watch {
     folder: PathBuf,
     before: Before,
+    secrets: Secrets,
     number: u64,
     watches: Watches,
 }
@@ -96,9 +102,11 @@ impl Taken {
 }
 
 impl Watches {
-    /// Nobody's yet; `scratch` is a folder of the run's own.
-    pub(crate) fn new(scratch: PathBuf) -> Watches {
-        Watches { turns: Arc::default(), scratch }
+    /// Nobody's yet, of the run in this folder; no diff holds the values of the variables in `hidden`.
+    pub(crate) fn new(run: &Path, hidden: BTreeSet<String>) -> Watches {
+        let home = run.ancestors().nth(2).unwrap_or(run);
+        let home = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        Watches { turns: Arc::default(), scratch: run.join("scratch"), home, hidden }
     }
 
     /// Looks at a tree, before the turn of `label` begins in it; `environment` is that of the processes that look.
@@ -113,11 +121,13 @@ impl Watches {
             turns.push(Turn { label: label.to_owned(), number, met });
             number
         };
-        let before = match Git::look(&folder, environment, &self.scratch) {
+        let before = match Git::look(&folder, environment, (&self.scratch, &self.home)) {
             Some(git) => Before::Git(Box::new(git)),
-            None => Before::Snapshot(Snapshot::take(&folder)),
+            None => Before::Snapshot(Snapshot::take(&folder, &self.home)),
         };
-        Watch { folder, before, number, watches: self.clone() }
+        let known = environment.iter().cloned().collect();
+        let secrets = Secrets::new(&known, &self.hidden.iter().map(String::as_str).collect());
+        Watch { folder, before, secrets, number, watches: self.clone() }
     }
 }
 
@@ -129,12 +139,12 @@ impl Watch {
     pub(crate) fn end(mut self) -> Result<Option<Taken>, String> {
         let changes = match &mut self.before {
             Before::Git(git) => git.changes()?,
-            Before::Snapshot(before) => before.changes(&Snapshot::take(&self.folder)),
+            Before::Snapshot(before) => before.changes(&Snapshot::take(&self.folder, &self.watches.home)),
         };
         let mut met = self.met();
         met.sort_unstable();
         met.dedup();
-        Ok((!changes.is_empty()).then(|| taken(changes, met)))
+        Ok((!changes.is_empty()).then(|| taken(changes, met, &self.secrets)))
     }
 
     fn met(&self) -> Vec<String> {
@@ -156,7 +166,7 @@ impl Drop for Watch {
     }
 }
 
-fn taken(mut changes: Changes, with: Vec<String>) -> Taken {
+fn taken(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
     if changes.cut > 0 {
         changes.omitted.push(format!("{} files, whose changes are longer than {} MiB", changes.cut, LARGEST >> 20));
     }
@@ -168,7 +178,7 @@ fn taken(mut changes: Changes, with: Vec<String>) -> Taken {
     for omitted in &changes.omitted {
         text.push_str(&format!("Left out: {omitted}\n"));
     }
-    text.push_str(&changes.text);
+    text.push_str(&secrets.redact(&changes.text));
     let kept = Kept::new(ArtifactKind::Diff, &text, Content::Text(String::new()));
     let (files, added, removed) = (Some(changes.files), Some(changes.added), Some(changes.removed));
     Taken { text, kept: Kept { files, added, removed, with, omitted: changes.omitted, ..kept } }

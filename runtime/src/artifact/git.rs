@@ -34,12 +34,18 @@ pub(super) struct Git {
     scratch: TempDir,
     tree: String,
     omitted: Vec<String>,
+    /// What lies in here is not looked at.
+    apart: PathBuf,
 }
 
 impl Git {
     /// The checkout that `folder` is part of, as it is now; none where there is none, or no Git that could say.
-    /// `scratch` is where ours may lie meanwhile.
-    pub(super) fn look(folder: &Path, environment: &[(OsString, OsString)], scratch: &Path) -> Option<Git> {
+    /// `scratch` is where ours may lie meanwhile, and `apart` is not looked at.
+    pub(super) fn look(
+        folder: &Path,
+        environment: &[(OsString, OsString)],
+        (scratch, apart): (&Path, &Path),
+    ) -> Option<Git> {
         // Without a repository above nobody need be asked.
         folder.ancestors().find(|above| above.join(".git").exists())?;
         create_private(scratch, true).ok()?;
@@ -50,6 +56,7 @@ impl Git {
             scratch,
             tree: String::new(),
             omitted: Vec::new(),
+            apart: apart.to_owned(),
         };
         let words = ["rev-parse", "--is-inside-work-tree", "--git-path", "index", "--git-path", "objects"];
         let places = git.ask(&words, &[]).ok()?;
@@ -135,8 +142,8 @@ impl Git {
     fn admitted(&mut self, top: &Path, changed: &[&[u8]]) -> Vec<u8> {
         let (mut list, mut count, mut sum, mut large) = (Vec::new(), 0, 0, 0);
         for path in changed {
-            // A folder with a repository of its own.
-            if path.ends_with(b"/") {
+            // A folder with a repository of its own, or what the run writes.
+            if path.ends_with(b"/") || top.join(os(path)).starts_with(&self.apart) {
                 continue;
             }
             let size = fs::symlink_metadata(top.join(os(path))).map_or(0, |metadata| metadata.len());

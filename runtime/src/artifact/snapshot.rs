@@ -25,8 +25,9 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
-    /// The folder as it is now.
-    pub(super) fn take(folder: &Path) -> Snapshot {
+    /// The folder as it is now, without what lies in `apart`.
+    pub(super) fn take(folder: &Path, apart: &Path) -> Snapshot {
+        let apart = apart.to_owned();
         let mut snapshot = Snapshot::default();
         let (mut bytes, mut large) = (0, 0);
         let walk = WalkBuilder::new(folder)
@@ -34,7 +35,7 @@ impl Snapshot {
             .require_git(false)
             .git_global(false)
             .parents(false)
-            .filter_entry(|entry| entry.file_name() != ".git")
+            .filter_entry(move |entry| entry.file_name() != ".git" && entry.path() != apart)
             .sort_by_file_name(std::cmp::Ord::cmp)
             .build();
         for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
@@ -94,11 +95,15 @@ mod tests {
     fn files_that_are_new_changed_and_gone_are_told() {
         let folder = tempfile::tempdir().expect("a folder");
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        fs::create_dir(folder.path().join("apart")).expect("a folder");
         write("kept.txt", "one\ntwo\n");
         write("gone.txt", "old\n");
         write(".gitignore", "*.log\n");
         write("noise.log", "1");
-        let before = Snapshot::take(folder.path());
+        let apart = folder.path().join("apart");
+        write("apart/run", "1");
+        let before = Snapshot::take(folder.path(), &apart);
+        write("apart/run", "2");
         write("kept.txt", "one\n2\n");
         write("new.txt", "fresh\n");
         write("noise.log", "2");
@@ -106,7 +111,7 @@ mod tests {
         fs::write(folder.path().join("binary"), [0xff, 0xfe]).expect("a file");
         fs::remove_file(folder.path().join("gone.txt")).expect("a file can be removed");
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link")).expect("a link");
-        let changes = before.changes(&Snapshot::take(folder.path()));
+        let changes = before.changes(&Snapshot::take(folder.path(), &apart));
         assert_eq!((changes.files, changes.added, changes.removed), (4, 3, 2), "{}", changes.text);
         assert!(changes.text.contains("--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"));
         assert!(changes.text.contains("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+fresh\n"), "{}", changes.text);

@@ -23,7 +23,7 @@ mod texts;
 mod trees;
 mod values;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -409,7 +409,7 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
-            watches: Watches::new(folder.path.join("scratch")),
+            watches: Watches::new(&folder.path, hidden(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
             tools: Arc::clone(&tools),
@@ -504,6 +504,11 @@ fn blanks(plan: &Plan, folder: &RunFolder, surroundings: &Surroundings) -> Blank
 fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
     let blank = |name| (OsString::from(name), OsString::from(secrets::blank(name)));
     environment.extend(secrets::variables(plan).into_iter().map(blank));
+}
+
+/// The variables whose values nothing that is kept may hold.
+fn hidden(plan: &Plan) -> BTreeSet<String> {
+    secrets::variables(plan).into_iter().chain([crate::door::TOKEN]).map(str::to_owned).collect()
 }
 
 fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {
