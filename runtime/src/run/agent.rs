@@ -8,12 +8,15 @@ use std::sync::Arc;
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
 use super::effective::{Block, Effective};
+use super::handover;
 use super::run_loop::Loop;
 use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::{self, Shape};
+use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
 use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
+use crate::files::{Desk, taught};
 use crate::graph::Key;
 use crate::llm::Question;
 use crate::tools::Grant;
@@ -31,6 +34,8 @@ pub(super) struct Attempt<'a> {
     pub stdin: Option<String>,
     /// What the answer must be.
     pub shape: Option<&'a Shape>,
+    /// The folder that it works in, where it works by files.
+    pub files: Option<&'a Desk>,
     /// Whether it is to mend what made the step fail.
     pub mends: bool,
 }
@@ -46,6 +51,8 @@ impl Loop<'_> {
                 Effective(vec![Block::new("task", prompt)])
             }
         };
+        let mut effective = effective;
+        effective.0.extend(attempt.files.map(|desk| Block::new("system", taught(desk))));
         let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
         let told = (&effective, delta.as_deref());
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
@@ -84,7 +91,7 @@ impl Loop<'_> {
         (effective, delta): (&Effective, Option<&str>),
         attempt: &Attempt<'_>,
     ) -> Result<Taker, Failure> {
-        let Attempt { id, number, step, view, stdin, shape, mends: _ } = attempt;
+        let Attempt { id, number, step, view, stdin, shape, .. } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
@@ -120,7 +127,7 @@ impl Loop<'_> {
         environment: &Arc<Vec<(OsString, OsString)>>,
     ) -> Door {
         let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
-            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
+            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema, mcp: _ } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
             Connection::Script { answers } => {
@@ -129,10 +136,12 @@ impl Loop<'_> {
             }
             Connection::Llm { tools, .. } => {
                 // Where it works is known when the attempt begins.
-                let lent = tools.filter(|_| agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()));
-                let lending = lent.map(|protocol| Lending {
+                let own = self.operations(attempt);
+                let may = !own.is_empty() || agent.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+                let lending = tools.filter(|_| may).map(|protocol| Lending {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
                     protocol,
+                    own,
                 });
                 let schema = shape.and_then(Shape::native).filter(|_| provider.provides.contains(&Ability::Schema));
                 let question = Question {
@@ -157,6 +166,7 @@ impl Loop<'_> {
         if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
             options.extend([OsString::from(flag), argument(system)]);
         }
+        options.extend(handover::words(provider, environment));
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
         let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
         Door::Program(Box::new(Program {
@@ -170,6 +180,14 @@ impl Loop<'_> {
             install: provider.install.clone(),
             session: self.session(agent, attempt),
         }))
+    }
+
+    /// What the agent of an attempt may ask of this run, as tools.
+    fn operations(&self, attempt: &Attempt<'_>) -> Vec<Offer> {
+        let key = self.state.find(attempt.id).filter(|_| !attempt.mends && self.replaying.is_none());
+        let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
+        let receivers: Vec<String> = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
+        offers(&receivers)
     }
 
     /// The conversation that a turn of `agent` goes on with.

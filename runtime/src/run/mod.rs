@@ -3,10 +3,12 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod desk;
 mod effective;
 mod environment;
 mod gates;
 mod handoffs;
+mod handover;
 mod hooks;
 mod limits;
 mod outside;
@@ -165,7 +167,7 @@ pub fn start(
         hide(plan, &mut options.environment);
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    refuse::refuse(plan, &graph)?;
+    refuse::refuse(plan, &graph, facts.record.is_some() || facts.replay.is_some())?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,

@@ -210,9 +210,10 @@ fn what_nobody_answers_takes_what_the_gate_says() {
 fn what_cannot_be_run_yet_is_refused_before_anything_starts() {
     let world = World::new();
     let mut tree = plan(vec![step("a", argv(&["true"]), &[])]);
+    tree.pipelines[0].steps[0].body = Body::Value(Default::default());
     tree.pipelines[0].steps[0].files = Some(swarmc_plan::FileProtocol::default());
     let error = world.start_with(&tree, world.options(), Control::new()).unwrap_err().to_string();
-    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`");
+    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`, which are for prompts and commands");
     assert!(!world.home().root().exists());
 }
 
@@ -232,6 +233,7 @@ fn a_conversation_goes_on_through_rounds_and_tasks_of_one_item_and_not_beyond() 
         model_flag: None,
         system_flag: None,
         schema: None,
+        mcp: swarmc_plan::McpHandover::default(),
     };
     let talk = |name: &str, needs: &[&str]| {
         let prompt = template(vec![Segment::Text("Go on.".to_owned())]);
