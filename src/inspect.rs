@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use miette::miette;
 use serde_json::{Value, json};
 use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
-use swarmc_runtime::{Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants};
+use swarmc_runtime::{
+    AgentFiles, Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants, agent_status,
+};
 
 use crate::approvals::{Pending, said};
 use crate::args::Inspect;
@@ -101,6 +103,9 @@ impl<'a> View<'a> {
             for (kind, path) in self.paths(attempt) {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
             }
+            if let Some(files) = self.files(attempt) {
+                desk(&mut out, &files);
+            }
         }
         for (pending, verdict) in self.asked() {
             let said = verdict.map_or("waits for an answer".to_owned(), said);
@@ -168,7 +173,8 @@ impl<'a> View<'a> {
     fn step_json(&self) -> Value {
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
             let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
-            json!({ "attempt": attempt, "paths": paths.collect::<serde_json::Map<_, _>>() })
+            let paths: serde_json::Map<_, _> = paths.collect();
+            json!({ "attempt": attempt, "paths": paths, "files": self.files(attempt) })
         });
         let mut value = self.row.json();
         value["version"] = json!(1);
@@ -200,14 +206,35 @@ impl<'a> View<'a> {
             ("system", layout.system(step, attempt)),
             ("stdout", layout.log(step, attempt, TaskStream::Stdout)),
             ("stderr", layout.log(step, attempt, TaskStream::Stderr)),
+            ("folder", layout.agent(step, attempt)),
         ];
         last.into_iter().chain(paths).filter(|(_, path)| path.exists()).collect()
     }
 
+    /// What an agent that works by files left in an attempt; while it is at work, what it says of itself.
+    fn files(&self, attempt: u32) -> Option<AgentFiles> {
+        let ended = self.past.records.iter().rev().find_map(|record| match &record.event {
+            Event::AttemptEnded { step, attempt: ended, outcome } if *step == self.row.step && *ended == attempt => {
+                outcome.files.as_ref()
+            }
+            _ => None,
+        });
+        if let Some(left) = ended {
+            return serde_json::from_str(&self.folder.text(left).ok()?).ok();
+        }
+        let folder = self.layout.agent(&self.row.step, attempt);
+        let status = agent_status(&folder)?;
+        let name = folder.strip_prefix(&self.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
+        Some(AgentFiles { folder: name, status: Some(status), ..AgentFiles::default() })
+    }
+
     /// A path as one finds it from the run's folder, with its size.
     fn shown(&self, path: &Path) -> String {
-        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-        format!("{} ({})", path.strip_prefix(&self.folder.path).unwrap_or(path).display(), size(bytes))
+        let shown = path.strip_prefix(&self.folder.path).unwrap_or(path).display();
+        match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => format!("{shown}/"),
+            metadata => format!("{shown} ({})", size(metadata.map_or(0, |metadata| metadata.len()))),
+        }
     }
 
     fn text(&self, content: &Content) -> String {
@@ -368,6 +395,24 @@ impl<'a> View<'a> {
             Act::Done { response } => json!({ "action": "done", "response": self.text(response) }),
             Act::Idle => json!({ "action": "idle" }),
         }
+    }
+}
+
+/// What an agent left in its folder, in lines.
+fn desk(out: &mut String, files: &AgentFiles) {
+    if let Some(status) = &files.status {
+        let _ = writeln!(out, "    status  {}", told(&status.sum()));
+    }
+    for (kind, kept) in [("inbox", &files.inbox), ("outbox", &files.outbox)] {
+        for file in kept {
+            let _ = writeln!(out, "    {kind:<7} {} ({})", told(&file.path), size(file.bytes));
+        }
+    }
+    for copied in &files.copied {
+        let _ = writeln!(out, "    copied  {}", told(copied));
+    }
+    for problem in &files.problems {
+        let _ = writeln!(out, "    wrong   {}", told(problem));
     }
 }
 

@@ -380,7 +380,11 @@ impl Ledger {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         let tries = attempt - self.rows[index].post.as_ref().map_or(0, |post| post.earlier).min(attempt);
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&tries);
-        let escalated = self.escalated.get(&*self.rows[index].step.name) == Some(&tries);
+        let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));
+        let escalates = self.escalated.get(&*self.rows[index].step.name);
+        let escalated = escalates.is_some_and(|&after| after == tries || lasts && tries < after);
+        // What would fail again is mended at once, or not repeated.
+        let mends = self.mended.get(&*self.rows[index].step.name).is_some_and(|&mended| tries < mended);
         let is_node = self.nodes.contains(&*self.rows[index].step.name);
         let ends = self.ends(&self.rows[index].step).is_some();
         let row = &mut self.rows[index];
@@ -406,7 +410,7 @@ impl Ledger {
             Some(Failure::Cancelled) => RowState::Cancelled,
             Some(_) if mended => RowState::Ended(Status::Failed),
             Some(_) if escalated => RowState::Asking,
-            Some(_) if tries < attempts => RowState::Waiting,
+            Some(_) if tries < attempts && (!lasts || mends) => RowState::Waiting,
             Some(_) if lenient => RowState::Ended(Status::Skipped),
             Some(_) => RowState::Ended(Status::Failed),
         };

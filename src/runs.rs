@@ -36,6 +36,9 @@ pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
     }
     for run in &runs {
         let _ = writeln!(out, "{}", line(run, paint));
+        for (step, status) in &run.agents {
+            let _ = writeln!(out, "    {step}: {}", printable(&status.sum()));
+        }
     }
     terminal::print(out)?;
     if runs.is_empty() && !args.all {
@@ -80,6 +83,7 @@ fn document(run: &RunSummary) -> serde_json::Value {
     json!({
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
+        "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
         "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
         "problem": run.problem,
     })
@@ -125,6 +129,7 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
             ("prompt", layout.prompt(&row.step, attempt)),
             ("stdout", layout.log(&row.step, attempt, TaskStream::Stdout)),
             ("stderr", layout.log(&row.step, attempt, TaskStream::Stderr)),
+            ("folder", layout.agent(&row.step, attempt)),
         ]
         .into_iter()
         .filter(|(_, path)| path.exists())

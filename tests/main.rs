@@ -7,6 +7,7 @@ mod cases;
 mod cli;
 mod editors;
 mod examples;
+mod files;
 mod graph;
 mod handoffs;
 mod hostile;

@@ -385,6 +385,14 @@ pub enum Failure {
         /// Which, and what was wanted of it.
         message: String,
     },
+    /// What its agent left in its folder (`files`) says that it failed, or is not what it should be.
+    Files {
+        /// What is wrong.
+        message: String,
+        /// The agent says that another attempt would fail as well: it is not repeated.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lasting: bool,
+    },
     /// A gate was answered with `fail`.
     Refused,
     /// The run ended it (`stop`, a person, a fatal error); it is not repeated.

@@ -75,7 +75,7 @@ impl Emitter<'_, '_, '_> {
             // A path of an outbox counts from there.
             path: match &input.from {
                 Some(_) => text(&input.path),
-                None => self.workspace_path(&input.path).unwrap_or_default(),
+                None => self.place(&input.path).unwrap_or_default(),
             },
             description: input.description.clone(),
             from: input.from.as_ref().map(|from| from.value.clone()),
@@ -87,7 +87,7 @@ impl Emitter<'_, '_, '_> {
             description: output.description.clone(),
             required: output.required,
             schema: found.kinds.get(position).and_then(Option::as_ref).map(|kind| self.schema(kind)),
-            copy_to: output.copy_to.as_ref().and_then(|path| self.workspace_path(path)),
+            copy_to: output.copy_to.as_ref().and_then(|path| self.place(path)),
         };
         Some(plan::FileProtocol {
             skill: found.skill.map(|file| self.loader.sources.text(file).to_owned()),
@@ -98,6 +98,12 @@ impl Emitter<'_, '_, '_> {
             constraints: texts(&found.constraints),
             wait_for: written.wait_for.iter().map(|name| name.value.clone()).collect(),
         })
+    }
+
+    /// A file of the workspace, or with a final `/` a folder.
+    fn place(&self, path: &Text) -> Option<String> {
+        let slash = if path.as_str().ends_with('/') { "/" } else { "" };
+        self.workspace_path(path).map(|place| place + slash)
     }
 
     fn schema(&self, kind: &crate::types::Type) -> plan::Schema {

@@ -35,6 +35,9 @@ pub struct Outcome {
     /// The further turns that the agent was given to mend its answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repairs: u32,
+    /// What its agent left in its folder (`files`): an [`AgentFiles`](crate::AgentFiles) as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Content>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -53,7 +56,8 @@ impl Outcome {
                 | Failure::Agent { message }
                 | Failure::Render { message }
                 | Failure::Inside { message }
-                | Failure::Budget { message },
+                | Failure::Budget { message }
+                | Failure::Files { message, .. },
             ) => {
                 shorten(message);
             }

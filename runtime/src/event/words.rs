@@ -32,7 +32,8 @@ impl std::fmt::Display for Failure {
             | Failure::Agent { message }
             | Failure::Render { message }
             | Failure::Inside { message }
-            | Failure::Budget { message } => f.write_str(message),
+            | Failure::Budget { message }
+            | Failure::Files { message, .. } => f.write_str(message),
             Failure::Refused => f.write_str("nobody approved it"),
             Failure::Timeout { after_ms } => write!(f, "it took longer than {}", span(*after_ms)),
             Failure::Idle { after_ms } => write!(f, "it put out nothing for {}", span(*after_ms)),

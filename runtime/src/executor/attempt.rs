@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -17,7 +18,9 @@ use super::tail::text;
 use super::{Job, Work, turn};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
+use crate::files::{Desk, Laid};
 use crate::recording::{Answer, Part, Question};
+use crate::run::Input;
 
 /// How an attempt ended, its text not yet stored.
 #[derive(Debug, Default)]
@@ -60,6 +63,14 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     if let Some(failure) = begin(job, place)? {
         return Ok(Ended::failed(failure));
     }
+    let desk = match job.desk.as_deref().map(|desk| (desk, Laid::out(desk, workspace(job, desk), &job.cancel))) {
+        Some((_, Err(message))) => {
+            let message = format!("its folder cannot be laid out: {message}");
+            return Ok(Ended::failed(Failure::Files { message, lasting: false }));
+        }
+        Some((desk, Ok(laid))) => Some((desk, laid)),
+        None => None,
+    };
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
             let question = || Question {
@@ -76,6 +87,9 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Work::Agent(asked) => turn::take(job, asked, place)?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
+    if let Some((desk, laid)) = desk {
+        collect(job, desk, laid, &mut ended, services)?;
+    }
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
     }
@@ -88,21 +102,48 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     Ok(ended)
 }
 
+/// Where the files of the workspace lie for a job.
+fn workspace(job: &Job, desk: &Desk) -> PathBuf {
+    let tree = job.tree.as_ref().and_then(|tree| tree.trees.workspace(&tree.name));
+    tree.unwrap_or_else(|| desk.workspace.clone())
+}
+
+/// Takes in what an agent left in its folder. Its output is what stands there, unless its answer has a type.
+fn collect(job: &Job, desk: &Desk, laid: Laid, ended: &mut Ended, services: &Services) -> Result<(), RunError> {
+    let collected = laid.collect(desk, ended.outcome.failure.take());
+    ended.outcome.failure = collected.failure;
+    if let (Some(output), None, None) = (collected.output, &job.shape, &ended.outcome.failure) {
+        let output = text(without_newline(output).into_bytes(), job.max_output);
+        ended.captured = Some(output.clone().into_bytes());
+        ended.output = Some(output);
+    }
+    for operation in collected.asked {
+        let (step, attempt) = (job.step.clone(), job.attempt);
+        services.report(Input::Said { step, attempt, operation, hearer: None });
+    }
+    if let Some(left) = collected.left {
+        let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
+        ended.outcome.files = Some(services.folder.store(&left)?);
+    }
+    Ok(())
+}
+
 pub(super) fn process(
     job: &Job,
+    directory: &Path,
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     stdin: Option<&[u8]>,
     install: Option<&str>,
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
-    let launch = Launch { argv, environment, directory: &job.directory, stdin, install };
+    let launch = Launch { argv, environment, directory, stdin, install };
     run(place.means, &launch, place.limits, &job.cancel, place.capture)
 }
 
 /// Runs a command, and says what came of it.
 fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
-    match process(job, &argv(command), &job.environment, stdin, None, place) {
+    match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place) {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
             let (output, stderr) = place.capture.begin_check();

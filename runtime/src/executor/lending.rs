@@ -70,7 +70,7 @@ enum Said {
 impl Lent {
     /// Finds what is lent; servers start here.
     pub(super) fn open(job: &Job, lending: &Lending, place: &mut Place<'_, '_>) -> Result<Lent, Stop> {
-        let grant = Grant { folder: job.directory.to_path_buf(), ..lending.grant.clone() };
+        let grant = Grant { folder: job.place().to_path_buf(), ..lending.grant.clone() };
         let tools = tool(job, place, async { place.services.tools.list(&grant).await })?;
         let lent = tools.map_err(|fault| Stop::Failed(Failure::Agent { message: fault.message }))?;
         let own = lending.own.iter().map(|offer| offer.name.clone()).collect();

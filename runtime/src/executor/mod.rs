@@ -22,7 +22,7 @@ mod turn;
 mod viewer;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +44,7 @@ pub(crate) use viewer::Viewer;
 use crate::Usage;
 use crate::answer::Shape;
 use crate::event::{Failure, StepId};
+use crate::files::Desk;
 
 /// One attempt, ready to be carried out.
 #[derive(Debug)]
@@ -70,6 +71,8 @@ pub(crate) struct Job {
     pub directory: Arc<PathBuf>,
     /// The working tree that they run in; it is made when the first job needs it.
     pub tree: Option<Tree>,
+    /// The folder that its agent works in, where it works by files.
+    pub desk: Option<Arc<Desk>>,
     /// The wall time at most, checks included.
     pub timeout: Option<Duration>,
     /// The time without a byte of output at most.
@@ -80,6 +83,16 @@ pub(crate) struct Job {
     pub max_output: usize,
     /// Ends it early.
     pub cancel: Arc<Cancel>,
+}
+
+impl Job {
+    /// Where its agent works: in its folder of files, unless it is to mend, or has a working tree to work in.
+    pub(super) fn place(&self) -> &Path {
+        match &self.desk {
+            Some(desk) if !desk.mends && self.tree.is_none() => &desk.folder,
+            _ => &self.directory,
+        }
+    }
 }
 
 /// What an attempt does before its checks.

@@ -265,7 +265,15 @@ impl Conversation<'_> {
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
         let stdin = stdin.map(str::as_bytes);
-        let end = process(self.job, &argv, &self.taker.environment, stdin, program.install.as_deref(), place);
+        let directory = self.job.place();
+        // A program of the project is named as it counts from there, wherever its agent works.
+        if let Some(program) = argv.first_mut()
+            && program.to_string_lossy().contains('/')
+        {
+            *program = self.job.directory.join(&*program).into_os_string();
+        }
+        let end =
+            process(self.job, directory, &argv, &self.taker.environment, stdin, program.install.as_deref(), place);
         Ok(answered(self.job, program.reads, end, place))
     }
 

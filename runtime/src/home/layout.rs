@@ -79,6 +79,18 @@ impl Layout {
         self.beside_prompt(step, attempt, &format!("{of}.{extension}"))
     }
 
+    /// `agents/[NAME.k/][WITHIN/]TASK[.ITERATION]/attempt-N`: the folder of an agent that works by files.
+    pub fn agent(&self, step: &StepId, attempt: u32) -> PathBuf {
+        let mut path = self.in_instance(&self.run.join("agents"), step);
+        let name = file_name(&step.name);
+        path.push(match self.iterates || step.within.is_some() {
+            true => format!("{name}.{}", step.iteration),
+            false => name,
+        });
+        path.push(format!("attempt-{attempt}"));
+        path
+    }
+
     /// `swarms`: what swarms leave for people.
     pub(crate) fn swarms(&self) -> PathBuf {
         self.run.join("swarms")

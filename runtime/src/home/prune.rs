@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::RunError;
 use crate::executor::any_in;
+use crate::files::remove_all;
 use crate::home::{DRAFT, Home, RunSummary, RunningState, folders};
 
 /// What to clear away.
@@ -87,7 +88,7 @@ impl Home {
             let path = runs.join(name);
             let old = path.metadata().and_then(|meta| meta.modified()).is_ok_and(|time| time <= limit);
             if old && !options.dry_run && !options.outputs {
-                std::fs::remove_dir_all(&path).map_err(RunError::io("remove", path))?;
+                remove_all(&path).map_err(RunError::io("remove", path))?;
             }
         }
         Ok(())
@@ -106,7 +107,7 @@ impl Home {
         let bytes = paths.iter().map(|path| size(path)).sum();
         if !options.dry_run {
             for path in paths {
-                std::fs::remove_dir_all(path).map_err(RunError::io("remove", path))?;
+                remove_all(path).map_err(RunError::io("remove", path))?;
             }
         }
         pruned.runs.push(PrunedRun { id: id.to_owned(), bytes });

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::RunError;
 use crate::event::{Event, Record, RunStatus, StepId};
+use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
 use crate::home::RunFolder;
 use crate::state::{Progress, State, Waiting};
@@ -33,6 +34,8 @@ pub struct RunSummary {
     pub gates: Vec<String>,
     /// What its agents want that nobody has agreed to yet.
     pub approvals: Vec<Waiting>,
+    /// What the agents that work by files say of themselves now, by step.
+    pub agents: Vec<(String, AgentStatus)>,
     /// Why it cannot be read in full, where it cannot.
     pub problem: Option<String>,
 }
@@ -64,6 +67,7 @@ impl RunSummary {
             total: 0,
             gates: Vec::new(),
             approvals: Vec::new(),
+            agents: Vec::new(),
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
@@ -92,6 +96,13 @@ impl RunSummary {
         let Progress { done, total } = state.progress();
         (self.done, self.total) = (done, total);
         self.gates = asking(&records);
+        if self.state == RunningState::Running {
+            let layout = folder.layout(pipeline);
+            let open = state.open().filter(|open| open.running);
+            let status = open
+                .filter_map(|open| Some((open.step.label(), agent_status(&layout.agent(&open.step, open.attempt))?)));
+            self.agents = status.collect();
+        }
         self.approvals = state.waiting().filter(|_| state.finished().is_none()).cloned().collect();
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable

@@ -15,6 +15,7 @@ use crate::answer::{self, Shape};
 use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
 use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
+use crate::files::{Desk, taught};
 use crate::llm::Question;
 use crate::tools::Grant;
 
@@ -31,6 +32,8 @@ pub(super) struct Attempt<'a> {
     pub stdin: Option<String>,
     /// What the answer must be.
     pub shape: Option<&'a Shape>,
+    /// The folder that it works in, where it works by files.
+    pub files: Option<&'a Desk>,
     /// Whether it is to mend what made the step fail.
     pub mends: bool,
 }
@@ -41,6 +44,10 @@ impl Loop<'_> {
         let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
         let prompt = match self.state.find(attempt.id).filter(|_| !attempt.mends) {
             Some(key) => self.scene.with_inbox(&self.state, key, body, prompt).map_err(render)?,
+            None => prompt,
+        };
+        let prompt = match attempt.files {
+            Some(desk) => format!("{prompt}\n\n{}", taught(desk)),
             None => prompt,
         };
         let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, &prompt, attempt));
@@ -64,7 +71,7 @@ impl Loop<'_> {
     }
 
     fn taker(&self, name: &str, prompt: &str, attempt: &Attempt<'_>) -> Result<Taker, Failure> {
-        let Attempt { id, number, step, view, stdin, shape, mends: _ } = attempt;
+        let Attempt { id, number, step, view, stdin, shape, .. } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod desk;
 mod environment;
 mod gates;
 mod handoffs;
@@ -158,7 +159,7 @@ pub fn start(
         hide(plan, &mut options.environment);
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    refuse::refuse(plan, &graph)?;
+    refuse::refuse(plan, &graph, facts.record.is_some() || facts.replay.is_some())?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,

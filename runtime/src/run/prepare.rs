@@ -7,6 +7,7 @@ use std::time::Duration;
 use swarmc_plan::{Body, EnvValue, Environment, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
+use super::desk;
 use super::environment::Trouble;
 use super::handover;
 use super::run_loop::Loop;
@@ -16,6 +17,7 @@ use super::values::View;
 use crate::answer;
 use crate::event::{Failure, StepId};
 use crate::executor::{Cancel, Job, Tree, Work};
+use crate::files;
 use crate::graph::Key;
 
 /// What an attempt turned out to need.
@@ -42,16 +44,21 @@ impl Loop<'_> {
         let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
         let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
+        let desk = self.desk((key, id, attempt), step, &view, fixing.is_some(), shape.as_ref())?;
+        // What stands in a file of the outbox is no answer.
+        let shape = shape.filter(|_| desk.as_ref().is_none_or(|desk| desk.primary.is_none()));
+        let files = desk.as_ref();
         let work = match &step.body {
             _ if fixing.is_some() => {
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape: None, mends: true };
+                let (stdin, shape) = (None, None);
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, mends: true };
                 let asked = fixing.as_ref().map(|body| self.asked(body, &attempt)).transpose()?;
                 Work::Agent(Box::new(asked.ok_or_else(|| unknown(id))?))
             }
             Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
             Body::Prompt(body) => {
                 let (stdin, shape) = (stdin()?, shape.as_deref());
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, mends: false };
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, mends: false };
                 Work::Agent(Box::new(self.asked(body, &attempt)?))
             }
             Body::Value(template) => Work::Text(match &shape {
@@ -101,6 +108,7 @@ impl Loop<'_> {
             stated: stated(&pipeline.env, &step.env),
             directory: self.surroundings.directory(&pipeline.name),
             tree: self.tree(key, step, pipeline),
+            desk: desk.map(Arc::new),
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
@@ -134,6 +142,9 @@ impl Loop<'_> {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
+        if desk::protocol(self.scene.plan, step).is_some() {
+            environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
+        }
         let node = self.state.find(id).filter(|&key| self.replaying.is_none() && self.scene.is_node(&self.state, key));
         if let Some(key) = node {
             let receivers = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();

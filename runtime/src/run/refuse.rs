@@ -5,8 +5,11 @@ use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline
 use crate::error::RunError;
 use crate::graph::Graph;
 
-/// Refuses a run that would come to something that cannot be run.
-pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+/// Refuses a run that would come to something that cannot be run, or `recorded` to something that recordings do not hold.
+pub(super) fn refuse(plan: &Plan, graph: &Graph, recorded: bool) -> Result<(), RunError> {
+    if recorded {
+        refuse_recording(plan, graph)?;
+    }
     let called = graph.scopes.iter().skip(1).filter_map(|scope| plan.pipeline(&scope.pipeline));
     if let Some(pipeline) = called.into_iter().find(|pipeline| pipeline.parallelism > 1) {
         let name = &pipeline.name;
@@ -20,13 +23,35 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
             return Err(RunError::Request(format!("this version cannot run pipeline `{}`: {problem}", pipeline.name)));
         }
         for step in pipeline.all_steps().filter(|step| scope.find(&step.name).is_some()) {
-            if let Some(problem) = of_step(plan, step) {
+            if let Some(problem) = of_step(plan, pipeline, step) {
                 let (origin, name) = (&step.origin, &step.name);
                 return Err(RunError::Request(format!("{origin}: this version cannot run `{name}`: {problem}")));
             }
         }
     }
     Ok(())
+}
+
+/// Refuses to record what works by files or hands over, or to replay it: recordings hold answers, and neither what lies
+/// in folders nor what was handed over.
+fn refuse_recording(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
+    if let Some(scope) = graph.scopes.iter().find(|scope| !scope.ways.is_empty()) {
+        return Err(RunError::Request(format!(
+            "pipeline `{}` has `edges`, and what is handed over is not recorded yet: run it without `--record` and `--replay`",
+            scope.pipeline
+        )));
+    }
+    let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
+    let found = scopes.find_map(|(scope, pipeline)| {
+        let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
+        steps.find(|step| super::desk::protocol(plan, step).is_some())
+    });
+    found.map_or(Ok(()), |step| {
+        let (origin, name) = (&step.origin, &step.name);
+        Err(RunError::Request(format!(
+            "{origin}: `{name}` works by files, which recordings do not hold: run it without `--record` and `--replay`"
+        )))
+    })
 }
 
 fn of_pipeline(pipeline: &Pipeline) -> Option<String> {
@@ -42,7 +67,7 @@ fn runs(plan: &Plan, agent: &str) -> bool {
     provider.is_some_and(|provider| !matches!(provider.connection, Connection::Acp { .. }))
 }
 
-fn of_step(plan: &Plan, step: &Step) -> Option<String> {
+fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
     let agent = match (&step.body, &step.on_failure) {
         (Body::Swarm(call), _) => return of_swarm(plan, step, &call.swarm),
         (Body::Prompt(body), _) if !body.context.is_empty() => {
@@ -60,8 +85,8 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
         (Body::Prompt(body), _) => Some(body.agent.as_str()),
         _ => None,
     };
-    if step.files.is_some() {
-        return Some("it says `files`".to_owned());
+    if let Some(problem) = of_files(plan, pipeline, step) {
+        return Some(problem);
     }
     if let Some(word) = of_texts(plan, step) {
         return Some(format!("it reads `{word}`"));
@@ -87,6 +112,26 @@ fn of_step(plan: &Plan, step: &Step) -> Option<String> {
         }
         Connection::Llm { .. } | Connection::Exec { .. } | Connection::Script { .. } => None,
     }
+}
+
+/// What a step says of files that nobody can do.
+fn of_files(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
+    let files = super::desk::protocol(plan, step)?;
+    if !matches!(step.body, Body::Prompt(_) | Body::Run(_)) {
+        return Some("it says `files`, which are for prompts and commands".to_owned());
+    }
+    let makers = files.inputs.iter().filter_map(|input| input.from.as_ref());
+    let maker = |name: &&String| pipeline.all_steps().find(|step| step.name == **name);
+    makers.into_iter().find_map(|name| match maker(&name) {
+        None => Some(format!("its files come from `{name}`, and there is no such step")),
+        Some(maker) if maker.for_each.is_some() => {
+            Some(format!("its files come from `{name}`, which runs once for each item, so that nobody's are meant"))
+        }
+        Some(maker) if super::desk::protocol(plan, maker).is_none() => {
+            Some(format!("its files come from `{name}`, which does not say `files`"))
+        }
+        Some(_) => None,
+    })
 }
 
 /// What a swarm says that this version does not run.

@@ -283,7 +283,9 @@ impl State {
             exit: outcome.exit,
             error: outcome.error().map(Into::into),
             errors: outcome.errors.clone(),
+            files: outcome.files.clone(),
         }));
+        let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));
         let node = self.node(key);
         let (times, closed) = (node.retry.times, matches!(node.kind, Kind::Call(_) | Kind::Each { .. }));
         if closed {
@@ -299,11 +301,17 @@ impl State {
         } else if self.node(key).fixing() == Some(tries.saturating_add(1)) && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             self.enter(key, Phase::Resting(at));
-        } else if tries <= times && !self.is_ended(key) {
+        } else if lasts && self.node(key).fix.is_some() && tries <= times && !self.is_ended(key) {
+            // What would fail again is mended at once.
+            self.step_mut(key).attempt += times + 2 - tries;
+            self.enter(key, Phase::Resting(at));
+        } else if tries <= times && !lasts && !self.is_ended(key) {
             self.step_mut(key).attempt += 1;
             let due = at.saturating_add(self.backoff(key));
             self.enter(key, Phase::Resting(due));
-        } else if self.node(key).asks_after() == Some(tries) && !self.is_ended(key) {
+        } else if self.node(key).asks_after().is_some_and(|after| after == tries || lasts && tries < after)
+            && !self.is_ended(key)
+        {
             self.enter(key, Phase::Asking(u64::MAX));
         } else {
             self.fail(key);

@@ -179,6 +179,8 @@ pub(crate) struct Detail {
     pub(crate) error: Option<Box<str>>,
     /// Of a for-each: the items that failed.
     pub(crate) errors: Option<Content>,
+    /// What its agent left in its folder.
+    pub(crate) files: Option<Content>,
 }
 
 /// What is inside of a step.

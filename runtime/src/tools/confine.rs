@@ -30,7 +30,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGIC
 
 /// The folder.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(crate) struct Folder {
     root: OwnedFd,
     /// Whether the kernel keeps paths beneath it.
     kept: bool,
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 
 impl Folder {
     /// The folder at `path`, which is the runner's own.
-    pub(super) fn open(path: &Path) -> Result<Folder, String> {
+    pub(crate) fn open(path: &Path) -> Result<Folder, String> {
         let root = openat(CWD, path, FOLDER, Mode::empty())
             .map_err(|error| format!("the working folder cannot be opened: {}", said(error)))?;
         Ok(Folder::beneath(root))
@@ -58,7 +58,7 @@ impl Folder {
     }
 
     /// Opens a regular file to read.
-    pub(super) fn file(&self, path: &str) -> Result<(File, Stat), String> {
+    pub(crate) fn file(&self, path: &str) -> Result<(File, Stat), String> {
         let parts = parts(path)?;
         let file = self.at(&parts, READ).map_err(|error| refused(path, error))?;
         let stat = regular(&file, path)?;
@@ -66,7 +66,7 @@ impl Folder {
     }
 
     /// Opens a folder in it; `.` is the folder itself.
-    pub(super) fn folder(&self, path: &str) -> Result<OwnedFd, String> {
+    pub(crate) fn folder(&self, path: &str) -> Result<OwnedFd, String> {
         let parts = parts(path)?;
         self.at(&parts, FOLDER).map_err(|error| refused(path, error))
     }
@@ -75,6 +75,15 @@ impl Folder {
     ///
     /// Says how many bytes were there before, if there was a file.
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<Option<u64>, String> {
+        self.put(path, |file| fill(file, bytes))
+    }
+
+    /// The same with whatever `fill` writes.
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        fill: impl FnOnce(&File) -> std::io::Result<()>,
+    ) -> Result<Option<u64>, String> {
         let (folder, name) = self.parent(path)?;
         let before = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(checked(&stat, path)?),
@@ -83,7 +92,7 @@ impl Folder {
         };
         let mode = before.map_or(0o666, |(_, mode)| mode);
         let (draft, file) = draft(&folder).map_err(|error| refused(path, error))?;
-        let written = fill(&file, bytes)
+        let written = fill(&file)
             .and_then(|()| match before {
                 Some(_) => fchmod(&file, Mode::from_raw_mode(mode)).map_err(std::io::Error::from),
                 None => Ok(()),

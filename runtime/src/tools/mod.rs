@@ -36,7 +36,7 @@ use crate::llm;
 use crate::secrets::{self, Secrets};
 use arguments::Arguments;
 use calls::Calls;
-use confine::Folder;
+pub(crate) use confine::Folder;
 use names::{Allowed, Named};
 use result::Given;
 pub(crate) use server::Limits;

@@ -210,9 +210,10 @@ fn what_nobody_answers_takes_what_the_gate_says() {
 fn what_cannot_be_run_yet_is_refused_before_anything_starts() {
     let world = World::new();
     let mut tree = plan(vec![step("a", argv(&["true"]), &[])]);
+    tree.pipelines[0].steps[0].body = Body::Value(Default::default());
     tree.pipelines[0].steps[0].files = Some(swarmc_plan::FileProtocol::default());
     let error = world.start_with(&tree, world.options(), Control::new()).unwrap_err().to_string();
-    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`");
+    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`, which are for prompts and commands");
     assert!(!world.home().root().exists());
 }
 

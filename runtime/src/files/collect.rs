@@ -1,0 +1,284 @@
+//! What an agent left, taken in when its turn is over.
+//!
+//! In: the folder, and how the turn ended. Out: how the attempt ended, its output, and what is recorded of the folder,
+//! which is read-only from then on. Invariants: whoever says that it is done has left what was asked for; nothing is
+//! copied to the workspace before all of that holds.
+
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::manifest::{AgentFiles, Kept};
+use super::paths::{last, plain};
+use super::status::{AgentState, AgentStatus, LONGEST};
+use super::workspace::Laid;
+use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
+use crate::event::Failure;
+use crate::handoff::Operation;
+use crate::tools::Folder;
+
+/// The problems that are told at most.
+const TOLD: usize = 10;
+
+/// What came of a turn by files.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    /// Why the attempt failed.
+    pub failure: Option<Failure>,
+    /// What it put out: the step's own output where that has a type, else the summary.
+    pub output: Option<String>,
+    /// None where the attempt was ended from outside: it starts again.
+    pub left: Option<AgentFiles>,
+    /// What its messages ask for.
+    pub asked: Vec<Result<Operation, String>>,
+}
+
+impl Laid {
+    /// Takes in what the agent left; `failure` is why its turn failed.
+    pub(crate) fn collect(mut self, desk: &Desk, failure: Option<Failure>) -> Collected {
+        let mut left = AgentFiles { folder: desk.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
+        let mut seen = std::mem::take(&mut self.watch).end();
+        if seen.overflow.is_none() {
+            seen.weigh(&self.root);
+        }
+        if let Some(overflow) = seen.overflow {
+            left.problems.push(overflow);
+            return self.close(desk, Some(wrong(&left.problems)), None, left);
+        }
+        if failure == Some(Failure::Cancelled) {
+            return Collected { failure, output: None, left: None, asked: Vec::new() };
+        }
+        if desk.mends {
+            let failure = failure.or_else(|| self.note_corrected(desk).err().map(|problem| wrong(&[problem])));
+            return self.close(desk, failure, None, left);
+        }
+        let tampered = self.tampered();
+        left.problems.clone_from(&tampered);
+        match self.status() {
+            Ok(status) => {
+                seen.look(status.state);
+                left.status = Some(status);
+            }
+            Err(problem) => left.problems.push(format!("`status.json` cannot be read at the end: {problem}")),
+        }
+        left.problems.extend(seen.wrong);
+        self.outbox(&mut left);
+        let state = left.status.as_ref().map(|status| status.state);
+        let failure = match (failure, state) {
+            _ if !tampered.is_empty() => Some(wrong(&left.problems)),
+            (Some(Failure::Exit | Failure::Agent { .. }) | None, Some(AgentState::Failed)) => {
+                Some(self.failed(desk, &left))
+            }
+            (Some(failure), _) => Some(failure),
+            (None, _) => None,
+        };
+        if failure.is_some() {
+            return self.close(desk, failure, None, left);
+        }
+        let output = self.done(desk, &mut left);
+        match left.problems.is_empty() {
+            true => self.close(desk, None, output, left),
+            false => self.close(desk, Some(wrong(&left.problems)), None, left),
+        }
+    }
+
+    /// Nobody changes the folder any more.
+    fn close(self, desk: &Desk, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
+        let asked = match &desk.messages {
+            Some(given) if failure.is_none() && !desk.mends => {
+                messages::asked(self.root.as_fd(), &desk.brief.task, given)
+            }
+            _ => Vec::new(),
+        };
+        tree::seal(self.root.as_fd(), false);
+        Collected { failure, output, left: Some(left), asked }
+    }
+
+    /// What of that which is not the agent's was changed.
+    fn tampered(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let inbox = match tree::folder(self.root.as_fd(), "inbox") {
+            Ok(inbox) => inbox,
+            Err(problem) => return vec![problem],
+        };
+        let mut check = |root: BorrowedFd<'_>, kept: &Kept, name: &str| match tree::digested(root, &kept.path) {
+            Ok((digest, _)) if digest == kept.digest => {}
+            Ok(_) => problems.push(format!("the agent changed `{name}{}`, which is read-only", kept.path)),
+            Err(problem) => problems.push(format!("the agent changed what it was given: in `{name}`, {problem}")),
+        };
+        check(self.root.as_fd(), &self.skill, "");
+        self.inbox.iter().for_each(|kept| check(inbox.as_fd(), kept, "inbox/"));
+        match tree::list(inbox.as_fd(), "inbox", self.inbox.len() * 2 + MOST_OUTPUTS) {
+            Err(problem) => problems.push(problem),
+            Ok(listing) => {
+                problems.extend(listing.wrong.iter().map(|wrong| format!("the agent changed its inbox: {wrong}")));
+                let is_new = |path: &str| !self.inbox.iter().any(|kept| kept.path == path);
+                let new = listing.found.iter().filter(|found| !found.is_folder && is_new(&found.path));
+                problems
+                    .extend(new.map(|found| format!("the agent wrote `inbox/{}`: its inbox is read-only", found.path)));
+            }
+        }
+        problems
+    }
+
+    fn status(&self) -> Result<AgentStatus, String> {
+        let bytes = tree::read(self.root.as_fd(), "status.json", LONGEST)?;
+        AgentStatus::read(std::str::from_utf8(&bytes).map_err(|_| "it is no text".to_owned())?)
+    }
+
+    /// Lists the outbox.
+    fn outbox(&self, left: &mut AgentFiles) {
+        let listing = tree::folder(self.root.as_fd(), "outbox")
+            .and_then(|outbox| Ok((tree::list(outbox.as_fd(), "outbox", MOST_OUTPUTS)?, outbox)));
+        let (listing, outbox) = match listing {
+            Ok(listed) => listed,
+            Err(problem) => return left.problems.push(problem),
+        };
+        left.problems.extend(listing.wrong);
+        if listing.is_cut {
+            left.problems.push(format!("`outbox/` holds more than {MOST_OUTPUTS} files and folders"));
+        }
+        for found in listing.found.into_iter().filter(|found| !found.is_folder) {
+            match tree::digested(outbox.as_fd(), &found.path) {
+                Ok((digest, bytes)) => left.outbox.push(Kept { path: found.path, bytes, digest }),
+                Err(problem) => left.problems.push(problem),
+            }
+        }
+    }
+
+    /// The agent says that it failed.
+    fn failed(&self, desk: &Desk, left: &AgentFiles) -> Failure {
+        let status = left.status.clone().unwrap_or_default();
+        let report = "error_report.md";
+        let mut message = status.trouble();
+        if left.outbox.iter().any(|kept| kept.path == report) {
+            message.push_str(&format!("; its report: {}", desk.folder.join("outbox").join(report).display()));
+        }
+        Failure::Files { message, lasting: status.is_lasting() }
+    }
+
+    /// The agent says that it is done: what was asked for is there, goes to the workspace, and gives the output.
+    fn done(&self, desk: &Desk, left: &mut AgentFiles) -> Option<String> {
+        match left.status.as_ref().map(|status| status.state) {
+            Some(AgentState::Completed) | None => {}
+            Some(state) => left.problems.push(format!(
+                "the turn is over, and `status.json` says `{}`: it says `completed` when the work is in `outbox/`",
+                state.word()
+            )),
+        }
+        let outbox = tree::folder(self.root.as_fd(), "outbox").ok()?;
+        let mut output = None;
+        for (position, wanted) in desk.outputs.iter().enumerate() {
+            let Some(path) = there(wanted, left) else { continue };
+            let primary = desk.primary.as_ref().filter(|_| position == 0);
+            for shape in wanted.shape.iter().chain(primary) {
+                match value(outbox.as_fd(), &path)
+                    .and_then(|value| shape.computed(value).map_err(|wrong| wrong.join("; ")))
+                {
+                    Ok(value) if position == 0 && desk.primary.is_some() => output = Some(value),
+                    Ok(_) => {}
+                    Err(problem) => left.problems.push(format!("`outbox/{path}` is not of its type: {problem}")),
+                }
+            }
+        }
+        let summary = self.summary(&outbox, left);
+        if left.outbox.iter().any(|kept| kept.path == "metadata.json")
+            && let Err(problem) = value(outbox.as_fd(), "metadata.json")
+        {
+            left.problems.push(format!("`outbox/metadata.json`: {problem}"));
+        }
+        if !left.problems.is_empty() {
+            return None;
+        }
+        if let Err(problem) = hand_on(desk, &outbox, &self.workspace, left) {
+            left.problems.push(problem);
+        }
+        output.or(summary)
+    }
+
+    fn summary(&self, outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
+        if !left.outbox.iter().any(|kept| kept.path == SUMMARY) {
+            left.problems.push(format!("there is no `outbox/{SUMMARY}`, which every agent leaves"));
+            return None;
+        }
+        match tree::read(outbox.as_fd(), SUMMARY, READ) {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(problem) => {
+                left.problems.push(problem);
+                None
+            }
+        }
+    }
+}
+
+/// The path of an output that is there; of one that is missing, and required, a problem.
+fn there(wanted: &Wanted, left: &mut AgentFiles) -> Option<String> {
+    let path = plain(&wanted.path).ok()?;
+    let is_folder = wanted.path.ends_with('/');
+    let is_there = match is_folder {
+        true => left.under(&path).any(|kept| kept.path != path),
+        false => left.outbox.iter().any(|kept| kept.path == path),
+    };
+    if !is_there && wanted.required {
+        let what = if is_folder { format!("no file in `outbox/{path}/`") } else { format!("no `outbox/{path}`") };
+        left.problems.push(format!("there is {what}, which is required"));
+    }
+    (is_there && !is_folder || is_there && wanted.shape.is_none()).then_some(path)
+}
+
+/// The JSON of a file.
+fn value(outbox: BorrowedFd<'_>, path: &str) -> Result<Value, String> {
+    let bytes = tree::read(outbox, path, READ)?;
+    serde_json::from_slice(&bytes).map_err(|error| format!("it is no JSON ({error})"))
+}
+
+/// Copies outputs to the workspace, each file whole or not at all.
+fn hand_on(desk: &Desk, outbox: &OwnedFd, workspace: &Path, left: &mut AgentFiles) -> Result<(), String> {
+    if desk.outputs.iter().all(|output| output.copy_to.is_none()) {
+        return Ok(());
+    }
+    let folder = Folder::open(workspace)?;
+    let mut copied = Vec::new();
+    for output in &desk.outputs {
+        let Some(target) = &output.copy_to else { continue };
+        let path = plain(&output.path)?;
+        let is_folder = output.path.ends_with('/');
+        let into = target.ends_with('/') || !is_folder && folder.folder(target).is_ok();
+        let target = target.trim_end_matches('/');
+        for kept in left.under(&path) {
+            let place = match (is_folder, into) {
+                (true, _) => format!("{target}{}", &kept.path[path.len()..]),
+                (false, true) => format!("{target}/{}", last(&path)),
+                (false, false) => target.to_owned(),
+            };
+            copy(outbox, kept, &folder, &place)?;
+            copied.push(place);
+        }
+    }
+    left.copied = copied;
+    Ok(())
+}
+
+fn copy(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(), String> {
+    let (from, _) = tree::file(outbox.as_fd(), &kept.path)?;
+    let mut digest = String::new();
+    let put = folder.put(place, |mut file| {
+        (digest, _) = tree::digest_of(&from, |piece| file.write_all(piece))?;
+        match digest == kept.digest {
+            true => Ok(()),
+            false => Err(std::io::Error::other("it was changed while it was collected")),
+        }
+    });
+    put.map(|_| ()).map_err(|problem| format!("`outbox/{}` is not copied: {problem}", kept.path))
+}
+
+fn wrong(problems: &[String]) -> Failure {
+    let mut told: Vec<&str> = problems.iter().take(TOLD).map(String::as_str).collect();
+    let more = format!("and {} more", problems.len().saturating_sub(TOLD));
+    if problems.len() > TOLD {
+        told.push(&more);
+    }
+    Failure::Files { message: told.join("; "), lasting: false }
+}

@@ -1,0 +1,191 @@
+//! The texts that an agent finds: `inbox/instructions.md` in the protocol's format, `inbox/dependencies.json`, and a
+//! `SKILL.md` where the spec has none.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::paths::{last, plain};
+use super::{Desk, Given, SUMMARY};
+
+/// What the instructions say besides inputs and outputs, all rendered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brief {
+    pub task: String,
+    pub objective: String,
+    pub context: String,
+    pub requirements: Vec<String>,
+    pub criteria: Vec<String>,
+    pub constraints: Vec<String>,
+}
+
+/// An input as it was laid out.
+#[derive(Debug)]
+pub(super) struct Input<'d> {
+    pub given: &'d Given,
+    /// Where it lies in the inbox, with a final `/` where it is a folder; else it was not copied.
+    pub place: Option<String>,
+    /// Where it lies outside.
+    pub source: String,
+    pub bytes: u64,
+}
+
+/// `inbox/instructions.md`.
+pub(super) fn instructions(desk: &Desk, laid: &[Input<'_>]) -> String {
+    let brief = &desk.brief;
+    let mut text = format!("# Task: {}\n", brief.task);
+    section(&mut text, "Objective", &or_none(&brief.objective));
+    section(&mut text, "Context", &or_none(&brief.context));
+    section(&mut text, "Inputs Provided", &list(laid.iter().map(input), "- "));
+    let requirements = brief.requirements.iter().zip(1..).map(|(text, number)| format!("{number}. {}", folded(text)));
+    section(&mut text, "Requirements", &list(requirements, ""));
+    section(&mut text, "Success Criteria", &list(brief.criteria.iter().map(|text| folded(text)), "- [ ] "));
+    section(&mut text, "Constraints", &list(brief.constraints.iter().map(|text| folded(text)), "- "));
+    section(&mut text, "Output Expectations", &outputs(desk));
+    text
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    let _ = write!(text, "\n## {title}\n{}\n", body.trim_end());
+}
+
+fn or_none(text: &str) -> String {
+    if text.trim().is_empty() { "None.".to_owned() } else { text.trim().to_owned() }
+}
+
+fn list(items: impl Iterator<Item = String>, mark: &str) -> String {
+    let items: Vec<String> = items.map(|item| format!("{mark}{item}")).collect();
+    if items.is_empty() { "None.".to_owned() } else { items.join("\n") }
+}
+
+/// A text as one entry of a list.
+fn folded(text: &str) -> String {
+    text.trim().replace('\n', "\n  ")
+}
+
+fn input(laid: &Input<'_>) -> String {
+    let mut about = laid.given.description.as_deref().map(folded).unwrap_or_default();
+    if about.is_empty() {
+        about = match &laid.given.from {
+            Some(maker) => format!("`{}` of `{}`", laid.given.path, maker.agent),
+            None => format!("`{}` of the project", laid.given.path),
+        };
+    }
+    match &laid.place {
+        Some(place) => format!("`{place}` - {about}"),
+        None => {
+            format!("`{}` - {about} (by reference, {} bytes: read it there, it is not copied)", laid.source, laid.bytes)
+        }
+    }
+}
+
+fn outputs(desk: &Desk) -> String {
+    let mut text = String::new();
+    for (position, output) in desk.outputs.iter().enumerate() {
+        let path = place(&output.path);
+        let what = if position == 0 { "Place main deliverable in" } else { "Place further deliverable in" };
+        let mut line = format!("- {what} `outbox/{path}`");
+        if let Some(description) = &output.description {
+            let _ = write!(line, ": {}", folded(description));
+        }
+        if !output.required {
+            line.push_str(" (optional)");
+        }
+        let shape = output.shape.as_ref().or(desk.primary.as_ref().filter(|_| position == 0));
+        if let Some(shape) = shape {
+            let _ = write!(line, ". It is JSON that satisfies this schema: `{}`", shape.text());
+        }
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "- Include summary in `outbox/{SUMMARY}`");
+    text
+}
+
+/// A path as it is written, a final `/` kept.
+fn place(path: &str) -> String {
+    let slash = if path.ends_with('/') { "/" } else { "" };
+    plain(path).map_or_else(|_| path.to_owned(), |plain| plain + slash)
+}
+
+/// `inbox/dependencies.json`; none where the agent depends on nobody.
+pub(super) fn dependencies(desk: &Desk) -> Option<String> {
+    let mut depends: Vec<(&str, &str, Vec<String>)> = Vec::new();
+    for given in &desk.inputs {
+        let Some(maker) = &given.from else { continue };
+        let output = format!("outbox/{}", place(&given.path));
+        match depends.iter_mut().find(|(agent, folder, _)| *agent == maker.agent && *folder == given.folder) {
+            Some((_, _, outputs)) => outputs.push(output),
+            None => depends.push((&maker.agent, &given.folder, vec![output])),
+        }
+    }
+    let mut wait_for: Vec<&str> = Vec::new();
+    for name in depends.iter().map(|(agent, ..)| *agent).chain(desk.wait_for.iter().map(String::as_str)) {
+        if !wait_for.contains(&name) {
+            wait_for.push(name);
+        }
+    }
+    if wait_for.is_empty() {
+        return None;
+    }
+    let depends: Vec<Value> = depends
+        .into_iter()
+        .map(|(agent, folder, outputs)| {
+            let folder = if folder.is_empty() { "inbox/".to_owned() } else { format!("inbox/{folder}/") };
+            json!({ "agent": agent, "outputs": outputs, "copy_to": folder })
+        })
+        .collect();
+    Some(format!("{:#}\n", json!({ "depends_on": depends, "wait_for": wait_for })))
+}
+
+/// `inbox/references.json`: where inputs lie that were not copied; none where all were.
+pub(super) fn references(laid: &[Input<'_>]) -> Option<String> {
+    let references: Vec<Value> = laid
+        .iter()
+        .filter(|laid| laid.place.is_none())
+        .map(|laid| json!({ "name": last(laid.given.path.trim_end_matches('/')), "path": laid.source, "bytes": laid.bytes }))
+        .collect();
+    (!references.is_empty()).then(|| format!("{:#}\n", json!({ "references": references })))
+}
+
+/// `SKILL.md` where the spec has none: the protocol itself.
+pub(super) fn skill(desk: &Desk) -> String {
+    format!(
+        "# {}\n\nYou work in a folder of your own.\n\n\
+         - `inbox/` holds your task, `inbox/instructions.md`, and what you need for it. It is read-only.\n\
+         - `outbox/` takes your work: the deliverables that the instructions name, and always `outbox/summary.md`, a \
+         brief summary of what you did. You may add `changelog.md`, `issues.md` and `metadata.json`.\n\
+         - `workspace/` is yours, for whatever you need on the way. Nobody reads it.\n\
+         - `status.json` says where you stand. Set its `state` to `running` when you begin, keep `progress` current, and \
+         set `state` to `completed` when all is in `outbox/`.\n\n\
+         If you cannot go on, set `state` to `failed` with an `error` of `type`, `message`, `details` and \
+         `recoverable`, write `outbox/error_report.md`, and put what is done so far into `outbox/partial/`.\n",
+        desk.brief.task
+    )
+}
+
+/// What a prompt says of the folder.
+pub(crate) fn taught(desk: &Desk) -> String {
+    let folder = desk.folder.display();
+    if desk.mends {
+        return format!(
+            "The task works in a folder of files. `{folder}/inbox/` holds what it will find there: correct it where it is \
+             wrong, and the next attempt gets what you corrected. What the failed attempt left lies in the folders beside \
+             `{folder}`, its `outbox/error_report.md` above all."
+        );
+    }
+    let me = &desk.brief.task;
+    let messages = desk.messages.as_ref().map(|_| {
+        format!(
+            " `messages/` holds what others tell you, and what you leave there as `{me}_to_NAME_001.json` is handed over when \
+             your turn ends: `{{\"to\": \"NAME\", \"type\": \"data_ready\", \"content\": {{\"message\": \"...\"}}}}`, with the \
+             types `data_ready`, `question`, `answer` and `update`."
+        )
+    });
+    format!(
+        "You work in the folder `{folder}`. Read `inbox/instructions.md` there first, and `SKILL.md`. Set `state` in \
+         `status.json` to `running` now, and to `completed` when your work is in `outbox/`, with a brief summary of it in \
+         `outbox/{SUMMARY}`; or to `failed`, with an `error` of `type`, `message`, `details` and `recoverable`, and a \
+         report in `outbox/error_report.md`. Change nothing in `inbox/`. `workspace/` is for whatever you need on the way.{}",
+        messages.unwrap_or_default()
+    )
+}

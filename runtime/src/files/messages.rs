@@ -1,0 +1,159 @@
+//! `messages/`: what agents write to each other as files, `{from}_to_{to}_NNN.json`, and what of it are envelopes.
+//!
+//! In: the envelopes of a turn, or the files that an agent left. Out: files for it to find, or handoffs to make, which go
+//! the way of all others. Invariant: whoever left a message is its sender, whatever it says.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use swarmc_plan::Response;
+
+use super::paths::shown;
+use super::tree;
+use crate::handoff::{Envelope, EnvelopeKind, Handoff, Operation};
+
+/// The bytes of a message.
+const LONGEST: u64 = 64 * 1024;
+
+/// The messages of one turn at most.
+const MOST: usize = 1000;
+
+/// The characters of a name that becomes part of a file's.
+const NAME: usize = 100;
+
+/// A message as agents write it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    #[serde(default)]
+    from: Option<String>,
+    to: String,
+    #[serde(default, rename = "timestamp")]
+    _timestamp: Option<String>,
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default)]
+    content: Value,
+    /// Which message it answers.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    DataReady,
+    Question,
+    Answer,
+    Update,
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Kind::DataReady => "data_ready",
+            Kind::Question => "question",
+            Kind::Answer => "answer",
+            Kind::Update => "update",
+        }
+    }
+
+    fn of(envelope: &Envelope) -> Kind {
+        let response = envelope.payload.response.as_ref();
+        match envelope.kind {
+            EnvelopeKind::Signal => Kind::Update,
+            _ if response.is_some_and(|response| response.expectation != Response::None) => Kind::Question,
+            _ if response.is_some_and(|response| response.reply_to.is_some()) => Kind::Answer,
+            EnvelopeKind::Handoff => Kind::DataReady,
+        }
+    }
+}
+
+/// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
+pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> Vec<(String, String)> {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    let mut files = Vec::new();
+    for text in texts {
+        let message = match serde_json::from_str::<Envelope>(text) {
+            Ok(envelope) => {
+                let said = &envelope.payload.message;
+                let content = envelope.payload.structured.clone().unwrap_or_else(|| json!({ "message": said }));
+                json!({
+                    "from": envelope.from_node_id, "to": envelope.to_node_id, "timestamp": envelope.created_at,
+                    "type": Kind::of(&envelope).word(), "content": content, "id": envelope.id,
+                })
+            }
+            Err(_) => json!({ "from": "user", "to": me, "type": "update", "content": { "message": text } }),
+        };
+        let from = message["from"].as_str().unwrap_or_default().to_owned();
+        let count = counts.entry(from.clone()).or_insert(0);
+        *count += 1;
+        files.push((name(&from, me, *count), format!("{message:#}\n")));
+    }
+    files
+}
+
+fn name(from: &str, to: &str, number: u32) -> String {
+    let safe = |name: &str| -> String { crate::home::file_name(name).chars().take(NAME).collect() };
+    format!("{}_to_{}_{number:03}.json", safe(from), safe(to))
+}
+
+/// What the messages that an agent left ask for, in the order of their numbers; `given` are those that it found.
+pub(super) fn asked(root: BorrowedFd<'_>, me: &str, given: &[(String, String)]) -> Vec<Result<Operation, String>> {
+    let Ok(folder) = tree::folder(root, "messages") else { return Vec::new() };
+    let listing = match tree::list(folder.as_fd(), "messages", MOST + given.len()) {
+        Ok(listing) => listing,
+        Err(problem) => return vec![Err(problem)],
+    };
+    let mut asked: Vec<Result<Operation, String>> = listing.wrong.into_iter().map(Err).collect();
+    if listing.is_cut {
+        asked.push(Err(format!("there are more than {MOST} messages, and the others are not read")));
+    }
+    let new = |path: &str| !given.iter().any(|(name, _)| name == path);
+    let mut names: Vec<String> = listing
+        .found
+        .into_iter()
+        .filter(|found| !found.is_folder && new(&found.path))
+        .map(|found| found.path)
+        .collect();
+    names.sort_by_key(|name| (number(name), name.clone()));
+    asked.extend(names.iter().map(|name| {
+        read(folder.as_fd(), me, name).map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
+    }));
+    asked
+}
+
+/// The number in the name of a message.
+fn number(name: &str) -> u64 {
+    let number = name.strip_suffix(".json").and_then(|name| name.rsplit('_').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
+}
+
+fn read(folder: BorrowedFd<'_>, me: &str, name: &str) -> Result<Operation, String> {
+    let bytes = tree::read(folder, name, LONGEST)?;
+    let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
+    if message.from.as_deref().is_some_and(|from| from != me) {
+        return Err(format!(
+            "it is not of `{}`, in whose folder it lies: you are `{me}`",
+            shown(&message.from.unwrap_or_default())
+        ));
+    }
+    let expected = format!("{me}_to_{}_", message.to);
+    if number(name) == u64::MAX || !name.starts_with(&expected) {
+        return Err(format!("a message to `{}` is called `{expected}NNN.json`", shown(&message.to)));
+    }
+    let said = message.content.as_str().or_else(|| message.content.get("message")?.as_str());
+    let text = said.map_or_else(|| message.kind.word().to_owned(), str::to_owned);
+    Ok(Operation::SendHandoff(Box::new(Handoff {
+        to: message.to,
+        message: text,
+        structured: message.content.is_object().then_some(message.content),
+        kind: (message.kind == Kind::Update).then_some(EnvelopeKind::Signal),
+        response: (message.kind == Kind::Question).then_some(Response::Optional),
+        reply_to: message.id.filter(|_| message.kind == Kind::Answer),
+        ..Handoff::default()
+    })))
+}

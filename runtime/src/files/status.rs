@@ -1,0 +1,221 @@
+//! `status.json`: where an agent says it stands.
+//!
+//! In: the file's text, as often as somebody looks. Out: a status, or what is wrong with it. Invariant: a state is
+//! followed by one that may follow it, `pending → running → completed` or `failed`; between two looks one may be missed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::paths::shown;
+
+/// The bytes of a status at most.
+pub(super) const LONGEST: u64 = 64 * 1024;
+
+/// The characters of its words that are shown.
+const SHOWN: usize = 500;
+
+/// What `status.json` says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Where the agent stands.
+    pub state: AgentState,
+    /// When it began, in its words.
+    #[serde(default)]
+    pub started: Option<String>,
+    /// When it was done, in its words.
+    #[serde(default)]
+    pub completed: Option<String>,
+    /// Why it failed.
+    #[serde(default)]
+    pub error: Option<Trouble>,
+    /// How far it is.
+    #[serde(default)]
+    pub progress: Option<Progress>,
+    /// What it counts, by name.
+    #[serde(default)]
+    pub metrics: Option<Map<String, Value>>,
+    /// What else it says.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// Where an agent stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    /// Created, and not yet at work.
+    #[default]
+    Pending,
+    /// At work.
+    Running,
+    /// Done.
+    Completed,
+    /// It cannot go on.
+    Failed,
+}
+
+/// Why an agent failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Trouble {
+    /// As the protocol has it.
+    Told {
+        /// What kind of error it is.
+        #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+        /// What happened.
+        message: String,
+        /// More about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Value>,
+        /// Whether another attempt could succeed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recoverable: Option<bool>,
+    },
+    /// In a word.
+    Said(String),
+}
+
+/// How far an agent is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What it does now.
+    #[serde(default)]
+    pub current_step: Option<String>,
+    /// The steps that it has done.
+    #[serde(default)]
+    pub steps_completed: Option<u64>,
+    /// All of its steps.
+    #[serde(default)]
+    pub total_steps: Option<u64>,
+}
+
+impl AgentState {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            AgentState::Pending => "pending",
+            AgentState::Running => "running",
+            AgentState::Completed => "completed",
+            AgentState::Failed => "failed",
+        }
+    }
+
+    /// Whether an agent that stood here can stand there when it is looked at again.
+    pub(super) fn may_become(self, next: AgentState) -> bool {
+        match self {
+            AgentState::Pending => true,
+            AgentState::Running => next != AgentState::Pending,
+            AgentState::Completed | AgentState::Failed => next == self,
+        }
+    }
+}
+
+impl AgentStatus {
+    /// Reads the text of a `status.json`.
+    ///
+    /// # Errors
+    /// It is none: says what is wrong.
+    pub fn read(text: &str) -> Result<AgentStatus, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
+        let Some(state) = value.get("state") else { return Err("it has no `state`".to_owned()) };
+        if serde_json::from_value::<AgentState>(state.clone()).is_err() {
+            let state = shown(&state.to_string());
+            return Err(format!("its `state` is {state}, and none of `pending`, `running`, `completed` and `failed`"));
+        }
+        serde_json::from_value(value).map_err(|error| format!("it is no status ({})", shown(&error.to_string())))
+    }
+
+    /// How far the agent is, in a few words: `2/5 analyzing_data`.
+    pub fn sum(&self) -> String {
+        let mut sum = self.state.word().to_owned();
+        if let Some(Progress { current_step, steps_completed, total_steps }) = &self.progress {
+            match (steps_completed, total_steps) {
+                (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
+                (Some(done), None) => sum.push_str(&format!(" {done}")),
+                (None, _) => {}
+            }
+            if let Some(step) = current_step {
+                sum.push_str(&format!(" {}", shown(step)));
+            }
+        }
+        let counted = self.metrics.iter().flatten().take(5).map(|(name, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!("{} {}", shown(name), shown(&value))
+        });
+        let counted: Vec<String> = counted.collect();
+        if !counted.is_empty() {
+            sum.push_str(&format!(" ({})", counted.join(", ")));
+        }
+        sum
+    }
+
+    /// Why the agent failed, in its words.
+    pub(super) fn trouble(&self) -> String {
+        let cut = |text: &str| -> String { text.chars().take(SHOWN).collect() };
+        match &self.error {
+            None => "the agent does not say why".to_owned(),
+            Some(Trouble::Said(message)) => cut(message),
+            Some(Trouble::Told { kind, message, details, .. }) => {
+                let mut words = match kind {
+                    Some(kind) => format!("{}: {}", cut(kind), cut(message)),
+                    None => cut(message),
+                };
+                if let Some(details) = details.as_ref().filter(|details| !details.is_null()) {
+                    let details = details.as_str().map_or_else(|| details.to_string(), str::to_owned);
+                    words.push_str(&format!(" ({})", cut(&details)));
+                }
+                words
+            }
+        }
+    }
+
+    /// Whether the agent says that another attempt would fail as well.
+    pub(super) fn is_lasting(&self) -> bool {
+        matches!(self.error, Some(Trouble::Told { recoverable: Some(false), .. }))
+    }
+}
+
+/// What `status.json` says before the agent begins.
+pub(super) fn pending() -> String {
+    let status = json!({
+        "state": "pending", "started": null, "completed": null, "error": null,
+        "progress": { "current_step": null, "steps_completed": 0, "total_steps": null }, "metrics": {},
+    });
+    format!("{status:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_followed_by_one_that_may_follow_it() {
+        use AgentState::{Completed, Failed, Pending, Running};
+        for (from, to, holds) in [
+            (Pending, Running, true),
+            (Running, Completed, true),
+            (Running, Failed, true),
+            (Pending, Completed, true),
+            (Running, Running, true),
+            (Running, Pending, false),
+            (Completed, Running, false),
+            (Completed, Failed, false),
+            (Failed, Completed, false),
+            (Failed, Pending, false),
+        ] {
+            assert_eq!(from.may_become(to), holds, "{from:?} {to:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_status_is_named() {
+        let problem = |text: &str| AgentStatus::read(text).unwrap_err();
+        assert!(problem("{\"state\": \"runn").starts_with("it is no JSON"));
+        assert_eq!(problem("{}"), "it has no `state`");
+        assert!(problem("{\"state\": \"done\"}").contains("is \"done\", and none of"));
+        assert!(problem("{\"state\": \"running\", \"progress\": 3}").starts_with("it is no status"));
+        assert!(problem("[]").contains("no `state`"));
+        assert_eq!(AgentStatus::read(&pending()).unwrap().sum(), "pending 0");
+    }
+}

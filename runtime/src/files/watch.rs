@@ -1,0 +1,127 @@
+//! An eye on an agent's folder while its turn goes on: what `status.json` says one after the other, and how much lies
+//! there.
+//!
+//! In: the folder, opened before the turn. Out: what was seen, when the turn is over. A folder that grows beyond its
+//! bounds ends the turn. Invariant: what the agent does to its folder neither stops nor ends the one who looks.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::status::{AgentState, AgentStatus, LONGEST};
+use super::{MOST_BYTES, MOST_FILES, tree};
+use crate::control::Wish;
+use crate::executor::Cancel;
+
+/// How often `status.json` is read.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// How often the folder is weighed; more seldom where that takes long.
+const WEIGH: Duration = Duration::from_secs(1);
+
+/// What the thread needs of the stack.
+const STACK: usize = 256 * 1024;
+
+/// Somebody who looks; or nobody.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    over: Arc<(Mutex<bool>, Condvar)>,
+    looking: Option<JoinHandle<Seen>>,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    state: AgentState,
+    /// A state that followed one which it may not follow.
+    pub(super) wrong: Option<String>,
+    /// The folder has grown too large, in words; the turn was ended for it.
+    pub(super) overflow: Option<String>,
+}
+
+impl Seen {
+    /// The agent says that it stands here now.
+    pub(super) fn look(&mut self, state: AgentState) {
+        if !self.state.may_become(state) {
+            let (from, to) = (self.state.word(), state.word());
+            self.wrong.get_or_insert(format!("`status.json` went from `{from}` to `{to}`"));
+        }
+        self.state = state;
+    }
+
+    /// Weighs the folder.
+    pub(super) fn weigh(&mut self, root: &OwnedFd) {
+        let (bytes, files) = tree::weight(root.as_fd(), MOST_FILES);
+        if bytes > MOST_BYTES {
+            let most = MOST_BYTES / (1024 * 1024);
+            self.overflow.get_or_insert(format!("it filled its folder with more than {most} MiB"));
+        } else if files > MOST_FILES {
+            self.overflow.get_or_insert(format!("it filled its folder with more than {MOST_FILES} files"));
+        }
+    }
+}
+
+impl Watch {
+    /// Begins to look.
+    pub(super) fn start(root: &OwnedFd, cancel: &Arc<Cancel>) -> Result<Watch, String> {
+        let root = root.try_clone().map_err(|error| format!("the folder cannot be watched: {error}"))?;
+        let over = Arc::new((Mutex::new(false), Condvar::new()));
+        let (told, cancel) = (Arc::clone(&over), Arc::clone(cancel));
+        let looking = std::thread::Builder::new()
+            .name("files".to_owned())
+            .stack_size(STACK)
+            .spawn(move || look(&root, &told, &cancel))
+            .map_err(|error| format!("the folder cannot be watched: {error}"))?;
+        Ok(Watch { over, looking: Some(looking) })
+    }
+
+    /// Ends it, and says what was seen.
+    pub(super) fn end(mut self) -> Seen {
+        self.tell();
+        self.looking.take().and_then(|looking| looking.join().ok()).unwrap_or_default()
+    }
+
+    fn tell(&self) {
+        *self.over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.over.1.notify_all();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) -> Seen {
+    let mut seen = Seen::default();
+    let mut next = Instant::now() + WEIGH;
+    let mut is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
+    while !*is_over {
+        let waited = bell.wait_timeout(is_over, GLANCE).unwrap_or_else(PoisonError::into_inner);
+        if *waited.0 {
+            break;
+        }
+        drop(waited);
+        // What cannot be read now is being written, or will be found when the turn is over.
+        if let Some(status) = read(root) {
+            seen.look(status.state);
+        }
+        if Instant::now() >= next && seen.overflow.is_none() {
+            let began = Instant::now();
+            seen.weigh(root);
+            next = Instant::now() + WEIGH.max(began.elapsed() * 10);
+            if seen.overflow.is_some() {
+                cancel.ask(Wish::Kill);
+            }
+        }
+        is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
+    }
+    seen
+}
+
+fn read(root: &OwnedFd) -> Option<AgentStatus> {
+    let bytes = tree::read(root.as_fd(), "status.json", LONGEST).ok()?;
+    AgentStatus::read(std::str::from_utf8(&bytes).ok()?).ok()
+}

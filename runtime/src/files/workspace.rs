@@ -1,0 +1,274 @@
+//! The folder of an attempt, laid out before its turn.
+//!
+//! In: a [`Desk`]. Out: the folder with everything that the protocol names, opened, and the digests of what must not
+//! change. Invariants: a folder of a killed runner is kept aside, and never written into; only regular files are copied.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::instructions::{self, Input};
+use super::manifest::Kept;
+use super::paths::{last, plain, shown};
+use super::tree;
+use super::watch::Watch;
+use super::{COPIED, Desk, Given, MOST_OUTPUTS, Maker, status};
+use crate::executor::Cancel;
+use crate::home::create_private;
+use crate::tools::Folder;
+
+/// What the inbox has of its own.
+const OURS: [&str; 3] = ["instructions.md", "dependencies.json", "references.json"];
+
+/// Where a turn that mends says what it corrected, beside its folder.
+const CORRECTED: &str = "corrected.json";
+
+/// A folder that was laid out.
+#[derive(Debug)]
+pub(crate) struct Laid {
+    pub(super) root: OwnedFd,
+    /// What was put into `inbox/`, by path, and `SKILL.md`.
+    pub(super) inbox: Vec<Kept>,
+    pub(super) skill: Kept,
+    pub(super) watch: Watch,
+    /// Where files of the workspace lie.
+    pub(super) workspace: PathBuf,
+}
+
+impl Laid {
+    /// Lays the folder out; `workspace` is where the job's files lie.
+    ///
+    /// # Errors
+    /// Something that it needs is not there, or it cannot be made: says what.
+    pub(crate) fn out(desk: &Desk, workspace: PathBuf, cancel: &std::sync::Arc<Cancel>) -> Result<Laid, String> {
+        keep_aside(&desk.folder)?;
+        let made = |path: &Path| create_private(path, true).map_err(|error| told("made", path, &error));
+        for name in ["inbox", "outbox", "workspace"] {
+            made(&desk.folder.join(name))?;
+        }
+        let root = tree::open(&desk.folder).map_err(|error| told("opened", &desk.folder, &error))?;
+        let mut inbox = Inbox { desk, folder: desk.folder.join("inbox"), kept: Vec::new() };
+        let corrected = desk.mended.as_deref().map(corrected).unwrap_or_default();
+        let mut laid = Vec::new();
+        for given in &desk.inputs {
+            laid.push(inbox.lay(given, &workspace, &corrected)?);
+        }
+        let texts = [
+            (OURS[0], Some(instructions::instructions(desk, &laid))),
+            (OURS[1], instructions::dependencies(desk)),
+            (OURS[2], instructions::references(&laid)),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                inbox.write(name, &mut text.as_bytes())?;
+            }
+        }
+        let kept = inbox.kept;
+        let skill = desk.skill.clone().unwrap_or_else(|| instructions::skill(desk));
+        let skill = create(&desk.folder.join("SKILL.md"), 0o400, &mut skill.as_bytes())
+            .map(|(digest, bytes)| Kept { path: "SKILL.md".to_owned(), bytes, digest })?;
+        create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
+        if let Some(messages) = &desk.messages {
+            let folder = desk.folder.join("messages");
+            made(&folder)?;
+            for (name, text) in messages {
+                create(&folder.join(name), 0o600, &mut text.as_bytes())?;
+            }
+        }
+        if !desk.mends {
+            tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
+        }
+        let watch = Watch::start(&root, cancel)?;
+        Ok(Laid { root, inbox: kept, skill, watch, workspace })
+    }
+
+    /// Says what a turn that was to mend has corrected, for the attempt after it.
+    pub(super) fn note_corrected(&self, desk: &Desk) -> Result<(), String> {
+        let inbox = tree::folder(self.root.as_fd(), "inbox")?;
+        let mut changed = Vec::new();
+        for kept in &self.inbox {
+            let (digest, _) = tree::digested(inbox.as_fd(), &kept.path)?;
+            if digest != kept.digest {
+                changed.push(kept.path.clone());
+            }
+        }
+        let path = desk.folder.join(CORRECTED);
+        let text = serde_json::to_string(&changed).expect("paths are JSON");
+        create(&path, 0o600, &mut text.as_bytes()).map(|_| ())
+    }
+}
+
+/// What the turn whose folder this is corrected.
+fn corrected(folder: &Path) -> Vec<(String, PathBuf)> {
+    let read = || -> Option<Vec<String>> {
+        let root = tree::open(folder).ok()?;
+        serde_json::from_slice(&tree::read(root.as_fd(), CORRECTED, COPIED).ok()?).ok()
+    };
+    let paths = read().unwrap_or_default().into_iter().filter(|path| plain(path).as_deref() == Ok(path));
+    paths.map(|path| (path, folder.to_owned())).collect()
+}
+
+/// The folder of a killed runner's attempt goes aside: somebody may want to see it.
+fn keep_aside(folder: &Path) -> Result<(), String> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 1..=10_000 {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let aside = folder.with_file_name(format!("{name}.before{number}"));
+        if !aside.exists() {
+            return std::fs::rename(folder, &aside).map_err(|error| told("kept aside", folder, &error));
+        }
+    }
+    Err(format!("`{}` cannot be kept aside: there are too many of them", folder.display()))
+}
+
+/// The inbox while it is filled.
+struct Inbox<'d> {
+    desk: &'d Desk,
+    folder: PathBuf,
+    kept: Vec<Kept>,
+}
+
+impl Inbox<'_> {
+    /// Puts an input where it belongs.
+    fn lay<'g>(
+        &mut self,
+        given: &'g Given,
+        workspace: &Path,
+        corrected: &[(String, PathBuf)],
+    ) -> Result<Input<'g>, String> {
+        let path = plain(&given.path).map_err(|problem| format!("an input has no path: {problem}"))?;
+        let place = match given.folder.as_str() {
+            "" => last(&path).to_owned(),
+            folder => format!("{folder}/{}", last(&path)),
+        };
+        let is_folder = given.path.ends_with('/');
+        let found = match &given.from {
+            Some(maker) => self.collected(maker, &path, is_folder)?,
+            None => in_workspace(workspace, &path, is_folder)?,
+        };
+        let bytes = found.files.iter().map(|(_, bytes, _)| bytes).sum();
+        let slash = if is_folder { "/" } else { "" };
+        let source = format!("{}{slash}", found.source.display());
+        if given.reference || found.is_vast || bytes > COPIED {
+            return Ok(Input { given, place: None, source, bytes });
+        }
+        if OURS.iter().any(|ours| super::paths::lies_in(&place, ours)) {
+            return Err(format!("`inbox/{place}` is the runner's: give the input a `copy-to` of its own"));
+        }
+        if is_folder {
+            let path = self.folder.join(&place);
+            create_private(&path, true).map_err(|error| told("made", &path, &error))?;
+        }
+        for (inner, _, digest) in found.files {
+            let target = if inner.is_empty() { place.clone() } else { format!("{place}/{inner}") };
+            if let Some((_, folder)) = corrected.iter().find(|(path, _)| *path == target) {
+                let root = tree::open(folder).map_err(|error| told("opened", folder, &error))?;
+                let inbox = tree::folder(root.as_fd(), "inbox")?;
+                let bytes = tree::read(inbox.as_fd(), &target, COPIED)?;
+                self.write(&target, &mut bytes.as_slice())?;
+                continue;
+            }
+            let mut file = found.origin.open(&inner)?;
+            let written = self.write(&target, &mut file)?;
+            if digest.is_some_and(|digest| digest != written) {
+                let maker = given.from.as_ref().map_or("", |maker| &maker.agent);
+                return Err(format!("`{}` of `{maker}` is not what was collected of it", given.path));
+            }
+        }
+        Ok(Input { given, place: Some(format!("{place}{slash}")), source, bytes })
+    }
+
+    /// What another step left.
+    fn collected(&self, maker: &Maker, path: &str, is_folder: bool) -> Result<Source, String> {
+        let kept: Vec<&Kept> = maker.left.under(path).collect();
+        let exact = kept.iter().any(|kept| kept.path == path);
+        if kept.is_empty() || !is_folder && !exact {
+            return Err(format!("`{}` left no `outbox/{}`", maker.agent, shown(path)));
+        }
+        let inner = |kept: &Kept| kept.path[path.len()..].trim_start_matches('/').to_owned();
+        let files = kept.iter().map(|kept| (inner(kept), kept.bytes, Some(kept.digest.clone()))).collect();
+        let folder = self.desk.run.join(&maker.left.folder);
+        let root = tree::open(&folder).map_err(|error| told("opened", &folder, &error))?;
+        let outbox = tree::folder(root.as_fd(), "outbox")?;
+        let source = folder.join("outbox").join(path);
+        Ok(Source { files, source, origin: Origin::Kept(outbox, path.to_owned()), is_vast: false })
+    }
+
+    /// Writes a file of the inbox, and says its digest.
+    fn write(&mut self, path: &str, from: &mut dyn Read) -> Result<String, String> {
+        let target = self.folder.join(path);
+        if let Some(above) = target.parent() {
+            create_private(above, true).map_err(|error| told("made", above, &error))?;
+        }
+        let (digest, bytes) = create(&target, 0o600, from)?;
+        self.kept.push(Kept { path: path.to_owned(), bytes, digest: digest.clone() });
+        Ok(digest)
+    }
+}
+
+/// Where an input comes from.
+struct Source {
+    /// Its files: their paths in it (empty: itself), their lengths, and their digests where they are known.
+    files: Vec<(String, u64, Option<String>)>,
+    source: PathBuf,
+    origin: Origin,
+    /// There are more files than are copied.
+    is_vast: bool,
+}
+
+enum Origin {
+    /// An outbox, and a path in it.
+    Kept(OwnedFd, String),
+    /// The workspace, and a path in it.
+    Workspace(Folder, String),
+}
+
+impl Origin {
+    fn open(&self, inner: &str) -> Result<File, String> {
+        let full = |path: &str| if inner.is_empty() { path.to_owned() } else { format!("{path}/{inner}") };
+        match self {
+            Origin::Kept(outbox, path) => tree::file(outbox.as_fd(), &full(path)).map(|(file, _)| file),
+            Origin::Workspace(folder, path) => folder.file(&full(path)).map(|(file, _)| file),
+        }
+    }
+}
+
+/// A file or folder of the workspace.
+fn in_workspace(workspace: &Path, path: &str, is_folder: bool) -> Result<Source, String> {
+    let folder = Folder::open(workspace)?;
+    let source = workspace.join(path);
+    let missing = |problem: String| format!("the input `{path}` cannot be given: {problem}");
+    let (files, is_vast) = if is_folder {
+        let opened = folder.folder(path).map_err(missing)?;
+        let listing = tree::list(opened.as_fd(), path, MOST_OUTPUTS)?;
+        if let Some(wrong) = listing.wrong.first().filter(|_| !listing.is_cut) {
+            return Err(format!("{wrong}, and is not copied: give the folder with `reference=#true`"));
+        }
+        let files = listing.found.into_iter().filter(|found| !found.is_folder);
+        (files.map(|found| (found.path, found.bytes, None)).collect(), listing.is_cut)
+    } else {
+        let (_, stat) = folder.file(path).map_err(missing)?;
+        (vec![(String::new(), u64::try_from(stat.st_size).unwrap_or(0), None)], false)
+    };
+    Ok(Source { files, source, origin: Origin::Workspace(folder, path.to_owned()), is_vast })
+}
+
+/// Writes a file that is not there yet; says its digest and length.
+fn create(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), String> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(|error| told("written", path, &error))?;
+    tree::digest_of(from, |piece| file.write_all(piece)).map_err(|error| told("written", path, &error))
+}
+
+fn told(what: &str, path: &Path, error: &std::io::Error) -> String {
+    format!("`{}` cannot be {what}: {error}", path.display())
+}
