@@ -1,6 +1,7 @@
 //! The MCP door (seed 002, communication model; issue 7, doors for agents): what it offers, to whom, and whom it refuses.
 
 mod agents;
+mod models;
 mod real;
 
 use std::fs;
