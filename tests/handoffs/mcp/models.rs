@@ -33,7 +33,7 @@ fn check(tools: &str, script: Script) -> Endpoint {
     let output = project.swarmc(&["run", "spec.kdl"]);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(sent(&project), ["first → second: It is yours"]);
-    assert_eq!(project.output("second"), "Done.\n");
+    assert_eq!(project.output("second"), "Done.");
     // Whoever was refused could mend it.
     let log = walk(&project.home()).into_iter().find(|path| path.ends_with("logs/first.1.err"));
     let refusals = fs::read_to_string(log.expect("there is a log")).expect("a log can be read");
@@ -46,16 +46,14 @@ fn check(tools: &str, script: Script) -> Endpoint {
 fn a_model_hands_over_by_a_tool_call() {
     let endpoint = check(
         "native",
-        Script::new()
-            .on("Do it", Answer::text("Done."))
-            .on(
-                "Hand over.",
-                [
-                    Answer::call("send_handoff", json!({ "to": "third", "message": "It is yours" })),
-                    Answer::call("send_handoff", json!({ "to": "second", "message": "It is yours" })),
-                    Answer::text("It is handed over."),
-                ],
-            ),
+        Script::new().on("Do it", Answer::text("Done.")).on(
+            "Hand over.",
+            [
+                Answer::call("send_handoff", json!({ "to": "third", "message": "It is yours" })),
+                Answer::call("send_handoff", json!({ "to": "second", "message": "It is yours" })),
+                Answer::text("It is handed over."),
+            ],
+        ),
     );
     let requests = endpoint.prompts();
     let tools = |text: &str| {
