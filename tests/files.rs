@@ -389,9 +389,9 @@ echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
     let reply = "cp messages/agent-a_to_agent-b_001.json outbox/question\n\
                  echo '{\"to\": \"agent-a\", \"type\": \"answer\", \"content\": \"They are.\"}' >messages/agent-b_to_agent-a_001.json\n";
     let tasks = [
-        "edges { agent-a -> agent-b response=optional }\n".to_owned(),
+        "edges { agent-a -> agent-b response=required }\n".to_owned(),
         task("agent-a", &format!("{ask}{DONE}"), "files"),
-        task("agent-b", &format!("{reply}{DONE}"), "files"),
+        task("agent-b", &format!("{reply}{DONE}"), "files; stdin \"<<inbox>>\""),
     ];
     let project = project(&tasks.concat());
     let said = ends(&project, 0);

@@ -87,8 +87,8 @@ impl Laid {
     /// Nobody changes the folder any more.
     fn close(self, desk: &Desk, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
         let asked = match &desk.messages {
-            Some(given) if failure.is_none() && !desk.mends => {
-                messages::asked(self.root.as_fd(), &desk.brief.task, given)
+            Some(post) if failure.is_none() && !desk.mends => {
+                messages::asked(self.root.as_fd(), &desk.brief.task, post)
             }
             _ => Vec::new(),
         };
