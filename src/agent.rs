@@ -1,5 +1,6 @@
 //! `swarmc agent`: a script takes part in the run that started it.
 
+use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -16,19 +17,21 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
         args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(handoff(args)?)),
         args::AgentOperation::ReadInbox(args::ReadInbox {}) => Operation::ReadInbox {},
     };
-    let variable = |name: &str| {
-        std::env::var_os(name).ok_or_else(|| {
-            miette!(
-                help = "it works in the processes of a task whose pipeline has `edges` from it or to it",
-                "{name} is not set: no run has started this process"
-            )
-        })
-    };
     let (socket, token) = (variable(SOCKET)?, variable(TOKEN)?);
     let receipt =
         ask(Path::new(&socket), &token.to_string_lossy(), &operation).map_err(|problem| miette!("{problem}"))?;
     terminal::print(format!("{receipt}\n"))?;
     Ok(Exit::Done)
+}
+
+/// What the run that started this process has told it.
+pub(crate) fn variable(name: &str) -> miette::Result<OsString> {
+    std::env::var_os(name).ok_or_else(|| {
+        miette!(
+            help = "it works in the processes of a task whose pipeline has `edges` from it or to it",
+            "{name} is not set: no run has started this process"
+        )
+    })
 }
 
 fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {

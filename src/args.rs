@@ -5,7 +5,8 @@ mod agent;
 use std::path::PathBuf;
 
 pub(crate) use agent::{
-    Agent, Operation as AgentOperation, Priority as AgentPriority, ReadInbox, Response as AgentResponse, SendHandoff,
+    Agent, Mcp, Operation as AgentOperation, Priority as AgentPriority, ReadInbox, Response as AgentResponse,
+    SendHandoff,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -37,6 +38,7 @@ pub(crate) enum Command {
     Logs(Logs),
     Inspect(Inspect),
     Agent(Agent),
+    Mcp(Mcp),
     Prune(Prune),
     Explain(Explain),
     Schema(Schema),
@@ -450,6 +452,10 @@ pub(crate) enum SchemaOf {
     Plan,
     /// Of what `swarmc check --format json` prints.
     Check,
+    /// Of the envelopes that agents receive.
+    Envelope,
+    /// Of what an agent says to hand something over.
+    Handoff,
 }
 
 /// Turns a compose file of tasks and pipelines, in YAML, into a spec.

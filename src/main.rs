@@ -35,6 +35,7 @@ mod live;
 mod load;
 mod logs;
 mod lsp;
+mod mcp;
 mod pages;
 mod params;
 mod plan;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Logs(args) => logs::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),
         Command::Agent(args) => agent::exec(&args),
+        Command::Mcp(args) => mcp::exec(&args),
         Command::Prune(args) => runs::prune(&args),
         Command::Explain(args) => explain::exec(&args),
         Command::Schema(args) => shell::schema(&args),

@@ -11,13 +11,17 @@ use crate::terminal;
 
 pub(crate) fn schema(args: &Schema) -> miette::Result<Exit> {
     let text = match args.of {
-        SchemaOf::Plan => {
-            serde_json::to_string_pretty(&swarmc_plan::schema()).expect("a schema has string keys only") + "\n"
-        }
+        SchemaOf::Plan => pretty(&swarmc_plan::schema()),
+        SchemaOf::Envelope => pretty(&swarmc_runtime::handoff::envelope_schema()),
+        SchemaOf::Handoff => pretty(&swarmc_runtime::handoff::handoff_schema()),
         SchemaOf::Check => include_str!("render/check.schema.json").to_owned(),
     };
     terminal::print(text)?;
     Ok(Exit::Done)
+}
+
+fn pretty(schema: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(schema).expect("a schema has string keys only") + "\n"
 }
 
 pub(crate) fn completions(args: &Completions) -> miette::Result<Exit> {

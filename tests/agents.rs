@@ -22,7 +22,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The folder with the programs, installed the first time that anyone asks.
-fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/install-agents");
         let output =
@@ -34,14 +34,14 @@ fn programs() -> PathBuf {
 }
 
 /// A place where an agent lives alone: its own home, its own folder to work in, and the endpoint for a model.
-struct Place {
+pub(crate) struct Place {
     folder: TempDir,
     programs: PathBuf,
-    endpoint: Endpoint,
+    pub(crate) endpoint: Endpoint,
 }
 
 impl Place {
-    fn new(programs: PathBuf, script: Script) -> Place {
+    pub(crate) fn new(programs: PathBuf, script: Script) -> Place {
         let place = Place {
             folder: TempDir::new().expect("a temporary folder can be made"),
             programs,
@@ -62,7 +62,12 @@ impl Place {
         self.folder.path().join("home/.codex")
     }
 
-    fn work(&self) -> PathBuf {
+    /// Where the runs of swarmc lie.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("swarm")
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
@@ -89,12 +94,12 @@ impl Place {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
         self.environment(&mut command);
-        command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.folder.path().join("swarm"));
+        command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home());
         command.stdin(Stdio::null());
         command
     }
 
-    fn swarmc(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn swarmc(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("swarmc starts")
     }
 

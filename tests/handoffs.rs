@@ -1,6 +1,7 @@
 //! Handoffs through the binary: the example, scripts that take part by `swarmc agent`, outsiders, and `kill -9`.
 
 mod kills;
+mod mcp;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -20,8 +20,9 @@ pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
-    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, Mode, Permissions, Price,
-    PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret, ToolProtocol, ToolServer, Transport,
+    Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpHandover,
+    McpVariable, Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret,
+    ToolProtocol, ToolServer, Transport,
 };
 pub use stations::{STATIONS, is_station};
 pub use step::{

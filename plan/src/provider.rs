@@ -132,6 +132,9 @@ pub enum Connection {
         /// How it takes a JSON Schema for its answer. None: it cannot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<SchemaFlag>,
+        /// How it is told of the MCP server of its run, where its task takes part in handoffs.
+        #[serde(default, skip_serializing_if = "McpHandover::is_nothing")]
+        mcp: McpHandover,
     },
     /// An agent that speaks the Agent Client Protocol on its standard input and output.
     Acp {
@@ -180,6 +183,46 @@ pub enum SchemaFlag {
     Inline(String),
     /// After this flag, as the path of a file.
     File(String),
+}
+
+/// What the address of a run's MCP server replaces in the words and variables of [`McpHandover`].
+pub const MCP_URL: &str = "{url}";
+
+/// What the token of a task replaces in the variables of [`McpHandover`], and nowhere else: others can read the words of a
+/// command, and files outlive it.
+pub const MCP_TOKEN: &str = "{token}";
+
+/// How a command-line agent is told of the MCP server of its run; nothing is not at all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpHandover {
+    /// Words behind the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables of its process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<McpVariable>,
+}
+
+impl McpHandover {
+    /// Whether it says nothing.
+    pub fn is_nothing(&self) -> bool {
+        *self == McpHandover::default()
+    }
+}
+
+/// A variable that tells a command-line agent of an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct McpVariable {
+    /// Its name.
+    pub name: String,
+    /// Its value, or what the file holds that it names. One that is a JSON object is merged into what the variable holds
+    /// otherwise, where that is one too.
+    pub text: String,
+    /// Whether it names a file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub file: bool,
 }
 
 /// The protocol of an endpoint.

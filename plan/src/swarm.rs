@@ -332,11 +332,26 @@ pub struct Edge {
     /// Whether the receiver must answer.
     #[serde(default)]
     pub response: Response,
-    /// The envelopes at most.
+    /// The envelopes each way at most, in one activation of the pipeline or swarm; none is [`Edge::MOST`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+impl Edge {
+    /// The envelopes that take an edge each way at most where it does not say: what a swarm's agent may send (seed 001).
+    pub const MOST: u32 = 20;
+
+    /// The envelopes each way at most.
+    pub fn most(&self) -> u32 {
+        self.max.unwrap_or(Edge::MOST)
+    }
+
+    /// Whether an envelope may come to a step by it: what is handed over, or an answer to that.
+    pub fn leads_to(&self, step: &str) -> bool {
+        self.to == step || self.from == step && (self.both || self.response != Response::None)
+    }
 }
 
 /// What travels along an edge.

@@ -38,7 +38,7 @@ pub use answer::typed;
 pub use approval::{Choice, Request, Verdict, Wants};
 pub use control::{Control, GateAnswer};
 pub use decide::{Command, decide};
-pub use door::{SOCKET, TOKEN, ask};
+pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};
 pub use error::{JournalError, RunError};
 pub use event::*;
 pub use files::{AgentFiles, AgentState, AgentStatus, Kept, Progress as AgentProgress, Trouble, agent_status};

@@ -61,6 +61,14 @@ pub(crate) struct SendHandoff {
 #[derive(Debug, Args)]
 pub(crate) struct ReadInbox {}
 
+/// Serves MCP on standard input and output, for an agent that a run has started.
+///
+/// The server `swarm` has the tools `send_handoff` and `read_inbox`, and speaks for the task whose `SWARM_SOCKET` and
+/// `SWARM_TOKEN` stand in its environment. An agent that can use MCP over HTTP needs no process for it: `SWARM_MCP` is the
+/// address, and `SWARM_TOKEN` the bearer token. Ends with its input.
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Response {
     /// Nobody needs to answer.

@@ -25,6 +25,10 @@ pub(crate) struct Provider {
     /// Words that continue a conversation, behind those of every turn; one of them is [`plan::SESSION`].
     pub resume_args: Option<Vec<Text>>,
     pub schema_flag: Option<plan::SchemaFlag>,
+    /// Words that tell of the MCP server of a run.
+    pub mcp_args: Option<Vec<Text>>,
+    /// Variables that tell of it.
+    pub mcp_env: Vec<plan::McpVariable>,
     pub env: Vec<Variable>,
     pub install: Option<String>,
     /// In tokens.

@@ -181,7 +181,12 @@ impl<'p> Counter<'p, '_> {
             times.push(totals.time);
             sum = sum.plus(totals);
         }
-        Totals { time: path::longest(steps, &times), ..sum }
+        // Steps that hand over to each other wait for each other, one of them at work at a time in the worst case.
+        let time = match scope.pipeline.edges.is_empty() {
+            true => path::longest(steps, &times),
+            false => sum.time,
+        };
+        Totals { time, ..sum }
     }
 
     /// One run of a step: attempts, and items.
@@ -209,6 +214,8 @@ impl<'p> Counter<'p, '_> {
             }
             OnFailure::Fail | OnFailure::Skip => {}
         }
+        // Envelopes give it further turns, which its budget counts too.
+        all = all.times(scope.pipeline.turns(step));
         if step.budget.is_some() {
             self.sums.steps.push((step, all));
         }

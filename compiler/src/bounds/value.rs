@@ -26,7 +26,7 @@ const CHARACTER: u64 = 4;
 /// The names around a step.
 pub(crate) struct Scope<'p> {
     pub(crate) plan: &'p Plan,
-    params: &'p [Param],
+    pub(crate) pipeline: &'p Pipeline,
     /// The steps of the pipeline by name, `_` for `-`.
     steps: HashMap<String, &'p Step>,
     lines: Lines,
@@ -47,7 +47,7 @@ const LINE: u64 = 400;
 impl<'p> Scope<'p> {
     pub(crate) fn of(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
         let steps = pipeline.all_steps().map(|step| (plain(&step.name), step)).collect();
-        Scope { plan, params: &pipeline.params, steps, lines }
+        Scope { plan, pipeline, steps, lines }
     }
 
     pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
@@ -55,7 +55,7 @@ impl<'p> Scope<'p> {
     }
 
     fn param(&self, name: &str) -> Option<&'p Param> {
-        let mut all = self.params.iter().chain(&self.plan.params);
+        let mut all = self.pipeline.params.iter().chain(&self.plan.params);
         all.find(|param| template::same_name(&param.name, name))
     }
 

@@ -138,7 +138,18 @@ fn connection(provider: &Provider<'_>) -> Connection {
             .map(|words| argv.iter().cloned().chain(words.iter().map(|word| word.as_str().to_owned())).collect()),
         schema,
         argv,
+        mcp: handover(own, preset),
     }
+}
+
+/// How it is told of the MCP server of its run: its own way, or that of its preset.
+fn handover(own: &ast::Provider, preset: Option<&ast::Provider>) -> plan::McpHandover {
+    let says = |provider: &&ast::Provider| provider.mcp_args.is_some() || !provider.mcp_env.is_empty();
+    let Some(said) = [Some(own), preset].into_iter().flatten().find(says) else {
+        return plan::McpHandover::default();
+    };
+    let args = said.mcp_args.iter().flatten().map(|word| word.as_str().to_owned()).collect();
+    plan::McpHandover { args, env: said.mcp_env.clone() }
 }
 
 /// What it says that it can do, or else what its declaration shows.

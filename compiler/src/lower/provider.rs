@@ -53,6 +53,8 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         system_flag: flag(element, "system-flag"),
         resume_args: resume(element, diagnostics),
         schema_flag: element.child("schema-flag").and_then(schema_flag),
+        mcp_args: element.child("mcp-args").map(texts),
+        mcp_env: element.children("mcp-env").filter_map(mcp_variable).collect(),
         env: variables(element, diagnostics),
         install: flag(element, "install"),
         context_window: element.child("context-window").and_then(|node| Some(amount(node.argument(0)?))),
@@ -123,6 +125,12 @@ fn schema_flag(element: &Element) -> Option<plan::SchemaFlag> {
         "file" => plan::SchemaFlag::File(flag),
         _ => plan::SchemaFlag::Inline(flag),
     })
+}
+
+fn mcp_variable(element: &Element) -> Option<plan::McpVariable> {
+    let text = |position: usize| Some(element.argument(position)?.text.as_str().to_owned());
+    let file = Section::of(element).word_of("as") == "file";
+    Some(plan::McpVariable { name: text(0)?, text: text(1)?, file })
 }
 
 /// The words that continue a conversation; without a place for its id they do not.

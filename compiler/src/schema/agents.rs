@@ -2,7 +2,9 @@
 
 use super::table::{ANY_AMOUNT, ANY_COUNT, BUDGET, DESCRIPTION, ENV, FILE, NAME};
 use super::task::FILES;
-use super::words::{ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MODE, PERMISSIONS, SCHEMA_FORM, TOOL_PROTOCOL};
+use super::words::{
+    ABILITIES, CAPABILITIES, DELIVERY, FORMAT, LLM, MCP_FORM, MODE, PERMISSIONS, SCHEMA_FORM, TOOL_PROTOCOL,
+};
 use super::{Kind, Node, Property, Target, defaulted, optional, required};
 
 /// How agents are reached.
@@ -27,6 +29,8 @@ pub(super) static PROVIDER: Node = Node::new(
     &SYSTEM_FLAG,
     &RESUME_ARGS,
     &SCHEMA_FLAG,
+    &MCP_ARGS,
+    &MCP_ENV,
     &ENV,
     &CONTEXT_WINDOW,
     &PRICE,
@@ -83,6 +87,18 @@ static RESUME_ARGS: Node = Node::new(
 static SCHEMA_FLAG: Node = Node::new("schema-flag", "The flag before the JSON Schema of the answer that is wanted.")
     .arguments(&[required("FLAG", Kind::Text)])
     .properties(&[Property::new("as", Kind::Choice(SCHEMA_FORM), "How the schema follows it.").default("text")]);
+static MCP_ARGS: Node = Node::new(
+    "mcp-args",
+    "Further arguments for a task that takes part in handoffs, by which the command finds the MCP server of its run; `{url}` in them is its address. The bearer token is in the variable SWARM_TOKEN: in an argument everybody could read it.",
+)
+.rest("ARG", Kind::Scalar);
+static MCP_ENV: Node = Node::new(
+    "mcp-env",
+    "A variable for a task that takes part in handoffs, by which the command finds the MCP server of its run; `{url}` in it is its address, and `{token}` its bearer token. A JSON object is merged into the one that the variable holds already.",
+)
+.arguments(&[required("NAME", Kind::Variable), required("TEXT", Kind::Text)])
+.properties(&[Property::new("as", Kind::Choice(MCP_FORM), "What the variable holds.").default("text")])
+.many();
 static CONTEXT_WINDOW: Node =
     Node::new("context-window", "The tokens that the model takes at most, the answer included.")
         .arguments(&[required("TOKENS", ANY_AMOUNT)]);

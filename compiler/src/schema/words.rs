@@ -172,6 +172,11 @@ pub(crate) const OVERFLOW: &[Word] = &[
 pub(crate) const SCHEMA_FORM: &[Word] =
     &[word("text", "as a text"), word("file", "as the path of a file that holds it")];
 
+pub(crate) const MCP_FORM: &[Word] = &[
+    word("text", "the text"),
+    word("file", "the path of a file that holds the text; `{token}` in it stays what it is"),
+];
+
 pub(crate) const ARTIFACTS: &[Word] = &[
     word("diff", "what it changed"),
     word("log", "what it printed"),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Offer;
 use crate::handoff::Operation;
 
 /// The variable that tells an agent's processes where the socket is.
@@ -16,6 +17,9 @@ pub const SOCKET: &str = "SWARM_SOCKET";
 
 /// The variable that holds the token of their attempt.
 pub const TOKEN: &str = "SWARM_TOKEN";
+
+/// The variable that tells an agent's processes the address of their MCP server.
+pub const MCP: &str = "SWARM_MCP";
 
 /// The longest answer: an inbox of many envelopes.
 const LONGEST: u64 = 16 * 1024 * 1024;
@@ -32,9 +36,18 @@ enum Told {
 /// # Errors
 /// The run cannot be reached, or refuses: says why, and what to do instead.
 pub fn ask(socket: &Path, token: &str, operation: &Operation) -> Result<Value, String> {
+    say(socket, &json!({ "token": token, "operation": operation }))
+}
+
+/// The tools that the run at `socket` offers to whoever has this token.
+pub(super) fn offers(socket: &Path, token: &str) -> Result<Vec<Offer>, String> {
+    let offers = say(socket, &json!({ "token": token }))?;
+    serde_json::from_value(offers).map_err(|error| format!("the run is of another version: {error}"))
+}
+
+fn say(socket: &Path, line: &Value) -> Result<Value, String> {
     let asked = || {
         let mut stream = through(socket, UnixStream::connect)?;
-        let line = json!({ "token": token, "operation": operation });
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
         BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;

@@ -1,7 +1,7 @@
 //! The door of scripts: a Unix socket on which a line of JSON asks and a line answers.
 //!
 //! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
-//! `{"error": "…"}`; a connection may ask again and again.
+//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[serde(deny_unknown_fields)]
 struct Line {
     token: String,
-    operation: Value,
+    #[serde(default)]
+    operation: Option<Value>,
 }
 
 /// Takes what agents ask for, until the run has ended.
@@ -63,7 +64,8 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
         let is_whole = line.ends_with(b"\n");
         let told = match serde_json::from_slice::<Line>(&line) {
             _ if !is_whole => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
-            Ok(line) => reception.ask(&line.token, Operation::read(line.operation)).await,
+            Ok(Line { token, operation: Some(operation) }) => reception.ask(&token, Operation::read(operation)).await,
+            Ok(Line { token, operation: None }) => reception.offers(&token).map(|offers| json!(offers)),
             Err(error) => Err(format!("no operation: {error}")),
         };
         let answer = match told {

@@ -5,7 +5,11 @@
 //! speaks as another: who asks is known by the token alone.
 
 mod client;
+mod http;
 mod line;
+mod mcp;
+mod stdio;
+mod tools;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -24,7 +28,9 @@ use crate::handoff::Operation;
 use crate::reactor::Reactor;
 use crate::run::Input;
 
-pub use client::{SOCKET, TOKEN, ask};
+pub use client::{MCP, SOCKET, TOKEN, ask};
+pub use stdio::serve_stdio;
+pub(crate) use tools::{Offer, offers, operation};
 
 /// The bytes of a token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
@@ -37,14 +43,24 @@ pub(crate) struct Doors {
     reception: Arc<Reception>,
     reactor: Arc<Reactor>,
     socket: PathBuf,
-    listening: Mutex<bool>,
+    /// The port of the MCP server, once it listens.
+    listening: Mutex<Option<u16>>,
 }
 
 /// Who may come in, and where what they say goes.
 #[derive(Debug)]
 struct Reception {
-    guests: Mutex<HashMap<String, (StepId, u32)>>,
+    guests: Mutex<HashMap<String, Arc<Guest>>>,
     inputs: Sender<Input>,
+}
+
+/// Whose token it is.
+#[derive(Debug)]
+struct Guest {
+    step: StepId,
+    attempt: u32,
+    /// To whom it may hand over.
+    receivers: Vec<String>,
 }
 
 impl Doors {
@@ -55,48 +71,61 @@ impl Doors {
             reception: Arc::new(reception),
             reactor,
             socket: folder.join("agents.sock"),
-            listening: Mutex::new(false),
+            listening: Mutex::default(),
         }
     }
 
-    /// What an attempt's processes need in their environment to come in.
+    /// What an attempt's processes need in their environment to come in; `receivers` are those that they may hand over
+    /// to.
     ///
     /// # Errors
-    /// The socket cannot be opened, or the system has no random numbers.
-    pub(crate) fn invite(&self, step: &StepId, attempt: u32) -> Result<Vec<(OsString, OsString)>, String> {
-        self.listen()?;
+    /// The socket or the port cannot be opened, or the system has no random numbers.
+    pub(crate) fn invite(
+        &self,
+        step: &StepId,
+        attempt: u32,
+        receivers: Vec<String>,
+    ) -> Result<Vec<(OsString, OsString)>, String> {
+        let port = self.listen()?;
         let mut random = [0; TOKEN_BYTES];
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.reception.guests().insert(token.clone(), (step.clone(), attempt));
+        let guest = Guest { step: step.clone(), attempt, receivers };
+        self.reception.guests().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),
             (OsString::from(TOKEN), OsString::from(token)),
+            (OsString::from(MCP), OsString::from(http::address(port, &step.name))),
         ])
     }
 
     /// An attempt is over: its tokens open nothing any more.
     pub(crate) fn dismiss(&self, step: &StepId, attempt: u32) {
-        self.reception.guests().retain(|_, (guest, number)| guest != step || *number != attempt);
+        self.reception.guests().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
     }
 
-    fn listen(&self) -> Result<(), String> {
+    /// Opens the doors, where they are not open yet; the port of the MCP server.
+    fn listen(&self) -> Result<u16, String> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        if *listening {
-            return Ok(());
+        if let Some(port) = *listening {
+            return Ok(port);
         }
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
         // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
         let _ = std::fs::remove_file(&self.socket);
         let listener = client::through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
+        let closed = |error: std::io::Error| format!("cannot listen on a port of 127.0.0.1: {error}");
+        let (web, port) = http::bind().map_err(closed)?;
         let handle = self.reactor.handle()?;
         let _entered = handle.enter();
         let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+        let web = tokio::net::TcpListener::from_std(web).map_err(closed)?;
         handle.spawn(line::serve(listener, Arc::clone(&self.reception)));
-        *listening = true;
-        Ok(())
+        handle.spawn(http::serve(web, port, Arc::clone(&self.reception)));
+        *listening = Some(port);
+        Ok(port)
     }
 }
 
@@ -109,18 +138,31 @@ impl Drop for Doors {
 impl Reception {
     /// Asks for something as whoever has this token.
     async fn ask(&self, token: &str, operation: Result<Operation, String>) -> Result<Value, String> {
-        let guest = self.guests().get(token).cloned();
-        let (step, attempt) =
-            guest.ok_or_else(|| format!("{TOKEN} opens nothing: it is not that of a turn which is under way"))?;
+        let guest = self.guest(token).ok_or_else(stranger)?;
         let operation = operation?;
         let (hearer, heard) = oneshot::channel();
         let ending = || "the run is ending".to_owned();
+        let (step, attempt) = (guest.step.clone(), guest.attempt);
         let said = Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) };
         self.inputs.send(said).map_err(|_| ending())?;
         heard.await.map_err(|_| ending())?
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<String, (StepId, u32)>> {
+    /// The tools of whoever has this token.
+    fn offers(&self, token: &str) -> Result<Vec<tools::Offer>, String> {
+        Ok(tools::offers(&self.guest(token).ok_or_else(stranger)?.receivers))
+    }
+
+    /// Whose token it is.
+    fn guest(&self, token: &str) -> Option<Arc<Guest>> {
+        self.guests().get(token).map(Arc::clone)
+    }
+
+    fn guests(&self) -> MutexGuard<'_, HashMap<String, Arc<Guest>>> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn stranger() -> String {
+    format!("{TOKEN} opens nothing: it is not that of a turn which is under way")
 }

@@ -15,6 +15,7 @@ use super::attempt::Place;
 use super::model::{Stop, until};
 use crate::answer::pieces;
 use crate::approval;
+use crate::door::{Offer, operation};
 use crate::event::Failure;
 use crate::llm::{Call, CallResult, Message, Question, Reply, Tool};
 use crate::run::Input;
@@ -37,6 +38,8 @@ pub(crate) struct Lending {
     pub grant: Grant,
     /// How it calls.
     pub protocol: ToolProtocol,
+    /// What it may ask of its run.
+    pub own: Vec<Offer>,
 }
 
 /// The tools of one turn.
@@ -44,6 +47,8 @@ pub(super) struct Lent {
     grant: Grant,
     protocol: ToolProtocol,
     tools: Vec<Tool>,
+    /// Those of the tools that are operations of the run.
+    own: Vec<String>,
 }
 
 /// What a reply comes to.
@@ -67,8 +72,10 @@ impl Lent {
     pub(super) fn open(job: &Job, lending: &Lending, place: &mut Place<'_, '_>) -> Result<Lent, Stop> {
         let grant = Grant { folder: job.place().to_path_buf(), ..lending.grant.clone() };
         let tools = tool(job, place, async { place.services.tools.list(&grant).await })?;
-        let tools = tools.map_err(|fault| Stop::Failed(Failure::Agent { message: fault.message }))?;
-        Ok(Lent { grant, protocol: lending.protocol, tools })
+        let lent = tools.map_err(|fault| Stop::Failed(Failure::Agent { message: fault.message }))?;
+        let own = lending.own.iter().map(|offer| offer.name.clone()).collect();
+        let tools = lending.own.iter().map(Offer::tool).chain(lent).collect();
+        Ok(Lent { grant, protocol: lending.protocol, tools, own })
     }
 
     /// Adds to a question what the model must know of its tools.
@@ -142,6 +149,11 @@ impl Lent {
         let tools = &place.services.tools;
         let asked = format!("{} {arguments}", tools.shown(name));
         place.capture.tool(&beginning(&asked), &asked);
+        if self.own.iter().any(|own| own == name) {
+            let outcome = operate(job, name, arguments, place)?;
+            logged(&outcome, place);
+            return Ok(outcome);
+        }
         let leave = match tools.gate(&self.grant, name) {
             Approval::Auto => Leave::Granted(None),
             of => self.agreement(job, (name, arguments), of, place)?,
@@ -159,11 +171,7 @@ impl Lent {
             Leave::Refused(why) => Err(why),
             Leave::Failed(message) => return Err(Stop::Failed(Failure::Agent { message })),
         };
-        let logged = match &outcome {
-            Ok(text) => format!("= {text}"),
-            Err(problem) => format!("! {problem}"),
-        };
-        place.capture.tool(&beginning(&logged), &logged);
+        logged(&outcome, place);
         Ok(outcome)
     }
 }
@@ -186,6 +194,32 @@ impl Lent {
         // Where nobody answers any more the attempt is about to be ended.
         tool(job, place, heard)?.map_err(|_| Stop::Cancelled)
     }
+}
+
+/// Asks the run for what a call means; what it says to that is for the model.
+fn operate(job: &Job, name: &str, arguments: &Value, place: &Place<'_, '_>) -> Result<Result<String, String>, Stop> {
+    let Some(arguments) = arguments.as_object() else {
+        return Ok(Err("the arguments must be one JSON object".to_owned()));
+    };
+    let operation = match operation(name, arguments.clone()) {
+        Ok(operation) => operation,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let (hearer, heard) = oneshot::channel();
+    let (step, attempt) = (job.step.clone(), job.attempt);
+    place.services.report(Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) });
+    // Where nobody answers any more the attempt is about to be ended.
+    let told = tool(job, place, heard)?.map_err(|_| Stop::Cancelled)?;
+    Ok(told.map(|receipt| receipt.to_string()))
+}
+
+/// Writes down what came of a call.
+fn logged(outcome: &Result<String, String>, place: &mut Place<'_, '_>) {
+    let logged = match outcome {
+        Ok(text) => format!("= {text}"),
+        Err(problem) => format!("! {problem}"),
+    };
+    place.capture.tool(&beginning(&logged), &logged);
 }
 
 /// Waits for a tool, as long as the attempt may take.

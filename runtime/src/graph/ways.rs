@@ -7,9 +7,6 @@ use swarmc_plan::{EdgeKind, Pipeline, Response};
 
 use super::Spot;
 
-/// The envelopes that take one way at most where the edge says no `max`: the seed's limit on messages.
-pub(crate) const MAX_A_WAY: u32 = 20;
-
 /// A way that envelopes take from one step to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
@@ -37,7 +34,7 @@ impl Ways {
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let ends = [&edge.from, &edge.to].map(|name| names.get(name.as_str()).copied());
             let [Some(from), Some(to)] = ends else { continue };
-            let max = edge.max.unwrap_or(MAX_A_WAY);
+            let max = edge.most();
             let (kind, response) = (edge.kind, edge.response);
             list.push(Way { from, to, kind, response, max, edge: number, answers: false });
             match (edge.both, response) {

@@ -6,5 +6,17 @@
 mod envelope;
 mod operation;
 
+use schemars::{Schema, schema_for};
+
 pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
 pub use operation::{Handoff, Operation};
+
+/// The JSON Schema (draft 2020-12) of an [`Envelope`].
+pub fn envelope_schema() -> Schema {
+    schema_for!(Envelope)
+}
+
+/// The JSON Schema (draft 2020-12) of a [`Handoff`].
+pub fn handoff_schema() -> Schema {
+    schema_for!(Handoff)
+}

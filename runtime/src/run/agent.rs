@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
+use super::handover;
 use super::run_loop::Loop;
 use super::scene::{failed, render};
 use super::values::View;
 use crate::answer::{self, Shape};
+use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
 use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
 use crate::files::{Desk, taught};
@@ -100,7 +102,7 @@ impl Loop<'_> {
         environment: &Arc<Vec<(OsString, OsString)>>,
     ) -> Door {
         let (argv, delivery, reads, model_flag, system_flag, resume, schema) = match &provider.connection {
-            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema } => {
+            Connection::Exec { argv, prompt, reads, model_flag, system_flag, resume, schema, mcp: _ } => {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
             Connection::Script { answers } => {
@@ -109,10 +111,12 @@ impl Loop<'_> {
             }
             Connection::Llm { tools, .. } => {
                 // Where it works is known when the attempt begins.
-                let lent = tools.filter(|_| agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()));
-                let lending = lent.map(|protocol| Lending {
+                let own = self.operations(attempt);
+                let may = !own.is_empty() || agent.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+                let lending = tools.filter(|_| may).map(|protocol| Lending {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
                     protocol,
+                    own,
                 });
                 let schema = shape.and_then(Shape::native).filter(|_| provider.provides.contains(&Ability::Schema));
                 let question = Question {
@@ -137,6 +141,7 @@ impl Loop<'_> {
         if let (Some(flag), Some(system)) = (system_flag, system.as_deref()) {
             options.extend([OsString::from(flag), argument(system)]);
         }
+        options.extend(handover::words(provider, environment));
         // Beside a prompt on standard input there is no room for it; the prompt has it then.
         let stdin = attempt.stdin.clone().filter(|_| delivery != PromptDelivery::Stdin);
         Door::Program(Box::new(Program {
@@ -150,6 +155,14 @@ impl Loop<'_> {
             install: provider.install.clone(),
             session: self.session(agent, attempt),
         }))
+    }
+
+    /// What the agent of an attempt may ask of this run, as tools.
+    fn operations(&self, attempt: &Attempt<'_>) -> Vec<Offer> {
+        let key = self.state.find(attempt.id).filter(|_| !attempt.mends && self.replaying.is_none());
+        let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
+        let receivers: Vec<String> = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
+        offers(&receivers)
     }
 
     /// The conversation that a turn of `agent` goes on with.

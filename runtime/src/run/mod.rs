@@ -7,6 +7,7 @@ mod desk;
 mod environment;
 mod gates;
 mod handoffs;
+mod handover;
 mod hooks;
 mod limits;
 mod outside;

@@ -9,6 +9,7 @@ use swarmc_plan::{Body, EnvValue, Environment, Pipeline, Provider, Step};
 use super::agent::Attempt;
 use super::desk;
 use super::environment::Trouble;
+use super::handover;
 use super::run_loop::Loop;
 use super::scene::{failed, render, unknown};
 use super::trees;
@@ -144,9 +145,15 @@ impl Loop<'_> {
         if desk::protocol(self.scene.plan, step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
-        if self.replaying.is_none() && self.state.find(id).is_some_and(|key| self.scene.is_node(&self.state, key)) {
-            let invited = self.doors.invite(id, attempt).map_err(|message| Failure::Spawn { message })?;
+        let node = self.state.find(id).filter(|&key| self.replaying.is_none() && self.scene.is_node(&self.state, key));
+        if let Some(key) = node {
+            let receivers = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
+            let invited = self.doors.invite(id, attempt, receivers).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
+            if let Some(provider) = provider {
+                handover::tell(provider, &mut environment, &self.folder.path)
+                    .map_err(|message| Failure::Spawn { message })?;
+            }
         }
         Ok(Arc::new(environment))
     }

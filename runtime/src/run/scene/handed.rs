@@ -78,7 +78,7 @@ impl Scene<'_> {
     }
 
     /// To whom a step may hand something over.
-    fn receivers(&self, state: &State, key: Key) -> Vec<&str> {
+    pub(crate) fn receivers(&self, state: &State, key: Key) -> Vec<&str> {
         let (scope, spot) = state.address(key);
         let ways = &state.graph.scope(state.region(scope).scope).ways;
         let mut names: Vec<&str> = ways.from(spot).map(|(_, way)| self.name_of(state, way.to)).collect();

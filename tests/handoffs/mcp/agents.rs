@@ -1,0 +1,89 @@
+//! Real agent programs as nodes: they call `send_handoff` of the MCP server of their run, as their presets tell them of it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use swarmc_endpoint::{Answer, Script};
+
+use crate::agents::{Place, programs};
+
+/// An agent hands over to another one, which answers.
+const SPEC: &str = r#"
+workflow relay { default main }
+provider p preset=PRESET
+agent worker provider=p MODEL
+type Plan { steps list<string> }
+pipeline main {
+    edges { architect -> coder carries=Plan response=required }
+    task architect agent=worker { timeout "4m"; prompt "Plan the lighthouse, and hand over." }
+    task coder agent=worker { timeout "4m"; prompt "Build what your inbox says:\n<<inbox>>" }
+    result coder
+}
+"#;
+
+/// The name by which a program offers one of our tools to its model.
+fn offered(tools: &[String], tool: &str) -> Option<String> {
+    tools.iter().find(|known| known.ends_with(tool)).cloned()
+}
+
+/// A model that hands over by the tool in the turns of both, and answers.
+fn script() -> Script {
+    Script::new().decide(|request| {
+        let heard = request.user.iter().any(|text| text.contains("Build what your inbox says"));
+        let planned = request.user.iter().any(|text| text.contains("Plan the lighthouse"));
+        let arguments = match (heard, planned) {
+            // The coder.
+            (true, _) => json!({ "to": "architect", "message": "It stands", "status": { "ok": true } }),
+            (_, true) => json!({ "to": "coder", "message": "As drawn", "structured": { "steps": ["Dig", "Build"] } }),
+            _ => return Some(Answer::text("Good.")),
+        };
+        if !request.results.is_empty() {
+            return Some(Answer::text("All is done."));
+        }
+        let tool = offered(&request.tools, "send_handoff");
+        Some(tool.map_or_else(|| Answer::text("There is no tool."), |tool| Answer::call(tool, arguments)))
+    })
+}
+
+fn check(preset: &str, model: &str) {
+    let place = Place::new(programs(), script());
+    let spec = SPEC.replace("PRESET", preset).replace("MODEL", model);
+    fs::write(place.work().join("relay.kdl"), spec).expect("a file can be written");
+    let ended = place.swarmc(&["run", "relay.kdl"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    let tools: Vec<Vec<String>> = place.endpoint.prompts().into_iter().map(|request| request.tools).collect();
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}\n{tools:?}");
+    assert!(out.contains("All is done."), "{out}");
+    let mut sent = envelopes(&place);
+    sent.sort_by_key(|envelope| envelope["fromNodeId"].to_string());
+    let [plan, answer] = sent.as_slice() else { panic!("there are two: {sent:?}") };
+    assert_eq!((&plan["fromNodeId"], &plan["toNodeId"]), (&json!("architect"), &json!("coder")));
+    assert_eq!(plan["payload"]["structured"]["steps"], json!(["Dig", "Build"]));
+    assert_eq!((&answer["fromNodeId"], &answer["payload"]["message"]), (&json!("coder"), &json!("It stands")));
+    assert_eq!(answer["payload"]["response"]["replyTo"], plan["id"]);
+    // The envelope reached the other one's model.
+    let heard =
+        place.endpoint.prompts().iter().any(|request| request.user.iter().any(|text| text.contains("As drawn")));
+    assert!(heard);
+}
+
+/// What was sent in the only run of a place.
+fn envelopes(place: &Place) -> Vec<Value> {
+    let mut runs = fs::read_dir(place.home().join("runs")).expect("there are runs");
+    let run = runs.next().expect("there is a run").expect("a folder can be read").path();
+    let text = fs::read_to_string(run.join("journal.jsonl")).expect("a journal can be read");
+    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let sent = records.filter(|record| record["event"] == "sent");
+    let texts = sent.filter_map(|record| record["letter"]["content"]["text"].as_str().map(str::to_owned));
+    texts.map(|text| serde_json::from_str(&text).expect("an envelope is JSON")).collect()
+}
+
+#[test]
+fn codex_hands_over_by_mcp() {
+    check("codex", "");
+}
+
+#[test]
+fn opencode_hands_over_by_mcp() {
+    check("opencode", "model=\"scripted/scripted\"");
+}
