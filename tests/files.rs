@@ -451,7 +451,12 @@ fn status_is_shown_while_the_turn_goes_on() {
          \"metrics\": {{\"rows\": 12}}}}' >status.json; until [ -e workspace/go ]; do sleep 0.01; done; {DONE}"
     );
     let project = project(&task("worker", &script, "files; timeout \"60s\""));
-    let mut running = project.command(&["run", "spec.kdl"]).stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("swarmc starts");
+    let mut running = project
+        .command(&["run", "spec.kdl"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("swarmc starts");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     let shown = loop {
         let shown = project.done(&["ps"]);
