@@ -92,7 +92,7 @@ fn scripts_take_part_by_commands() {
 workflow scripts { default main }
 type Plan { steps list<string> }
 pipeline main {
-    edges { first -> second carries=Plan response=required }
+    edges { first -> second carries=Plan response=optional }
     task first {
         run "sh" "-c" #"""
             swarmc agent send-handoff --to second --message 'As agreed' --structured '{"steps": ["a"]}' --artifact report=spec.kdl &&
@@ -124,7 +124,7 @@ pipeline main {
     let envelope = &read["inputs"][0];
     assert_eq!(envelope["payload"]["structured"]["steps"][0], "a");
     assert_eq!(envelope["payload"]["artifacts"][0]["ref"], "spec.kdl");
-    assert_eq!(envelope["payload"]["response"]["expectation"], "required");
+    assert_eq!(envelope["payload"]["response"]["expectation"], "optional");
 }
 
 #[test]

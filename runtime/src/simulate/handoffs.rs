@@ -1,6 +1,6 @@
 //! Handoffs along edges, each a table: what happened, and what is to be done now.
 //!
-//! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `high` or
+//! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `optional`, `high` or
 //! `answers=ID`), `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
 
 use swarmc_plan::{Pipeline, Priority, Response};
@@ -19,7 +19,11 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
                 id: words[2].into(),
                 kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
                 priority: if has("high") { Priority::High } else { Priority::Normal },
-                response: if has("required") { Response::Required } else { Response::None },
+                response: match (has("required"), has("optional")) {
+                    (true, _) => Response::Required,
+                    (_, true) => Response::Optional,
+                    _ => Response::None,
+                },
                 answers: words.iter().find_map(|word| word.strip_prefix("answers=")).map(Into::into),
                 content: Content::Text(String::new()),
             };
@@ -141,6 +145,9 @@ fn an_answer_that_is_owed_at_the_end_is_a_failure() {
     let answered = format!("{events}, b sends a e2 answers=e1, b ended, a ended");
     check(pair(), &answered, "start a 2");
     check(pair(), &format!("{answered}, a takes e2, a started 2, a ended 2"), "close a, close b");
+    // One that need not be given is not owed.
+    let asked = "a started, a sends b e1 optional, b takes e1, b started, b ended, a ended";
+    check(pair(), asked, "close a, close b");
     // Whoever was skipped never answers.
     let skipped = || wired("a prompt\n b heeds when", "a -> b required");
     check(skipped(), "a started, a sends b e1 required, a ended, b skipped", "close a (`b` never answered its e1)");

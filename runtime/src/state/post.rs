@@ -25,17 +25,19 @@ pub(crate) struct Post {
     boxes: BTreeMap<Spot, Vec<Letter>>,
     /// How many envelopes took each way, by its number.
     sent: BTreeMap<usize, u32>,
-    /// The envelopes that must be answered and are not, by id.
+    /// The envelopes that may or must be answered and are not, by id.
     asked: BTreeMap<Arc<str>, Asked>,
     /// How many steps wait for an envelope.
     waiting: u32,
 }
 
-/// An answer that is owed.
+/// An answer that is waited for.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     by: Spot,
     of: Spot,
+    /// Whether it is owed.
+    required: bool,
 }
 
 /// What comes of nobody writing any more.
@@ -165,8 +167,9 @@ impl State {
         if let Some(answered) = &letter.answers {
             post.asked.remove(answered);
         }
-        if let (Some(by), Response::Required) = (sender, letter.response) {
-            post.asked.insert(Arc::clone(&letter.id), Asked { by, of: spot });
+        if let Some(by) = sender.filter(|_| letter.response != Response::None) {
+            let required = letter.response == Response::Required;
+            post.asked.insert(Arc::clone(&letter.id), Asked { by, of: spot, required });
         }
         let inbox = post.boxes.entry(spot).or_default();
         let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
@@ -231,7 +234,7 @@ impl State {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: Spot| &self.graph.region(spot.region).nodes[spot.step as usize].name;
-        let debts = post.asked.iter().filter_map(|(id, asked)| {
+        let debts = post.asked.iter().filter(|(_, asked)| asked.required).filter_map(|(id, asked)| {
             if asked.of == spot {
                 return Some(format!("it never answered {id} from `{}`", name(asked.by)));
             }
