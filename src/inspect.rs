@@ -3,6 +3,8 @@
 //! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
 //! [`told`] to people, and whole to programs.
 
+mod node;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,6 +16,8 @@ use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
 use swarmc_runtime::{
     AgentFiles, Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants, agent_status,
 };
+
+use node::Node;
 
 use crate::approvals::{Pending, said};
 use crate::args::Inspect;
@@ -107,6 +111,9 @@ impl<'a> View<'a> {
                 desk(&mut out, &files);
             }
         }
+        for line in self.node().lines() {
+            let _ = writeln!(out, "    {line}");
+        }
         for (pending, verdict) in self.asked() {
             let said = verdict.map_or("waits for an answer".to_owned(), said);
             let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.words());
@@ -130,6 +137,10 @@ impl<'a> View<'a> {
         let label = self.ledger.label(&self.row.step);
         let _ = writeln!(out, "\nturn by turn: swarmc inspect {} {label} AGENT", self.folder.id);
         out
+    }
+
+    fn node(&self) -> Node {
+        Node::read((self.folder, self.layout, self.past), &self.row.step, self.row.attempt.max(1))
     }
 
     /// What agents of the step wanted somebody to agree to, with what was said.
@@ -181,6 +192,9 @@ impl<'a> View<'a> {
         value["run"] = json!(self.folder.id);
         value["tries"] = attempts.collect();
         value["approvals"] = self.asked_json();
+        for (name, field) in self.node().fields(self.folder) {
+            value[name] = field;
+        }
         value["swarm"] = self.team().map_or(Value::Null, |team| {
             let mut value = team.json();
             value["agents"] = team.mates.iter().map(|mate| self.mate_json(mate)).collect();
@@ -215,7 +229,7 @@ impl<'a> View<'a> {
     fn files(&self, attempt: u32) -> Option<AgentFiles> {
         let ended = self.past.records.iter().rev().find_map(|record| match &record.event {
             Event::AttemptEnded { step, attempt: ended, outcome } if *step == self.row.step && *ended == attempt => {
-                outcome.files.as_ref()
+                outcome.files.as_deref()
             }
             _ => None,
         });

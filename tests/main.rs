@@ -19,6 +19,7 @@ mod model;
 mod models;
 mod modules;
 mod mutants;
+mod packs;
 mod properties;
 mod queries;
 mod record;

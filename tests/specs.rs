@@ -69,7 +69,8 @@ impl Project {
         let run = only(&self.home().join("runs"));
         let prompts = run.join("prompts");
         let prompts = if prompts.exists() { texts(&prompts) } else { BTreeMap::new() }.into_iter();
-        prompts.filter(|(path, _)| !path.ends_with(".system.txt")).map(|(_, prompt)| prompt).collect()
+        let apart = |path: &str| [".system.txt", ".full.txt", ".blocks.json"].iter().any(|end| path.ends_with(end));
+        prompts.filter(|(path, _)| !apart(path)).map(|(_, prompt)| prompt).collect()
     }
 
     /// The one prompt that holds this text.

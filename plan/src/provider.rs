@@ -373,6 +373,16 @@ pub enum Mode {
     Implementation,
 }
 
+impl Mode {
+    /// What agents are told of it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Mode::Planning => "Mode: planning. Think, and say what should be done; change nothing.",
+            Mode::Implementation => "Mode: implementation. Do what is to be done.",
+        }
+    }
+}
+
 /// Something that an agent can do to the world, or that the world can do to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Request, Verdict};
+use crate::artifact::Kept;
 use crate::swarm::Fact;
 
 pub use letter::{INPUTS, Letter};
@@ -230,6 +231,15 @@ pub enum Event {
         step: StepId,
         /// The ids of the envelopes, in the order in which they are read; [`INPUTS`] at most.
         inputs: Vec<Arc<str>>,
+    },
+    /// Something that a turn is given or has left is stored.
+    ArtifactStored {
+        /// Whose turn.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// What, and where.
+        artifact: Box<Kept>,
     },
     /// Nobody who is at work can write to a step that waited for further envelopes: it has ended.
     NodeClosed {

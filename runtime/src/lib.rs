@@ -6,6 +6,7 @@
 
 mod answer;
 mod approval;
+pub mod artifact;
 mod control;
 mod decide;
 mod door;
@@ -19,6 +20,7 @@ mod home;
 mod journal;
 mod llm;
 mod observer;
+pub mod pack;
 mod reactor;
 mod recording;
 mod rehearse;

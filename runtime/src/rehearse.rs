@@ -24,7 +24,7 @@ use crate::graph::{Graph, Key};
 use crate::handoff::Operation;
 use crate::render::RenderError;
 use crate::run::scene::{self, Scene};
-use crate::run::{self, Options};
+use crate::run::{self, Options, View};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
@@ -334,6 +334,7 @@ impl Stage<'_, '_> {
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
         self.take_inputs(&step);
+        self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
         if let Some(Refusal::Step(message)) = refused {
             return self.end(
@@ -384,6 +385,7 @@ impl Stage<'_, '_> {
         let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| scene::render(format!("step `{}`: {problem}", step.name)))?;
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(scene::render)?;
+        let view = View { attempt, ..view };
         let renderer = &self.scene.renderer;
         let failed = |error: RenderError| scene::failed(error);
         let stdin = step.stdin.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
@@ -426,10 +428,10 @@ impl Stage<'_, '_> {
             _ if let Some(body) = asked => {
                 let agent = self.scene.plan.agent(&body.agent);
                 let agent = agent.ok_or_else(|| scene::render(format!("the plan has no agent `{}`", body.agent)))?;
-                let mut prompt = renderer.text(&body.prompt, &view).map_err(failed)?;
-                if fixing.is_none() {
-                    prompt = self.scene.with_inbox(&self.state, key, body, prompt).map_err(scene::render)?;
-                }
+                let mut prompt = match fixing.is_none() {
+                    true => self.scene.effective((&self.state, key), body, &view)?.text(),
+                    false => renderer.text(&body.prompt, &view).map_err(failed)?,
+                };
                 let system =
                     agent.system.as_ref().map(|text| renderer.text(text, &view)).transpose().map_err(failed)?;
                 if let Some(data) = &stdin {

@@ -40,7 +40,7 @@ impl<'p> Reader<'p, '_, '_> {
         for pack in &body.context {
             sum = sum.plus(self.pack(pack));
         }
-        sum = sum.plus(self.schema(step)).plus(program(provider));
+        sum = sum.plus(self.mode(agent)).plus(self.schema(step)).plus(program(provider));
         match &step.session {
             Some(_) => sum.plus(Amount::open(Cause::Session(step))),
             None => sum,
@@ -93,6 +93,8 @@ impl<'p> Reader<'p, '_, '_> {
             let tokens = self.pack(pack);
             parts.push(Part { what: format!("the context pack `{pack}`"), origin: &step.origin, tokens });
         }
+        let tokens = self.mode(agent);
+        parts.push(Part { what: "what it is told of its mode".to_owned(), origin: &agent.origin, tokens });
         let tokens = self.schema(step);
         parts.push(Part { what: "the schema of its answer".to_owned(), origin: &step.origin, tokens });
         let what = format!("what the program of provider `{}` adds", provider.name);
@@ -105,6 +107,12 @@ impl<'p> Reader<'p, '_, '_> {
     fn pack(&self, name: &str) -> Amount<'p> {
         let pack = self.scope.plan.packs.iter().find(|pack| pack.name == name);
         pack.map_or(Amount::ZERO, |pack| pack.tokens.map_or(Amount::open(Cause::Pack(pack)), Amount::most))
+    }
+
+    /// What a turn is told of the mode of its agent.
+    fn mode(&self, agent: &Agent) -> Amount<'p> {
+        let mode = agent.mode.or(self.scope.plan.mode);
+        Amount::most(mode.map_or(0, |mode| mode.words().len() as u64))
     }
 
     /// The instructions for a typed answer, with its schema and the types that it refers to.

@@ -79,7 +79,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         &mut self,
         steps: &[Step<'a>],
         index: usize,
-        names: &Names,
+        (names, edges): (&Names, Option<&ast::Edges>),
         agents: &[Agent<'a>],
     ) -> Vec<Await> {
         let step = &steps[index];
@@ -105,7 +105,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
         }
         self.diagnostics.about(None);
+        let ends = |edge: &ast::Edge, name: &Name| {
+            let (from, to) = (edge.from.value.as_str(), edge.to.value.as_str());
+            let (one, other) = (step.name(), name.value.as_str());
+            (from, to) == (one, other) || (from, to) == (other, one)
+        };
         for name in self.handed(step) {
+            // What comes along an edge comes whenever it is sent.
+            if edges.is_some_and(|edges| edges.list.iter().any(|edge| ends(edge, name))) {
+                continue;
+            }
             if let Some(target) = names.exact(&name.value).filter(|target| *target != index) {
                 awaits.push(Await { step: target, when: swarmc_plan::When::Always, soft: true, span: name.span });
             }

@@ -90,7 +90,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             });
         }
         for index in 0..resolved.len() {
-            let awaits = self.awaits(&resolved, index, &steps, agents);
+            let awaits = self.awaits(&resolved, index, (&steps, pipeline.edges.as_ref()), agents);
             resolved[index].awaits = awaits;
         }
         needs::declare(&mut resolved, declared, self.diagnostics);

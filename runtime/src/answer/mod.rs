@@ -18,7 +18,7 @@ use serde_json::Value;
 use swarmc_plan::{Plan, Schema};
 
 pub(crate) use extract::pieces;
-pub(crate) use words::{afresh, again, instructed};
+pub(crate) use words::{afresh, again, instructed, instruction};
 
 /// The violations that are told at most.
 pub(crate) const TOLD: usize = 10;

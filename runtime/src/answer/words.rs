@@ -7,10 +7,12 @@ const SHOWN: usize = 32 * 1024;
 
 /// `prompt`, and how to answer it.
 pub(crate) fn instructed(prompt: &str, shape: &Shape) -> String {
-    format!(
-        "{prompt}\n\nAnswer with one JSON value that satisfies this JSON Schema, and nothing else:\n{}",
-        shape.text()
-    )
+    format!("{prompt}\n\n{}", instruction(shape))
+}
+
+/// The words of it.
+pub(crate) fn instruction(shape: &Shape) -> String {
+    format!("Answer with one JSON value that satisfies this JSON Schema, and nothing else:\n{}", shape.text())
 }
 
 /// What an agent that still knows the conversation is told about its answer.

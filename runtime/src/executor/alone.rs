@@ -45,14 +45,29 @@ pub(crate) fn output(
     most: Duration,
     cancel: &Cancel,
 ) -> Result<String, String> {
+    let printed = bytes(argv, environment, (directory, None), (most, KEPT), cancel)?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}
+
+/// The same of a program that reads `stdin`, as bytes, and so many of them at most.
+///
+/// # Errors
+/// Why it failed, in words.
+pub(crate) fn bytes(
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    (directory, stdin): (&Path, Option<&[u8]>),
+    (most, kept): (Duration, usize),
+    cancel: &Cancel,
+) -> Result<Vec<u8>, String> {
     let mut means = Means::new().map_err(|error| error.to_string())?;
-    let launch = Launch { argv, environment, directory, stdin: None, install: None };
+    let launch = Launch { argv, environment, directory, stdin, install: None };
     let limits = Limits { deadline: Some(Instant::now() + most), idle: None, grace: Duration::ZERO };
-    let mut said = Said::default();
+    let mut said = Said { stdout: Vec::new(), stderr: Vec::new(), kept };
     let end = run(&mut means, &launch, limits, cancel, &mut said)?;
     let problem = String::from_utf8_lossy(&said.stderr).trim().to_owned();
     match (end.cause, end.exit) {
-        (Cause::Exit | Cause::Reported, 0) => Ok(String::from_utf8_lossy(&said.stdout).into_owned()),
+        (Cause::Exit | Cause::Reported, 0) => Ok(said.stdout),
         (Cause::Timeout, _) => Err(format!("it took longer than {} seconds", most.as_secs())),
         (Cause::Cancelled, _) => Err("it was ended".to_owned()),
         (_, exit) if problem.is_empty() => Err(format!("it exited with {exit}")),
@@ -124,15 +139,16 @@ impl Sink for Both {
 }
 
 /// The beginning of a standard output, and the end of a standard error.
-#[derive(Default)]
 struct Said {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    /// The bytes of standard output that are kept.
+    kept: usize,
 }
 
 impl Sink for Said {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        let room = KEPT.saturating_sub(self.stdout.len());
+        let room = self.kept.saturating_sub(self.stdout.len());
         self.stdout.extend_from_slice(&bytes[..bytes.len().min(room)]);
         false
     }

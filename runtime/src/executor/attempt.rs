@@ -16,10 +16,11 @@ use super::process::{Cause, End, Limits, Means, run};
 use super::spawn::Launch;
 use super::tail::text;
 use super::{Job, Work, turn};
+use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
 use crate::files::{Desk, Laid};
-use crate::recording::{Answer, Part, Question};
+use crate::recording::{Answer, Part, Question, Source};
 use crate::run::Input;
 
 /// How an attempt ended, its text not yet stored.
@@ -71,6 +72,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Some((desk, Ok(laid))) => Some((desk, laid)),
         None => None,
     };
+    let watch = watched(job, services);
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
             let question = || Question {
@@ -87,6 +89,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Work::Agent(asked) => turn::take(job, asked, place)?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
+    keep_changes(job, watch, services)?;
     if let Some((desk, laid)) = desk {
         collect(job, desk, laid, &mut ended, services)?;
     }
@@ -100,6 +103,28 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     }
     ended.logs = capture.finish()?;
     Ok(ended)
+}
+
+/// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
+fn watched(job: &Job, services: &Services) -> Option<Watch> {
+    let is_live = !matches!(services.source, Source::Replayed(_));
+    (job.watched && is_live).then(|| services.watches.begin(&job.step.label(), &job.directory, &job.environment))
+}
+
+/// Stores what a turn has changed.
+fn keep_changes(job: &Job, watch: Option<Watch>, services: &Services) -> Result<(), RunError> {
+    match watch.map(Watch::end) {
+        Some(Ok(Some(taken))) => {
+            let content = services.folder.store(&taken.text)?;
+            let (step, attempt) = (job.step.clone(), job.attempt);
+            services.report(Input::Left { step, attempt, artifact: Box::new(taken.kept(content)) });
+        }
+        Some(Err(problem)) => {
+            services.viewer.notice(format!("`{}`: what it changed is not known: {problem}", job.step.label()));
+        }
+        Some(Ok(None)) | None => {}
+    }
+    Ok(())
 }
 
 /// Where the files of the workspace lie for a job.
@@ -123,7 +148,7 @@ fn collect(job: &Job, desk: &Desk, laid: Laid, ended: &mut Ended, services: &Ser
     }
     if let Some(left) = collected.left {
         let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
-        ended.outcome.files = Some(services.folder.store(&left)?);
+        ended.outcome.files = Some(Box::new(services.folder.store(&left)?));
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
-pub(crate) use alone::{alone, printed};
+pub(crate) use alone::{alone, bytes, printed};
 pub(crate) use cancel::Cancel;
 pub(crate) use lending::Lending;
 pub(crate) use model::Model;
@@ -45,6 +45,7 @@ use crate::Usage;
 use crate::answer::Shape;
 use crate::event::{Failure, StepId};
 use crate::files::Desk;
+use crate::run::Effective;
 
 /// One attempt, ready to be carried out.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub(crate) struct Job {
     pub work: Work,
     /// Whether lines of the agent's answer may ask for handoffs.
     pub speaks: bool,
+    /// Whether what it changes in its tree is kept.
+    pub watched: bool,
     /// What its output must be; none is text.
     pub shape: Option<Arc<Shape>>,
     /// Commands that must exit with 0 afterwards.
@@ -127,8 +130,10 @@ pub(crate) struct Taker {
     pub agent: String,
     /// The name of its provider.
     pub provider: String,
-    /// What it is told.
+    /// What it is sent: all that it is told, or in a conversation that goes on what is new.
     pub prompt: String,
+    /// All that it is told, block by block.
+    pub effective: Effective,
     /// What it is told apart from that.
     pub system: Option<String>,
     /// The whole environment of its process.

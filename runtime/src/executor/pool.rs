@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::attempt::{Ended, carry_out};
 use super::process::Means;
 use super::{Job, Scribe, Viewer};
+use crate::artifact::Watches;
 use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
@@ -31,6 +32,8 @@ pub(crate) struct Services {
     pub durability: Arc<Durability>,
     /// Who answers.
     pub source: Source,
+    /// The turns whose trees are watched.
+    pub watches: Watches,
     /// The models that it may be.
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,

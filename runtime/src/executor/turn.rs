@@ -22,7 +22,7 @@ use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
 use crate::llm::Message;
 use crate::recording::{Answer, Part, Question};
-use crate::run::{Input, asked_for};
+use crate::run::{Block, Effective, Input, asked_for};
 use crate::stream::{Decoder, sum};
 
 /// The longest id of a session that is passed on.
@@ -146,6 +146,7 @@ impl Conversation<'_> {
     ) -> Result<Turn, RunError> {
         let path = self.path(number, place);
         write(&path, prompt)?;
+        self.audit(number, prompt, place)?;
         if let (1, Some(system)) = (number, &self.taker.system) {
             write(&self.beside("system.txt", place), system)?;
         }
@@ -173,6 +174,20 @@ impl Conversation<'_> {
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::of(self.job, answer))
+    }
+
+    /// Writes down what a turn is told in full, block by block, beside what it is sent.
+    fn audit(&self, number: u32, prompt: &str, place: &Place<'_, '_>) -> Result<(), RunError> {
+        let repair = Effective(vec![Block::new("repair", prompt.to_owned())]);
+        let (effective, stem) = match number {
+            1 => (&self.taker.effective, String::new()),
+            number => (&repair, format!("repair-{}.", number - 1)),
+        };
+        let full = effective.text();
+        if full != prompt {
+            write(&self.beside("full.txt", place), &full)?;
+        }
+        write(&self.beside(&format!("{stem}blocks.json"), place), &format!("{}\n", effective.json(prompt)))
     }
 
     /// Hands on what lines of an answer ask for; the rest of them is the answer.

@@ -70,6 +70,7 @@ impl Handoff {
             && self.structured == payload.structured
             && self.artifacts == payload.artifacts
             && self.status == payload.status
-            && self.context_ref == envelope.context_ref
+            // Where it says none, the run has added that of the turn.
+            && (self.context_ref.is_none() || self.context_ref == envelope.context_ref)
     }
 }

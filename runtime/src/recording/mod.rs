@@ -92,15 +92,25 @@ pub(crate) struct Answer {
 impl Source {
     /// The contents of a file of the workspace, for a text of an attempt.
     pub(crate) fn file(&self, of: (&StepId, u32), workspace: &Path, path: &str) -> Result<String, String> {
+        self.told(of, path, || read_file(workspace, path))
+    }
+
+    /// What the workspace says to a question of a text of an attempt; `path` names it in a recording.
+    pub(crate) fn told(
+        &self,
+        of: (&StepId, u32),
+        path: &str,
+        read: impl FnOnce() -> Result<String, String>,
+    ) -> Result<String, String> {
         match self {
-            Source::Live => read_file(workspace, path),
+            Source::Live => read(),
             Source::Recorded(recorder) => {
-                let read = read_file(workspace, path);
+                let read = read();
                 recorder.file(of, path, &read).map_err(|error| error.to_string())?;
                 read
             }
             // Beyond what was recorded, files are read: that starts nothing.
-            Source::Replayed(replay) => replay.file(of.0, of.1, path).unwrap_or_else(|| read_file(workspace, path)),
+            Source::Replayed(replay) => replay.file(of.0, of.1, path).unwrap_or_else(read),
         }
     }
 }

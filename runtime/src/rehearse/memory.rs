@@ -12,9 +12,13 @@ pub(super) struct Memory(Rc<RefCell<Vec<String>>>);
 
 impl Memory {
     pub(super) fn content(&self, text: String) -> Content {
-        if event::fits(&text) {
-            return Content::Text(text);
+        match event::fits(&text) {
+            true => Content::Text(text),
+            false => self.put(text),
         }
+    }
+
+    fn put(&self, text: String) -> Content {
         let mut texts = self.0.borrow_mut();
         let (digest, bytes) = (texts.len().to_string(), text.len() as u64);
         texts.push(text);
@@ -40,6 +44,10 @@ impl Store for Memory {
 
     fn keep(&self, text: String) -> Result<Content, String> {
         Ok(self.content(text))
+    }
+
+    fn store(&self, text: &str) -> Result<Content, String> {
+        Ok(self.put(text.to_owned()))
     }
 
     fn keep_within(&self, text: String, _: usize) -> Result<Content, String> {

@@ -121,7 +121,8 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Item => values.item()?.map(|(item, _)| item),
         DirectiveKind::Index => values.item()?.map(|(_, index)| Value::from(index)),
         DirectiveKind::Inbox => values.inbox()?.map(Value::String),
-        DirectiveKind::Context | DirectiveKind::Shared | DirectiveKind::Team | DirectiveKind::Plan => {
+        DirectiveKind::Context => Some(Value::String(values.context(name)?)),
+        DirectiveKind::Shared | DirectiveKind::Team | DirectiveKind::Plan => {
             return Err("this version has no value for it".to_owned());
         }
     };

@@ -61,6 +61,10 @@ pub(crate) trait Values {
     fn inbox(&self) -> Result<Option<String>, String> {
         Ok(None)
     }
+    /// A context pack, as this step has it.
+    fn context(&self, name: &str) -> Result<String, String> {
+        Err(format!("nobody has context pack `{name}` here"))
+    }
     /// Where files are read.
     fn workspace(&self) -> &Path;
     /// The contents of a file of the workspace.

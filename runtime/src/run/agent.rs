@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use swarmc_plan::{Ability, Agent, Connection, PromptBody, PromptDelivery, Provider, Recorded, Step};
 
+use super::effective::{Block, Effective};
 use super::handover;
 use super::run_loop::Loop;
 use super::scene::{failed, render};
@@ -16,6 +17,7 @@ use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
 use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
 use crate::files::{Desk, taught};
+use crate::graph::Key;
 use crate::llm::Question;
 use crate::tools::Grant;
 
@@ -41,16 +43,19 @@ pub(super) struct Attempt<'a> {
 impl Loop<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
     pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
-        let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
-        let prompt = match self.state.find(attempt.id).filter(|_| !attempt.mends) {
-            Some(key) => self.scene.with_inbox(&self.state, key, body, prompt).map_err(render)?,
-            None => prompt,
+        let key = self.state.find(attempt.id).filter(|_| !attempt.mends);
+        let effective = match key {
+            Some(key) => self.scene.effective((&self.state, key), body, attempt.view)?,
+            None => {
+                let prompt = self.scene.renderer.text(&body.prompt, attempt.view).map_err(failed)?;
+                Effective(vec![Block::new("task", prompt)])
+            }
         };
-        let prompt = match attempt.files {
-            Some(desk) => format!("{prompt}\n\n{}", taught(desk)),
-            None => prompt,
-        };
-        let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, &prompt, attempt));
+        let mut effective = effective;
+        effective.0.extend(attempt.files.map(|desk| Block::new("system", taught(desk))));
+        let delta = key.map(|key| self.delta(key, attempt)).transpose()?.flatten();
+        let told = (&effective, delta.as_deref());
+        let takers = self.chain(&body.agent).into_iter().map(|name| self.taker(name, told, attempt));
         let takers = takers.collect::<Result<Vec<Taker>, Failure>>()?;
         if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
             return Err(failure.clone());
@@ -70,7 +75,22 @@ impl Loop<'_> {
         chain
     }
 
-    fn taker(&self, name: &str, prompt: &str, attempt: &Attempt<'_>) -> Result<Taker, Failure> {
+    /// What a turn adds to the conversation that the step's turn before it was part of: its inputs.
+    fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
+        let step = self.state.step(key);
+        let goes_on = attempt.step.session.is_some() && step.earlier > 0 && attempt.number == step.earlier + 1;
+        match goes_on && self.state.inputs(key).next().is_some() {
+            true => self.scene.inbox(&self.state, key).map_err(render),
+            false => Ok(None),
+        }
+    }
+
+    fn taker(
+        &self,
+        name: &str,
+        (effective, delta): (&Effective, Option<&str>),
+        attempt: &Attempt<'_>,
+    ) -> Result<Taker, Failure> {
         let Attempt { id, number, step, view, stdin, shape, .. } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
@@ -79,7 +99,9 @@ impl Loop<'_> {
         };
         let system =
             agent.system.as_ref().map(|system| self.scene.renderer.text(system, *view)).transpose().map_err(failed)?;
-        let (prompt, system) = told(provider, prompt, system, stdin.as_deref(), *shape);
+        let effective = told(provider, effective.clone(), system, stdin.as_deref(), *shape);
+        let apart = effective.0.iter().find(|block| block.apart);
+        let system = apart.map(|block| block.text.clone());
         let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
             Ok(environment) => {
                 let door = self.door(agent, provider, (&system, *shape), attempt, &environment);
@@ -89,7 +111,10 @@ impl Loop<'_> {
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
             Err(failure) => return Err(failure),
         };
-        Ok(Taker { agent: name.to_owned(), provider: provider.name.clone(), prompt, system, environment, door })
+        let live = matches!(&door, Door::Program(program) if program.session.is_some());
+        let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
+        let (agent, provider) = (name.to_owned(), provider.name.clone());
+        Ok(Taker { agent, provider, prompt, effective, system, environment, door })
     }
 
     /// How an agent is reached, with what it is told beside the prompt and what it must answer.
@@ -184,21 +209,20 @@ impl Loop<'_> {
 /// their own way where there is one, else into the prompt.
 fn told(
     provider: &Provider,
-    prompt: &str,
-    mut system: Option<String>,
+    mut effective: Effective,
+    system: Option<String>,
     stdin: Option<&str>,
     shape: Option<&Shape>,
-) -> (String, Option<String>) {
-    let mut prompt = prompt.to_owned();
+) -> Effective {
     let connection = &provider.connection;
     let is_model = matches!(connection, Connection::Llm { .. });
     let has_flag = is_model || matches!(connection, Connection::Exec { system_flag: Some(_), .. });
-    if !has_flag && let Some(system) = system.take() {
-        prompt = format!("{system}\n\n{prompt}");
+    if let Some(role) = system {
+        effective.0.insert(0, Block { apart: has_flag, ..Block::new("role", role) });
     }
     let reads_prompt = is_model || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. });
     if let Some(data) = stdin.filter(|_| reads_prompt) {
-        prompt = format!("{prompt}\n\n{data}");
+        effective.0.push(Block::new("inputs", data.to_owned()));
     }
     if let Some(shape) = shape {
         let takes_schema = match connection {
@@ -207,10 +231,10 @@ fn told(
             Connection::Acp { .. } | Connection::Script { .. } => false,
         };
         if !(takes_schema && shape.native().is_some()) {
-            prompt = answer::instructed(&prompt, shape);
+            effective.0.push(Block::new("system", answer::instruction(shape)));
         }
     }
-    (prompt, system)
+    effective
 }
 
 /// The answers of a script that fit an attempt.

@@ -4,6 +4,7 @@ mod agent;
 pub(crate) mod approvals;
 mod budget;
 mod desk;
+mod effective;
 mod environment;
 mod gates;
 mod handoffs;
@@ -20,10 +21,11 @@ mod survivors;
 pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod trees;
 mod values;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
+use crate::artifact::{Kept, Watches};
 use crate::control::{Control, GateAnswer, Wish};
 use crate::door::Doors;
 use crate::error::{JournalError, RunError};
@@ -49,10 +52,13 @@ use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, 
 use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
+pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::asked_for;
+use texts::content;
+pub(crate) use values::View;
 
 /// What to run, and with what.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +131,8 @@ pub(crate) enum Input {
     Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
     /// An agent asks for something, and who is to hear what becomes of it.
     Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
+    /// Something that a turn has left is stored.
+    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
     /// The recorded answer of a gate.
@@ -391,6 +399,7 @@ impl Begin<'_> {
         let names = (folder.id.clone(), folder.path.clone(), surroundings.workspace.clone());
         let mut scene = Scene::new(plan, state.graph(), params, stdin, names, Box::new(folder.clone()));
         scene.trees.clone_from(&trees);
+        scene.layout = Some(layout.clone());
         scene.source = self.source.clone();
         let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
         let reactor = Arc::new(Reactor::default());
@@ -402,6 +411,7 @@ impl Begin<'_> {
             scribe: scribe.clone(),
             durability: Arc::clone(&durability),
             source: self.source.clone(),
+            watches: Watches::new(&folder.path, hidden(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
             tools: Arc::clone(&tools),
@@ -498,6 +508,11 @@ fn hide(plan: &Plan, environment: &mut BTreeMap<OsString, OsString>) {
     environment.extend(secrets::variables(plan).into_iter().map(blank));
 }
 
+/// The variables whose values nothing that is kept may hold.
+fn hidden(plan: &Plan) -> BTreeSet<String> {
+    secrets::variables(plan).into_iter().chain([crate::door::TOKEN]).map(str::to_owned).collect()
+}
+
 fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source, RunError> {
     match &facts.record {
         Some(_) => Ok(Source::Recorded(Arc::new(Recorder::new(folder, blanks.clone())?))),
@@ -567,28 +582,6 @@ fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, 
         let reason = format!("its parameters are damaged: {error}");
         RunError::Plan { run: folder.id.clone(), reason }
     })
-}
-
-impl scene::Store for RunFolder {
-    fn text(&self, content: &Content) -> Result<String, String> {
-        RunFolder::text(self, content).map_err(|error| error.to_string())
-    }
-
-    fn keep(&self, text: String) -> Result<Content, String> {
-        content(self, text).map_err(|error| error.to_string())
-    }
-
-    fn keep_within(&self, text: String, room: usize) -> Result<Content, String> {
-        match event::escaped(&text) <= room {
-            true => self.keep(text),
-            false => self.store(&text).map_err(|error| error.to_string()),
-        }
-    }
-}
-
-/// A text as an event holds it: in place, or as an artifact.
-fn content(folder: &RunFolder, text: String) -> Result<Content, RunError> {
-    if event::fits(&text) { Ok(Content::Text(text)) } else { folder.store(&text) }
 }
 
 fn plan_digest(text: &str) -> String {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Body, EnvValue, Environment, Pipeline, Provider, Step};
+use swarmc_plan::{Body, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
 use super::desk;
@@ -15,8 +15,9 @@ use super::scene::{failed, render, unknown};
 use super::trees;
 use super::values::View;
 use crate::answer;
+use crate::artifact::ArtifactKind;
 use crate::event::{Failure, StepId};
-use crate::executor::{Cancel, Job, Tree, Work};
+use crate::executor::{Cancel, Door, Job, Tree, Work};
 use crate::files;
 use crate::graph::Key;
 
@@ -101,6 +102,7 @@ impl Loop<'_> {
             attempt,
             after: self.after(key, id, attempt, step),
             speaks: fixing.is_none() && self.scene.speaks(&self.state, key),
+            watched: fixing.is_none() && self.is_watched(key, step, &work),
             work,
             shape,
             checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
@@ -115,6 +117,22 @@ impl Loop<'_> {
             max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
             cancel: Arc::new(Cancel::default()),
         })))
+    }
+
+    /// Whether what a turn changes is kept: that of a node, or of a step whose diffs a pack names.
+    fn is_watched(&self, key: Key, step: &Step, work: &Work) -> bool {
+        let changes = match work {
+            Work::Agent(asked) => asked.takers.iter().any(|taker| match &taker.door {
+                Door::Program(_) => true,
+                Door::Llm(model) => model.lending.is_some(),
+                Door::Recorded(_) | Door::Closed(_) => false,
+            }),
+            Work::Command { .. } => true,
+            Work::Text(_) => false,
+        };
+        let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.word() && *from == step.name);
+        let is_named = || self.scene.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
+        changes && (self.scene.is_node(&self.state, key) || is_named())
     }
 
     /// The working tree that a step's processes run in, where that is not the workspace.

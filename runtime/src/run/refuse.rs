@@ -70,9 +70,6 @@ fn runs(plan: &Plan, agent: &str) -> bool {
 fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
     let agent = match (&step.body, &step.on_failure) {
         (Body::Swarm(call), _) => return of_swarm(plan, step, &call.swarm),
-        (Body::Prompt(body), _) if !body.context.is_empty() => {
-            return Some(format!("it reads context pack `{}`", body.context[0]));
-        }
         (Body::Prompt(_) | Body::Run(_), OnFailure::Fix(_)) if step.for_each.is_some() => {
             return Some("it says `on-failure fix` for each of its items".to_owned());
         }
@@ -192,7 +189,6 @@ fn of_texts(plan: &Plan, step: &Step) -> Option<&'static str> {
 fn word_of(segments: &[Segment]) -> Option<&'static str> {
     segments.iter().find_map(|segment| match segment {
         Segment::Directive(directive) => match directive.kind {
-            DirectiveKind::Context => Some("context"),
             DirectiveKind::Shared => Some("shared"),
             DirectiveKind::Team => Some("team"),
             DirectiveKind::Plan => Some("plan"),

@@ -254,6 +254,9 @@ impl Loop<'_> {
                 self.open.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
+            Input::Left { step, attempt, artifact } => {
+                self.record(Event::ArtifactStored { step, attempt, artifact });
+            }
             Input::Said { step, attempt, operation, hearer } => self.said(&step, attempt, operation, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
@@ -387,6 +390,7 @@ impl Loop<'_> {
             }
         }
         self.take_inputs(&step);
+        self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
         self.warn();
         let outcome = match prepared {

@@ -5,6 +5,7 @@
 
 mod asked;
 pub(crate) mod handed;
+mod packed;
 mod told;
 
 use std::cell::RefCell;
@@ -24,6 +25,7 @@ use crate::answer::{Shapes, compact};
 use crate::event::{self, Content, Event, Failure, Outcome, Reserved, StepId};
 use crate::executor::Trees;
 use crate::graph::{Graph, Key, Kind, Spot};
+use crate::home::Layout;
 use crate::recording::Source;
 use crate::render::{RenderError, Renderer};
 use crate::state::State;
@@ -31,6 +33,7 @@ use crate::state::budget::priced;
 use crate::state::frame::Inner;
 
 pub(crate) use asked::{Asked, At, MAX_OUTPUT};
+pub(crate) use packed::Packed;
 pub(crate) use told::{Finished, PREFILL, metadata, short};
 
 /// The lists and parameters that are kept parsed.
@@ -50,6 +53,9 @@ pub(crate) trait Store {
     /// A text as an event holds it: in place, or kept elsewhere.
     fn keep(&self, text: String) -> Result<Content, String>;
 
+    /// A text where it can be referred to.
+    fn store(&self, text: &str) -> Result<Content, String>;
+
     /// The same with so much room for it as JSON in its event.
     fn keep_within(&self, text: String, room: usize) -> Result<Content, String>;
 }
@@ -64,6 +70,8 @@ pub(crate) struct Scene<'a> {
     /// The parameters of the pipeline that runs, and of the workflow.
     params: Rc<Texts>,
     pub stdin: Option<Content>,
+    /// Where the files of the run lie; none in a rehearsal.
+    pub layout: Option<Layout>,
     pub renderer: Renderer,
     pub run: String,
     pub run_folder: PathBuf,
@@ -79,6 +87,8 @@ pub(crate) struct Scene<'a> {
     pub shapes: Shapes,
     lists: RefCell<Vec<(Content, Rc<Vec<Value>>)>>,
     given: RefCell<Vec<(Content, Rc<Texts>)>>,
+    /// The packs that were built and are not yet recorded.
+    packs: RefCell<Vec<Rc<Packed>>>,
 }
 
 /// What `Opened` says of a step.
@@ -104,6 +114,7 @@ impl<'a> Scene<'a> {
             pipelines: graph.scopes.iter().filter_map(|scope| plan.pipeline(&scope.pipeline)).collect(),
             params: Rc::new(params),
             stdin,
+            layout: None,
             renderer: Renderer::new(),
             run,
             run_folder,
@@ -115,6 +126,7 @@ impl<'a> Scene<'a> {
             shapes: Shapes::default(),
             lists: RefCell::default(),
             given: RefCell::default(),
+            packs: RefCell::default(),
         }
     }
 

@@ -129,6 +129,13 @@ impl Values for View<'_> {
         }
     }
 
+    fn context(&self, name: &str) -> Result<String, String> {
+        let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
+        let step = step.ok_or_else(|| format!("nobody has context pack `{name}` here"))?;
+        let key = Key { frame: self.frame, step };
+        self.scene.packed((self.state, key), self.attempt, name).map(|packed| packed.text.clone())
+    }
+
     fn file(&self, path: &str) -> Result<String, String> {
         let frame = self.state.frame(self.frame);
         let step = StepId {

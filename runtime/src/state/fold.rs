@@ -99,6 +99,11 @@ impl State {
                     self.inputs_taken(key, inputs);
                 }
             }
+            Event::ArtifactStored { step, attempt, artifact } => {
+                if let Some(key) = self.key(step) {
+                    self.artifact_stored(key, *attempt, artifact);
+                }
+            }
             Event::NodeClosed { step, owes } => {
                 if let Some(key) = self.key(step) {
                     self.node_closed(key, owes);

@@ -263,6 +263,7 @@ impl State {
     fn release(&mut self, number: u32) {
         let frame = std::mem::take(&mut self.frames[number as usize]);
         self.posts.remove(&number);
+        self.clear_shelf(number);
         self.agenda.posts.remove(&number);
         if let Some(path) = frame.path {
             self.paths.remove(&(frame.instance, path));

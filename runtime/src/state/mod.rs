@@ -10,11 +10,13 @@ pub(crate) mod budget;
 mod fold;
 pub(crate) mod frame;
 mod inside;
+mod pending;
 pub(crate) mod post;
 mod progress;
 mod read;
 mod session;
 mod settle;
+mod shelf;
 mod swarms;
 
 use std::collections::{BTreeMap, HashMap};
@@ -70,6 +72,8 @@ pub struct State {
     pub(crate) paced: bool,
     /// The inboxes, by the frame of the pipeline that they belong to.
     posts: BTreeMap<u32, post::Post>,
+    /// The artifacts of steps.
+    shelf: shelf::Shelf,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -134,6 +138,7 @@ impl State {
             approvals: Approvals::default(),
             paced: false,
             posts: BTreeMap::new(),
+            shelf: shelf::Shelf::default(),
             graph,
         }
     }
@@ -141,6 +146,11 @@ impl State {
     /// The pipeline that runs.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The time of the last record, in milliseconds since 1970.
+    pub(crate) fn now(&self) -> u64 {
+        self.at
     }
 
     /// How the run ended; none while it has not.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response, Segment};
 
 use super::Scene;
+use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
 use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
@@ -42,29 +43,22 @@ impl Scene<'_> {
         Ok(Some(text))
     }
 
-    /// A prompt with what waits in the inbox of its step behind it, where it does not say where that is to stand.
-    pub(crate) fn with_inbox(
-        &self,
-        state: &State,
-        key: Key,
-        body: &PromptBody,
-        mut prompt: String,
-    ) -> Result<String, String> {
+    /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
+    pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
         let says_where =
             body.prompt.segments.iter().any(
                 |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
             );
-        if !says_where
-            && state.inputs(key).next().is_some()
-            && let Some(inbox) = self.inbox(state, key)?
-        {
-            prompt = format!("{prompt}\n\n{inbox}");
+        match !says_where && state.inputs(key).next().is_some() {
+            true => self.inbox(state, key),
+            false => Ok(None),
         }
+    }
+
+    /// What a step that may hand something over is told of that.
+    pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
         let receivers = self.receivers(state, key);
-        if !receivers.is_empty() {
-            prompt = format!("{prompt}\n\n{}", taught(&receivers));
-        }
-        Ok(prompt)
+        (!receivers.is_empty()).then(|| taught(&receivers))
     }
 
     /// Whether an edge leads to a step or away from it.
@@ -135,6 +129,7 @@ impl Scene<'_> {
         let kind = handoff.kind.unwrap_or(word_of(way));
         let priority = handoff.priority.unwrap_or_default();
         let reply_to = answers.as_deref().map(str::to_owned);
+        let given = || state.pack_of(key, state.step(key).attempt).map(Kept::reference);
         let envelope = Envelope {
             kind,
             id: id.clone(),
@@ -149,7 +144,7 @@ impl Scene<'_> {
                 response: (response != Response::None || reply_to.is_some())
                     .then_some(Reply { expectation: response, reply_to }),
             },
-            context_ref: handoff.context_ref,
+            context_ref: handoff.context_ref.or_else(given),
             meta: Some(Meta { priority }),
         };
         let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
@@ -300,7 +295,7 @@ fn brief(text: &str) -> String {
 }
 
 /// A time as envelopes say it.
-fn stamp(at: u64) -> String {
+pub(super) fn stamp(at: u64) -> String {
     let at = i64::try_from(at).ok().and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
     at.unwrap_or_default().to_string()
 }

@@ -1,0 +1,179 @@
+//! Artifacts: what is too long for an envelope or a prompt, stored once under its digest and named by reference.
+//!
+//! In: texts that turns are given or leave behind. Out: [`Kept`], which the journal holds in their stead. Invariant: an
+//! `artifact://KIND/ID` means the same bytes for ever, and only what is journaled is listed.
+
+mod diff;
+mod git;
+mod snapshot;
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Content;
+use crate::home::digest;
+
+pub(crate) use diff::{Watch, Watches};
+
+/// The artifacts of a run that packs can name at most; the oldest are forgotten first, and stay on disk.
+pub(crate) const REMEMBERED: usize = 10_000;
+
+/// The hexadecimal digits of an id.
+const ID: usize = 16;
+
+/// The words about an artifact that are kept, and their bytes.
+const NOTES: usize = 8;
+const NOTE: usize = 160;
+
+/// What an artifact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ArtifactKind {
+    /// What changed in a tree while a turn went on.
+    Diff,
+    /// What processes put out.
+    Log,
+    /// What an agent was told.
+    Prompt,
+    /// What an agent's program printed.
+    Transcript,
+    /// A context pack.
+    ContextPack,
+    /// What a step put out.
+    Report,
+}
+
+impl ArtifactKind {
+    /// Its word, as references have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            ArtifactKind::Diff => "diff",
+            ArtifactKind::Log => "log",
+            ArtifactKind::Prompt => "prompt",
+            ArtifactKind::Transcript => "transcript",
+            ArtifactKind::ContextPack => "contextpack",
+            ArtifactKind::Report => "report",
+        }
+    }
+
+    /// The kind of this word.
+    pub(crate) fn read(word: &str) -> Option<ArtifactKind> {
+        let all = [
+            ArtifactKind::Diff,
+            ArtifactKind::Log,
+            ArtifactKind::Prompt,
+            ArtifactKind::Transcript,
+            ArtifactKind::ContextPack,
+            ArtifactKind::Report,
+        ];
+        all.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// A stored artifact, as the journal has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What it is.
+    pub kind: ArtifactKind,
+    /// Its id: the beginning of the digest of its text.
+    pub id: Arc<str>,
+    /// Its text.
+    pub content: Content,
+    /// The context pack that it was built from, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<String>,
+    /// Of a diff, the files that changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<u32>,
+    /// Of a diff, the lines that were added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<u32>,
+    /// Of a diff, the lines that were removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u32>,
+    /// Of a diff, the other steps whose turns went on in the same tree: who changed what is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
+    /// What was left out, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<String>,
+}
+
+impl Kept {
+    /// The artifact of this text, which lies at `content`.
+    pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> Kept {
+        let id = id_of(text).into();
+        let (pack, files, added, removed) = (None, None, None, None);
+        Kept { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
+    }
+
+    /// How others refer to it: `artifact://diff/ID`, of a pack `contextpack://pack/ID`.
+    pub fn reference(&self) -> String {
+        match self.kind {
+            ArtifactKind::ContextPack => format!("contextpack://pack/{}", self.id),
+            kind => format!("artifact://{}/{}", kind.word(), self.id),
+        }
+    }
+
+    /// The same, with words that are short enough for an event.
+    pub(crate) fn bounded(mut self) -> Kept {
+        for notes in [&mut self.with, &mut self.omitted] {
+            let more = notes.len().saturating_sub(NOTES);
+            notes.truncate(NOTES);
+            notes.iter_mut().for_each(|note| *note = brief(note));
+            if more > 0 {
+                notes.push(format!("and {more} more"));
+            }
+        }
+        self.pack = self.pack.as_deref().map(brief);
+        self
+    }
+}
+
+/// The id of a text.
+pub(crate) fn id_of(text: &str) -> String {
+    let mut id = digest(text.as_bytes());
+    id.truncate(ID);
+    id
+}
+
+/// A text of so many bytes at most, without control characters, which take several in JSON.
+fn brief(text: &str) -> String {
+    let mut brief = String::new();
+    for found in text.chars().filter(|found| !found.is_control() && !matches!(found, '"' | '\\')) {
+        if brief.len() + found.len_utf8() > NOTE {
+            brief.push('…');
+            break;
+        }
+        brief.push(found);
+    }
+    brief
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_artifact_is_named_by_what_it_holds() {
+        let kept = |kind, text: &str| Kept::new(kind, text, Content::Text(text.to_owned()));
+        let diff = kept(ArtifactKind::Diff, "x");
+        assert_eq!(diff.reference(), "artifact://diff/2d711642b726b044");
+        assert_eq!(kept(ArtifactKind::Log, "x").id, diff.id);
+        assert_ne!(kept(ArtifactKind::Diff, "y").id, diff.id);
+        assert_eq!(kept(ArtifactKind::ContextPack, "x").reference(), "contextpack://pack/2d711642b726b044");
+        assert_eq!(ArtifactKind::read("transcript"), Some(ArtifactKind::Transcript));
+        assert_eq!(ArtifactKind::read("picture"), None);
+    }
+
+    #[test]
+    fn words_about_an_artifact_are_few_and_short() {
+        let mut kept = Kept::new(ArtifactKind::Diff, "x", Content::Text("x".to_owned()));
+        kept.with = vec!["\u{1}\"漢".repeat(500); 100];
+        kept.omitted.clone_from(&kept.with);
+        let text = serde_json::to_string(&kept.bounded()).expect("it is JSON");
+        assert!(text.len() < 4096, "{}", text.len());
+    }
+}

@@ -1,0 +1,156 @@
+//! The files of a workspace that patterns match.
+//!
+//! In: patterns from the workspace. Out: paths, sorted. Invariant: none lies outside of the workspace; links are not
+//! followed, what `.gitignore` files name is left out, and so are `.git`, `node_modules` and `target`, unless a pattern
+//! names them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use fast_glob::glob_match;
+use ignore::WalkBuilder;
+
+/// The files that are looked at for one rule.
+const LOOKED_AT: usize = 500_000;
+
+/// Folders of what others made.
+const ASIDE: &[&str] = &[".git", "node_modules", "target"];
+
+/// What makes a path a pattern.
+const SIGNS: [char; 5] = ['*', '?', '[', '{', '!'];
+
+/// The bytes of a file that say whether it is text.
+const HEAD: u64 = 1024;
+
+/// A workspace, ready to be walked.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    root: PathBuf,
+}
+
+/// What patterns match.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The text files, in the order of their paths, relative to the workspace.
+    pub paths: Vec<String>,
+    /// How many more match.
+    pub more: usize,
+}
+
+impl Walk {
+    /// Of this workspace.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(crate) fn new(workspace: &Path) -> Result<Walk, String> {
+        let root = workspace.canonicalize().map_err(|error| format!("cannot read the workspace: {error}"))?;
+        Ok(Walk { root })
+    }
+
+    /// The text files that any of the patterns matches, `max` at most.
+    pub(crate) fn find(&self, globs: &[String], max: usize) -> Found {
+        let globs: Vec<(&str, PathBuf)> = globs.iter().filter_map(|glob| Some((glob.as_str(), base(glob)?))).collect();
+        let bases: Vec<PathBuf> = globs.iter().map(|(_, base)| base.clone()).collect();
+        let root = self.root.clone();
+        let walk = WalkBuilder::new(&self.root)
+            .hidden(false)
+            .parents(false)
+            .git_global(false)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(move |entry| {
+                let Ok(path) = entry.path().strip_prefix(&root) else { return false };
+                let on_the_way = |base: &&PathBuf| base.starts_with(path) || path.starts_with(base);
+                let aside = entry.depth() > 0 && ASIDE.iter().any(|name| entry.file_name() == *name);
+                bases.iter().filter(on_the_way).any(|base| !aside || base.starts_with(path))
+            })
+            .build();
+        let mut paths: Vec<String> = Vec::new();
+        for entry in walk.take(LOOKED_AT).filter_map(Result::ok) {
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let path = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
+            let Some(path) = path else { continue };
+            if globs.iter().any(|(glob, _)| glob_match(glob, path)) {
+                paths.push(path.to_owned());
+            }
+        }
+        paths.sort_unstable();
+        let mut found = Found::default();
+        for path in paths {
+            match found.paths.len() < max {
+                true if self.is_text(&path) => found.paths.push(path),
+                true => {}
+                false => found.more += 1,
+            }
+        }
+        found
+    }
+
+    /// Whether a file is no binary.
+    fn is_text(&self, path: &str) -> bool {
+        let mut head = Vec::new();
+        let read = File::open(self.root.join(path)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+        read.is_ok() && !head.contains(&0)
+    }
+}
+
+/// The folder, or the file, that everything lies in which a pattern can match; none where that is no part of the
+/// workspace.
+fn base(glob: &str) -> Option<PathBuf> {
+    let path = Path::new(glob);
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let words = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    plain.then(|| {
+        words.take_while(|part| !part.as_os_str().to_string_lossy().contains(SIGNS)).map(Component::as_os_str).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn write(root: &Path, path: &str, bytes: &[u8]) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    #[test]
+    fn globs_stay_in_the_workspace_links_included() {
+        let outside = tempfile::tempdir().expect("a folder");
+        write(outside.path(), "secret.rs", b"x");
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for path in ["src/b.rs", "src/a.rs", "src/deep/c.rs", "target/d.rs", "lib/e.rs", "src/made/f.rs", ".hid/g.rs"] {
+            write(root, path, b"fn main() {}");
+        }
+        write(root, "src/picture.rs", b"\0\x01");
+        write(root, ".gitignore", b"made/\n");
+        symlink(outside.path(), root.join("src/link")).expect("a link");
+        symlink(outside.path().join("secret.rs"), root.join("src/linked.rs")).expect("a link");
+        let check = |globs: &[&str], max, expected: &[&str], more| {
+            let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+            let found = Walk::new(root).expect("a workspace").find(&globs, max);
+            assert_eq!((found.paths.as_slice(), found.more), (&expected.map(str::to_owned)[..], more), "{globs:?}");
+        };
+        trait Map {
+            fn map(&self, f: fn(&str) -> String) -> Vec<String>;
+        }
+        impl Map for [&str] {
+            fn map(&self, f: fn(&str) -> String) -> Vec<String> {
+                self.iter().map(|path| f(path)).collect()
+            }
+        }
+        check(&["src/**/*.rs"], 9, &["src/a.rs", "src/b.rs", "src/deep/c.rs"], 0);
+        check(&["src/**/*.rs"], 1, &["src/a.rs"], 3);
+        check(&["**/*.rs"], 9, &[".hid/g.rs", "lib/e.rs", "src/a.rs", "src/b.rs", "src/deep/c.rs"], 0);
+        check(&["target/*.rs", "lib/e.rs"], 9, &["lib/e.rs", "target/d.rs"], 0);
+        check(&["../*.rs", "/etc/passwd", "src/../../*"], 9, &[], 0);
+    }
+}

@@ -1,0 +1,108 @@
+//! The effective prompt of a turn, block by block: what a turn is told in full, whatever of it is sent.
+//!
+//! In: the blocks, in the order in which they stand. Out: the prompt, and what is kept beside it for audit. Invariant: the
+//! prompt is its blocks with an empty line between them, and nothing else.
+
+use serde_json::{Value, json};
+use swarmc_plan::{Mode, PromptBody};
+
+use super::scene::Scene;
+use super::values::View;
+use crate::event::Failure;
+use crate::graph::Key;
+use crate::home::digest;
+use crate::state::State;
+
+use super::scene::{failed, render};
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// `system` (how to take part), `role` (the agent's system text), `mode`, `pack`, `inputs`, or `task`.
+    pub name: &'static str,
+    pub text: String,
+    /// Whether it is told apart from the prompt.
+    pub apart: bool,
+}
+
+/// All that a turn is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effective(pub Vec<Block>);
+
+impl Block {
+    pub(crate) fn new(name: &'static str, text: String) -> Block {
+        Block { name, text, apart: false }
+    }
+}
+
+impl Effective {
+    /// The prompt.
+    pub(crate) fn text(&self) -> String {
+        let texts: Vec<&str> = self.0.iter().filter(|block| !block.apart).map(|block| block.text.as_str()).collect();
+        texts.join("\n\n")
+    }
+
+    /// What lies beside the prompt: each block's size and digest, and those of the whole; `sent` is what the agent got.
+    pub(crate) fn json(&self, sent: &str) -> Value {
+        let of = |text: &str| json!({ "bytes": text.len(), "digest": digest(text.as_bytes()) });
+        let blocks = self.0.iter().map(|block| {
+            let mut value = of(&block.text);
+            value["name"] = json!(block.name);
+            if block.apart {
+                value["apart"] = json!(true);
+            }
+            value
+        });
+        let blocks: Vec<Value> = blocks.collect();
+        let whole = self.text();
+        let delta = whole != sent;
+        json!({ "version": 1, "blocks": blocks, "prompt": of(&whole), "sent": of(sent), "delta": delta })
+    }
+}
+
+impl Scene<'_> {
+    /// What a turn of a step is told: its mode, its packs, its task, its inputs, and how to take part.
+    pub(crate) fn effective(
+        &self,
+        (state, key): (&State, Key),
+        body: &PromptBody,
+        view: &View<'_>,
+    ) -> Result<Effective, Failure> {
+        let mut blocks = Vec::new();
+        let mode = self.plan.agent(&body.agent).and_then(|agent| agent.mode).or(self.plan.mode);
+        blocks.extend(mode.map(|mode| Block::new("mode", Mode::words(mode).to_owned())));
+        for name in &body.context {
+            let packed = self.packed((state, key), view.attempt, name).map_err(render)?;
+            blocks.push(Block::new("pack", packed.text.clone()));
+        }
+        blocks.push(Block::new("task", self.renderer.text(&body.prompt, view).map_err(failed)?));
+        blocks.extend(self.inputs_block(state, key, body).map_err(render)?.map(|text| Block::new("inputs", text)));
+        blocks.extend(self.taught(state, key).map(|text| Block::new("system", text)));
+        Ok(Effective(blocks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_effective_prompt_is_its_blocks_with_their_digests() {
+        let mut effective = Effective(vec![
+            Block { apart: true, ..Block::new("role", "You write.".to_owned()) },
+            Block::new("mode", "Mode".to_owned()),
+            Block::new("task", "Do it".to_owned()),
+        ]);
+        assert_eq!(effective.text(), "Mode\n\nDo it");
+        let json = effective.json("Mode\n\nDo it");
+        assert_eq!(
+            json["blocks"][0],
+            json!({
+                "name": "role", "bytes": 10, "apart": true, "digest": digest(b"You write."),
+            })
+        );
+        assert_eq!((&json["prompt"], &json["delta"]), (&json["sent"], &json!(false)));
+        effective.0.push(Block::new("inputs", "More".to_owned()));
+        assert_eq!(effective.json("More")["delta"], json!(true));
+    }
+}

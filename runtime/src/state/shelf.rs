@@ -1,0 +1,55 @@
+//! The artifacts of steps: what packs name, and what envelopes refer to.
+//!
+//! Kept by activation, like inboxes, so that steps of one call never see those of another. Bounded: the oldest are
+//! forgotten first, and stay on disk.
+
+use std::collections::VecDeque;
+
+use super::State;
+use crate::artifact::{ArtifactKind, Kept, REMEMBERED};
+use crate::graph::{Key, Spot};
+
+/// The artifacts that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf(VecDeque<Thing>);
+
+#[derive(Debug)]
+struct Thing {
+    /// The activation and the step that it is of, and the round and the attempt of that.
+    scope: u32,
+    spot: Spot,
+    turn: (u32, u32),
+    kept: Kept,
+}
+
+impl State {
+    /// The artifacts of one kind that a step of an activation left, the oldest first.
+    pub(crate) fn artifacts(&self, scope: u32, spot: Spot, kind: ArtifactKind) -> impl Iterator<Item = &Kept> {
+        let fits = move |thing: &&Thing| thing.scope == scope && thing.spot == spot && thing.kept.kind == kind;
+        self.shelf.0.iter().filter(fits).map(|thing| &thing.kept)
+    }
+
+    /// The first context pack that an attempt of a step was given.
+    pub(crate) fn pack_of(&self, key: Key, attempt: u32) -> Option<&Kept> {
+        let (scope, spot) = self.address(key);
+        let turn = (self.frame(key.frame).iteration, attempt);
+        let fits = |thing: &&Thing| {
+            (thing.scope, thing.spot, thing.turn) == (scope, spot, turn) && thing.kept.kind == ArtifactKind::ContextPack
+        };
+        self.shelf.0.iter().find(fits).map(|thing| &thing.kept)
+    }
+
+    pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &Kept) {
+        let (scope, spot) = self.address(key);
+        let turn = (self.frame(key.frame).iteration, attempt);
+        if self.shelf.0.len() == REMEMBERED {
+            self.shelf.0.pop_front();
+        }
+        self.shelf.0.push_back(Thing { scope, spot, turn, kept: kept.clone() });
+    }
+
+    /// The place of an activation is free for another one.
+    pub(super) fn clear_shelf(&mut self, scope: u32) {
+        self.shelf.0.retain(|thing| thing.scope != scope);
+    }
+}

@@ -1,0 +1,288 @@
+//! What a step that takes part in handoffs, or whose turns were given something, has of it: the envelopes that came and
+//! went, what its turns changed and were given, the tools that they used, every prompt with its blocks, and whom it
+//! waits for (seed 002, "UI observability requirements").
+//!
+//! In: the records of a run, and the files beside them. Out: lines for people, or JSON fields.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swarmc_plan::{Agent, Body, Connection, Format, Plan};
+use swarmc_runtime::artifact::{ArtifactKind, Kept};
+use swarmc_runtime::{Decoder, Event, Graph, Item, Layout, Letter, RunFolder, State, StepId, Stream as TaskStream};
+
+use crate::home::Past;
+use crate::team::told;
+
+/// The uses of tools that are shown at most, and the bytes of a log in which they are looked for.
+const TOOLS: usize = 1_000;
+const LOG: u64 = 256 << 20;
+
+/// What is known of a step as a node.
+pub(super) struct Node {
+    incoming: Vec<Post>,
+    outgoing: Vec<Post>,
+    artifacts: Vec<(u32, Kept)>,
+    prompts: Vec<Prompt>,
+    tools: Vec<Tool>,
+    pending: Vec<(Arc<str>, &'static str)>,
+}
+
+/// An envelope.
+struct Post {
+    id: String,
+    envelope: Value,
+    at: u64,
+    /// The attempt that read it, or that sent it.
+    attempt: Option<u32>,
+}
+
+/// What a turn was told.
+struct Prompt {
+    attempt: u32,
+    paths: Vec<(&'static str, PathBuf)>,
+    blocks: Value,
+}
+
+/// One use of a tool.
+struct Tool {
+    attempt: u32,
+    text: String,
+}
+
+impl Node {
+    /// What the records of a run say of a step.
+    pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
+        let mut node = Node {
+            incoming: Vec::new(),
+            outgoing: Vec::new(),
+            artifacts: Vec::new(),
+            prompts: Vec::new(),
+            tools: Vec::new(),
+            pending: pending(past, step),
+        };
+        node.gather(folder, past, step);
+        for attempt in 1..=attempts {
+            node.prompts.extend(prompt(layout, step, attempt));
+            let room = TOOLS.saturating_sub(node.tools.len());
+            let used = tools(&past.plan, layout, step, attempt).into_iter().take(room);
+            node.tools.extend(used.map(|text| Tool { attempt, text }));
+        }
+        node
+    }
+
+    fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId) {
+        let post = |letter: &Letter, at: u64, attempt: Option<u32>| {
+            let text = folder.text(&letter.content).unwrap_or_else(|error| format!("({error})"));
+            let envelope = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Post { id: letter.id.to_string(), envelope, at, attempt }
+        };
+        let (mut attempt, mut read): (u32, Vec<Arc<str>>) = (0, Vec::new());
+        let mut others: Vec<Arc<str>> = Vec::new();
+        for record in &past.records {
+            match &record.event {
+                Event::Sent { from: Some(from), letter, .. } if from == step => {
+                    self.outgoing.push(post(letter, record.at, Some(attempt)));
+                }
+                Event::Sent { to, instance, within, letter, .. }
+                    if *to == step.name && *instance == step.instance && is_around(within.as_deref(), step) =>
+                {
+                    self.incoming.push(post(letter, record.at, None));
+                }
+                Event::InputsTaken { step: by, inputs } if by == step => read.extend(inputs.iter().cloned()),
+                Event::InputsTaken { step: by, inputs } if by.name == step.name => {
+                    others.extend(inputs.iter().cloned())
+                }
+                Event::AttemptStarted { step: by, attempt: number, .. } if by == step => {
+                    attempt = *number;
+                    for id in read.drain(..) {
+                        let letter = self.incoming.iter_mut().find(|post| *post.id == *id);
+                        letter.into_iter().for_each(|post| post.attempt = Some(attempt));
+                    }
+                }
+                Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
+                    self.artifacts.push((*attempt, Kept::clone(artifact)));
+                }
+                _ => {}
+            }
+        }
+        // What another round of it has read.
+        self.incoming.retain(|post| post.attempt.is_some() || !others.iter().any(|id| **id == *post.id));
+    }
+
+    /// The lines for people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut ways = |posts: &[Post], kind: &str, other: &str, unread: &str| {
+            for post in posts {
+                let name = post.envelope[other].as_str().unwrap_or("a person");
+                let message =
+                    post.envelope["payload"]["message"].as_str().or(post.envelope.as_str()).unwrap_or_default();
+                let turn = post.attempt.map_or(unread.to_owned(), |attempt| format!("turn {attempt}"));
+                lines.push(format!("{kind:<7} {} {} ({turn}): {}", post.id, told(name), told(message)));
+            }
+        };
+        ways(&self.incoming, "from", "fromNodeId", "not read");
+        ways(&self.outgoing, "to", "toNodeId", "");
+        for (attempt, kept) in &self.artifacts {
+            let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.word() };
+            lines.push(format!("{word:<7} {} (turn {attempt}){}", kept.reference(), told(&about(kept))));
+        }
+        for prompt in &self.prompts {
+            let blocks = prompt.blocks["blocks"].as_array().into_iter().flatten();
+            let blocks = blocks.map(|block| format!("{} {}", block["name"].as_str().unwrap_or("?"), block["bytes"]));
+            let blocks: Vec<String> = blocks.collect();
+            let delta = if prompt.blocks["delta"] == true { "; sent: what is new" } else { "" };
+            lines.push(format!("blocks  turn {}: {} bytes{delta}", prompt.attempt, blocks.join(", ")));
+        }
+        for tool in &self.tools {
+            lines.push(format!("tool    turn {}: {}", tool.attempt, told(&tool.text)));
+        }
+        for (name, why) in &self.pending {
+            lines.push(format!("waits   for {name}: {why}"));
+        }
+        lines
+    }
+
+    /// The fields of it for programs.
+    pub(super) fn fields(&self, folder: &RunFolder) -> Vec<(&'static str, Value)> {
+        let posts = |posts: &[Post], turn: &str| -> Value {
+            let post = |post: &Post| json!({ "at": post.at, turn: post.attempt, "envelope": post.envelope });
+            posts.iter().map(post).collect()
+        };
+        let artifact = |(attempt, kept): &(u32, Kept)| {
+            let (digest, bytes) = match &kept.content {
+                swarmc_runtime::Content::Artifact { digest, bytes } => (json!(digest), json!(bytes)),
+                swarmc_runtime::Content::Text(text) => (Value::Null, json!(text.len())),
+            };
+            json!({
+                "ref": kept.reference(), "kind": kept.kind.word(), "id": &*kept.id, "turn": attempt, "bytes": bytes,
+                "digest": digest, "path": digest.as_str().map(|digest| folder.artifact(digest)), "pack": kept.pack,
+                "files": kept.files, "added": kept.added, "removed": kept.removed, "with": kept.with,
+                "omitted": kept.omitted,
+            })
+        };
+        let artifacts: Vec<Value> = self.artifacts.iter().map(artifact).collect();
+        let diffs = artifacts.iter().filter(|artifact| artifact["kind"] == "diff").cloned().collect();
+        let prompts = self.prompts.iter().map(|prompt| {
+            let paths = prompt.paths.iter().map(|(kind, path)| ((*kind).to_owned(), json!(path)));
+            json!({
+                "turn": prompt.attempt, "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
+            })
+        });
+        let tools = self.tools.iter().map(|tool| json!({ "turn": tool.attempt, "tool": tool.text }));
+        let pending = self.pending.iter().map(|(name, why)| json!({ "step": &**name, "why": why }));
+        vec![
+            ("incoming", posts(&self.incoming, "read_in")),
+            ("outgoing", posts(&self.outgoing, "sent_in")),
+            ("diffs", diffs),
+            ("artifacts", Value::Array(artifacts)),
+            ("tools", tools.collect()),
+            ("prompts", prompts.collect()),
+            ("pending", pending.collect()),
+        ]
+    }
+}
+
+/// Whether an activation is the one that a step is in: the pipeline that runs, or a call around the step.
+fn is_around(within: Option<&str>, step: &StepId) -> bool {
+    let Some(within) = within else { return true };
+    step.within.as_deref().is_some_and(|path| path == within || path.starts_with(&format!("{within}/")))
+}
+
+/// What a diff or a pack is, in a few words.
+fn about(kept: &Kept) -> String {
+    let mut words = String::new();
+    if let (Some(files), Some(added), Some(removed)) = (kept.files, kept.added, kept.removed) {
+        let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        words.push_str(&format!(": {files}, +{added} -{removed}"));
+    }
+    if let Some(pack) = &kept.pack {
+        words.push_str(&format!(": {pack}"));
+    }
+    if !kept.with.is_empty() {
+        words.push_str(&format!(", while turns of {} went on in the same tree", kept.with.join(", ")));
+    }
+    if !kept.omitted.is_empty() {
+        words.push_str(&format!("; without {}", kept.omitted.join("; ")));
+    }
+    words
+}
+
+/// Whom a step waits for.
+fn pending(past: &Past, step: &StepId) -> Vec<(Arc<str>, &'static str)> {
+    let Ok(graph) = Graph::new(&past.plan, &past.pipeline().name, past.task.as_deref(), 1) else { return Vec::new() };
+    let mut state = State::new(Arc::new(graph));
+    past.records.iter().for_each(|record| state.apply(record));
+    match state.finished() {
+        Some(_) => Vec::new(),
+        None => state.pending(step),
+    }
+}
+
+fn prompt(layout: &Layout, step: &StepId, attempt: u32) -> Option<Prompt> {
+    let path = layout.prompt(step, attempt);
+    let paths = [
+        ("prompt", path.clone()),
+        ("full", path.with_extension("full.txt")),
+        ("system", layout.system(step, attempt)),
+        ("blocks", path.with_extension("blocks.json")),
+    ];
+    let paths: Vec<(&'static str, PathBuf)> = paths.into_iter().filter(|(_, path)| path.exists()).collect();
+    let blocks = paths.iter().find(|(kind, _)| *kind == "blocks").and_then(|(_, path)| std::fs::read(path).ok());
+    let blocks = blocks.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Value::Null);
+    (!paths.is_empty()).then_some(Prompt { attempt, paths, blocks })
+}
+
+/// The tools that a turn used: its program's stream says so, and of a model the log of its calls.
+fn tools(plan: &Plan, layout: &Layout, step: &StepId, attempt: u32) -> Vec<String> {
+    let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
+    let prompts = steps.filter(|found| *found.name == *step.name).filter_map(|found| match &found.body {
+        Body::Prompt(body) => plan.agent(&body.agent),
+        _ => None,
+    });
+    let Some(agent) = prompts.last() else { return Vec::new() };
+    match plan.provider(&agent.provider).map(|provider| &provider.connection) {
+        Some(Connection::Exec { reads, .. }) if !matches!(reads, Format::Text | Format::Json) => {
+            told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))
+        }
+        Some(Connection::Llm { .. }) if lends(agent) => called(&layout.log(step, attempt, TaskStream::Stderr)),
+        _ => Vec::new(),
+    }
+}
+
+fn lends(agent: &Agent) -> bool {
+    agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+}
+
+fn told_tools(format: Format, path: &Path) -> Vec<String> {
+    let mut tools = Vec::new();
+    let Ok(file) = File::open(path) else { return tools };
+    let mut decoder = Decoder::new(format);
+    let mut emit = |item: Item<'_>| {
+        if let (Item::Tool(name), true) = (item, tools.len() < TOOLS) {
+            tools.push(name.to_owned());
+        }
+    };
+    let mut reader = BufReader::with_capacity(1 << 16, file.take(LOG));
+    while let Ok(bytes) = reader.fill_buf() {
+        let count = bytes.len();
+        if count == 0 {
+            break;
+        }
+        decoder.feed(bytes, &mut emit);
+        reader.consume(count);
+    }
+    decoder.finish(&mut emit);
+    tools
+}
+
+/// The calls of a model in the log, and what came of them: lines that are neither are words of the same result.
+fn called(path: &Path) -> Vec<String> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let lines = BufReader::new(file.take(LOG)).lines().map_while(Result::ok);
+    lines.filter(|line| !line.is_empty()).take(TOOLS).collect()
+}
