@@ -104,7 +104,7 @@ async fn converse(stream: TcpStream, port: u16, reception: Arc<Reception>) {
 async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Reception>, known: &Notify) -> Answer {
     let tools = match admitted(&request, port, &reception) {
         Ok(tools) => tools,
-        Err(refusal) => return refusal,
+        Err((status, why)) => return refused(status, why),
     };
     known.notify_one();
     if length(request.headers()).is_some_and(|length| length > BODY as u64) {
@@ -122,26 +122,30 @@ async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Reception>
     }
 }
 
-/// The tools of whoever sends a request, where it may.
-fn admitted(request: &Request<Incoming>, port: u16, reception: &Arc<Reception>) -> Result<Tools, Answer> {
+/// The tools of whoever sends a request; else the status of the refusal, and why.
+fn admitted(
+    request: &Request<Incoming>,
+    port: u16,
+    reception: &Arc<Reception>,
+) -> Result<Tools, (StatusCode, &'static str)> {
     let headers = request.headers();
     if !is_own(header(headers, &HOST).unwrap_or_default(), port) {
-        return Err(refused(StatusCode::FORBIDDEN, "this is not the host that you asked for"));
+        return Err((StatusCode::FORBIDDEN, "this is not the host that you asked for"));
     }
     // Agents send none; a page that a browser shows sends that of its site.
     let origin = header(headers, &ORIGIN).map(|origin| origin.strip_prefix("http://").unwrap_or_default());
     if headers.contains_key(ORIGIN) && !origin.is_some_and(|origin| is_own(origin, port)) {
-        return Err(refused(StatusCode::FORBIDDEN, "pages of other sites are not answered"));
+        return Err((StatusCode::FORBIDDEN, "pages of other sites are not answered"));
     }
     let token = header(headers, &AUTHORIZATION).and_then(bearer);
     let Some((token, guest)) = token.and_then(|token| Some((token, reception.guest(token)?))) else {
-        return Err(refused(StatusCode::UNAUTHORIZED, "no token of a turn that is under way"));
+        return Err((StatusCode::UNAUTHORIZED, "no token of a turn that is under way"));
     };
     let node = request.uri().path().strip_prefix("/agents/").and_then(|rest| rest.strip_suffix("/mcp"));
     match node {
         Some(node) if node == &*guest.step.name => {}
-        Some(_) => return Err(refused(StatusCode::FORBIDDEN, "this is the token of another node")),
-        None => return Err(refused(StatusCode::NOT_FOUND, "there is only /agents/NODE/mcp")),
+        Some(_) => return Err((StatusCode::FORBIDDEN, "this is the token of another node")),
+        None => return Err((StatusCode::NOT_FOUND, "there is only /agents/NODE/mcp")),
     }
     Ok(Tools::new(Arc::clone(&guest.offers), token, Run::Here(Arc::clone(reception))))
 }
