@@ -229,7 +229,7 @@ impl<'a> View<'a> {
     fn files(&self, attempt: u32) -> Option<AgentFiles> {
         let ended = self.past.records.iter().rev().find_map(|record| match &record.event {
             Event::AttemptEnded { step, attempt: ended, outcome } if *step == self.row.step && *ended == attempt => {
-                outcome.files.as_ref()
+                outcome.files.as_deref()
             }
             _ => None,
         });

@@ -8,7 +8,7 @@ mod recovery;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -389,9 +389,9 @@ echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
     let reply = "cp messages/agent-a_to_agent-b_001.json outbox/question\n\
                  echo '{\"to\": \"agent-a\", \"type\": \"answer\", \"content\": \"They are.\"}' >messages/agent-b_to_agent-a_001.json\n";
     let tasks = [
-        "edges { agent-a -> agent-b response=optional }\n".to_owned(),
+        "edges { agent-a -> agent-b response=required }\n".to_owned(),
         task("agent-a", &format!("{ask}{DONE}"), "files"),
-        task("agent-b", &format!("{reply}{DONE}"), "files"),
+        task("agent-b", &format!("{reply}{DONE}"), "files; stdin \"<<inbox>>\""),
     ];
     let project = project(&tasks.concat());
     let said = ends(&project, 0);
@@ -451,7 +451,12 @@ fn status_is_shown_while_the_turn_goes_on() {
          \"metrics\": {{\"rows\": 12}}}}' >status.json; until [ -e workspace/go ]; do sleep 0.01; done; {DONE}"
     );
     let project = project(&task("worker", &script, "files; timeout \"60s\""));
-    let mut running = project.command(&["run", "spec.kdl"]).spawn().expect("swarmc starts");
+    let mut running = project
+        .command(&["run", "spec.kdl"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("swarmc starts");
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
     let shown = loop {
         let shown = project.done(&["ps"]);

@@ -10,15 +10,13 @@ use std::process::Output;
 use serde_json::Value;
 
 use crate::specs::Project;
+use crate::swarm_kills::journal;
 
 const SPEC: &str = "specs/handoffs/handoffs.kdl";
 
 /// The records of the only run that are of one kind.
 fn records(project: &Project, event: &str) -> Vec<Value> {
-    let mut runs = fs::read_dir(project.home().join("runs")).expect("there are runs");
-    let run = runs.next().expect("there is a run").expect("a folder can be read").path();
-    let text = fs::read_to_string(run.join("journal.jsonl")).expect("a journal can be read");
-    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let records = journal(project).expect("there is a run").into_iter();
     records.filter(|record| record["event"] == event).collect()
 }
 

@@ -131,6 +131,8 @@ pub(crate) struct Node {
     pub(crate) wired: bool,
     /// Its prompt reads its inbox, so that its first turn waits for an envelope.
     pub(crate) heeds: bool,
+    /// It finds its inbox among its files.
+    pub(crate) files: bool,
 }
 
 /// A conversation that several steps of a pipeline go on with.

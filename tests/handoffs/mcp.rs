@@ -1,6 +1,7 @@
 //! The MCP door (seed 002, communication model; issue 7, doors for agents): what it offers, to whom, and whom it refuses.
 
 mod agents;
+mod models;
 mod real;
 
 use std::fs;
@@ -120,10 +121,8 @@ impl Line {
     fn post(&mut self, path: &str, headers: &[(String, String)], body: &[u8]) -> (u16, String) {
         let mut head = format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
         headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
-        let stream = self.reader.get_mut();
-        stream.write_all(format!("{head}\r\n").as_bytes()).expect("a request can be sent");
-        // Whoever is refused is not heard out.
-        let _ = stream.write_all(body);
+        // In one piece: two would wait for each other. Whoever is refused is not heard out.
+        let _ = self.reader.get_mut().write_all(&[head.as_bytes(), b"\r\n", body].concat());
         self.answer()
     }
 

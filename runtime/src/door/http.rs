@@ -25,7 +25,6 @@ use tokio::time::{sleep, timeout};
 
 use super::Reception;
 use super::mcp::{Run, Tools};
-use super::offers;
 
 /// The bytes of a request's body at most.
 const BODY: usize = 256 * 1024;
@@ -144,7 +143,7 @@ fn admitted(request: &Request<Incoming>, port: u16, reception: &Arc<Reception>) 
         Some(_) => return Err(refused(StatusCode::FORBIDDEN, "this is the token of another node")),
         None => return Err(refused(StatusCode::NOT_FOUND, "there is only /agents/NODE/mcp")),
     }
-    Ok(Tools::new(offers(&guest.receivers).into(), token, Run::Here(Arc::clone(reception))))
+    Ok(Tools::new(Arc::clone(&guest.offers), token, Run::Here(Arc::clone(reception))))
 }
 
 /// Whether `HOST:PORT` is ours, by a name that no other machine's page can have.

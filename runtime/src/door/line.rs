@@ -65,7 +65,7 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
         let told = match serde_json::from_slice::<Line>(&line) {
             _ if !is_whole => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
             Ok(Line { token, operation: Some(operation) }) => reception.ask(&token, Operation::read(operation)).await,
-            Ok(Line { token, operation: None }) => reception.offers(&token).map(|offers| json!(offers)),
+            Ok(Line { token, operation: None }) => reception.offers(&token).map(|offers| json!(*offers)),
             Err(error) => Err(format!("no operation: {error}")),
         };
         let answer = match told {

@@ -59,8 +59,8 @@ struct Reception {
 struct Guest {
     step: StepId,
     attempt: u32,
-    /// To whom it may hand over.
-    receivers: Vec<String>,
+    /// What it may ask for.
+    offers: Arc<[Offer]>,
 }
 
 impl Doors {
@@ -91,7 +91,7 @@ impl Doors {
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let guest = Guest { step: step.clone(), attempt, receivers };
+        let guest = Guest { step: step.clone(), attempt, offers: offers(&receivers).into() };
         self.reception.guests().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),
@@ -149,8 +149,8 @@ impl Reception {
     }
 
     /// The tools of whoever has this token.
-    fn offers(&self, token: &str) -> Result<Vec<tools::Offer>, String> {
-        Ok(tools::offers(&self.guest(token).ok_or_else(stranger)?.receivers))
+    fn offers(&self, token: &str) -> Result<Arc<[Offer]>, String> {
+        Ok(Arc::clone(&self.guest(token).ok_or_else(stranger)?.offers))
     }
 
     /// Whose token it is.

@@ -37,7 +37,7 @@ pub struct Outcome {
     pub repairs: u32,
     /// What its agent left in its folder (`files`): an [`AgentFiles`](crate::AgentFiles) as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<Content>,
+    pub files: Option<Box<Content>>,
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -148,7 +148,7 @@ fn collect(job: &Job, desk: &Desk, laid: Laid, ended: &mut Ended, services: &Ser
     }
     if let Some(left) = collected.left {
         let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
-        ended.outcome.files = Some(services.folder.store(&left)?);
+        ended.outcome.files = Some(Box::new(services.folder.store(&left)?));
     }
     Ok(())
 }

@@ -87,8 +87,8 @@ impl Laid {
     /// Nobody changes the folder any more.
     fn close(self, desk: &Desk, failure: Option<Failure>, output: Option<String>, left: AgentFiles) -> Collected {
         let asked = match &desk.messages {
-            Some(given) if failure.is_none() && !desk.mends => {
-                messages::asked(self.root.as_fd(), &desk.brief.task, given)
+            Some(post) if failure.is_none() && !desk.mends => {
+                messages::asked(self.root.as_fd(), &desk.brief.task, post)
             }
             _ => Vec::new(),
         };
@@ -225,7 +225,7 @@ fn there(wanted: &Wanted, left: &mut AgentFiles) -> Option<String> {
         let what = if is_folder { format!("no file in `outbox/{path}/`") } else { format!("no `outbox/{path}`") };
         left.problems.push(format!("there is {what}, which is required"));
     }
-    (is_there && !is_folder || is_there && wanted.shape.is_none()).then_some(path)
+    (is_there && !(is_folder && wanted.shape.is_some())).then_some(path)
 }
 
 /// The JSON of a file.

@@ -41,6 +41,15 @@ struct Message {
     id: Option<String>,
 }
 
+/// The messages of one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Post {
+    /// What it finds, by the names of files.
+    pub found: Vec<(String, String)>,
+    /// Those to whom edges lead that expect no answer by themselves.
+    pub unasked: Vec<String>,
+}
+
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,10 +110,10 @@ fn name(from: &str, to: &str, number: u32) -> String {
     format!("{}_to_{}_{number:03}.json", safe(from), safe(to))
 }
 
-/// What the messages that an agent left ask for, in the order of their numbers; `given` are those that it found.
-pub(super) fn asked(root: BorrowedFd<'_>, me: &str, given: &[(String, String)]) -> Vec<Result<Operation, String>> {
+/// What the messages that an agent left ask for, in the order of their numbers.
+pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
     let Ok(folder) = tree::folder(root, "messages") else { return Vec::new() };
-    let listing = match tree::list(folder.as_fd(), "messages", MOST + given.len()) {
+    let listing = match tree::list(folder.as_fd(), "messages", MOST + post.found.len()) {
         Ok(listing) => listing,
         Err(problem) => return vec![Err(problem)],
     };
@@ -112,7 +121,7 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, given: &[(String, String)]) 
     if listing.is_cut {
         asked.push(Err(format!("there are more than {MOST} messages, and the others are not read")));
     }
-    let new = |path: &str| !given.iter().any(|(name, _)| name == path);
+    let new = |path: &str| !post.found.iter().any(|(name, _)| name == path);
     let mut names: Vec<String> = listing
         .found
         .into_iter()
@@ -121,7 +130,8 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, given: &[(String, String)]) 
         .collect();
     names.sort_by_key(|name| (number(name), name.clone()));
     asked.extend(names.iter().map(|name| {
-        read(folder.as_fd(), me, name).map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
+        read(folder.as_fd(), me, name, &post.unasked)
+            .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
     }));
     asked
 }
@@ -132,7 +142,7 @@ fn number(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-fn read(folder: BorrowedFd<'_>, me: &str, name: &str) -> Result<Operation, String> {
+fn read(folder: BorrowedFd<'_>, me: &str, name: &str, unasked: &[String]) -> Result<Operation, String> {
     let bytes = tree::read(folder, name, LONGEST)?;
     let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
     if message.from.as_deref().is_some_and(|from| from != me) {
@@ -146,13 +156,14 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str) -> Result<Operation, Strin
         return Err(format!("a message to `{}` is called `{expected}NNN.json`", shown(&message.to)));
     }
     let said = message.content.as_str().or_else(|| message.content.get("message")?.as_str());
+    let is_unasked = unasked.contains(&message.to);
     let text = said.map_or_else(|| message.kind.word().to_owned(), str::to_owned);
     Ok(Operation::SendHandoff(Box::new(Handoff {
         to: message.to,
         message: text,
         structured: message.content.is_object().then_some(message.content),
         kind: (message.kind == Kind::Update).then_some(EnvelopeKind::Signal),
-        response: (message.kind == Kind::Question).then_some(Response::Optional),
+        response: (message.kind == Kind::Question && is_unasked).then_some(Response::Optional),
         reply_to: message.id.filter(|_| message.kind == Kind::Answer),
         ..Handoff::default()
     })))

@@ -74,7 +74,7 @@ pub(crate) struct Desk {
     pub outputs: Vec<Wanted>,
     pub wait_for: Vec<String>,
     /// What it reads of others, as files by name; none where no edge leads to it or away from it.
-    pub messages: Option<Vec<(String, String)>>,
+    pub messages: Option<messages::Post>,
     /// What the first output must be, because it is the step's.
     pub primary: Option<Arc<Shape>>,
     /// Whether the turn is to mend what made the step fail: it may correct the inbox, and owes no outputs.

@@ -73,7 +73,7 @@ impl Laid {
         if let Some(messages) = &desk.messages {
             let folder = desk.folder.join("messages");
             made(&folder)?;
-            for (name, text) in messages {
+            for (name, text) in &messages.found {
                 create(&folder.join(name), 0o600, &mut text.as_bytes())?;
             }
         }

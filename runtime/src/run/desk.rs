@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Plan, Step, Template};
+use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Plan, Response, Step, Template};
 
 use super::run_loop::Loop;
 use super::scene::{failed, render};
@@ -77,13 +77,19 @@ impl Loop<'_> {
     }
 
     /// What the turn reads of its inbox, as files.
-    fn messages(&self, key: Key, step: &Step) -> Result<Option<Vec<(String, String)>>, Failure> {
+    fn messages(&self, key: Key, step: &Step) -> Result<Option<messages::Post>, Failure> {
         if !self.scene.is_node(&self.state, key) {
             return Ok(None);
         }
         let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
         let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
-        Ok(Some(messages::files(&step.name, texts.iter().map(String::as_str))))
+        let edges = self.scene.pipeline(&self.state, key.frame).edges.iter();
+        let unasked = edges.filter(|edge| edge.response == Response::None).filter_map(|edge| {
+            let both = edge.both && edge.to == step.name;
+            if edge.from == step.name { Some(edge.to.clone()) } else { both.then(|| edge.from.clone()) }
+        });
+        let unasked = unasked.collect();
+        Ok(Some(messages::Post { found: messages::files(&step.name, texts.iter().map(String::as_str)), unasked }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

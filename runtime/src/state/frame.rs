@@ -180,7 +180,7 @@ pub(crate) struct Detail {
     /// Of a for-each: the items that failed.
     pub(crate) errors: Option<Content>,
     /// What its agent left in its folder.
-    pub(crate) files: Option<Content>,
+    pub(crate) files: Option<Box<Content>>,
 }
 
 /// What is inside of a step.

@@ -179,7 +179,8 @@ impl State {
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
         // A command that does not read its inbox would only do again what it did.
-        let reads = self.node(key).heeds || self.node(key).agent.is_some();
+        let node = self.node(key);
+        let reads = node.heeds || node.files || node.agent.is_some();
         let wakes = reads && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),

@@ -155,7 +155,7 @@ fn reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a Detail
         exit: detail.and_then(|detail| detail.exit),
         error: detail.and_then(|detail| detail.error.as_deref()),
         errors: detail.and_then(|detail| detail.errors.as_ref()),
-        files: detail.and_then(|detail| detail.files.as_ref()),
+        files: detail.and_then(|detail| detail.files.as_deref()),
     }
 }
 

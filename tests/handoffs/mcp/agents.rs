@@ -31,6 +31,10 @@ fn script() -> Script {
     Script::new().decide(|request| {
         let heard = request.user.iter().any(|text| text.contains("Build what your inbox says"));
         let planned = request.user.iter().any(|text| text.contains("Plan the lighthouse"));
+        // The architect's further turn.
+        if request.user.iter().any(|text| text.contains("It stands")) {
+            return Some(Answer::text("All is built."));
+        }
         let arguments = match (heard, planned) {
             // The coder.
             (true, _) => json!({ "to": "architect", "message": "It stands", "status": { "ok": true } }),

@@ -1,0 +1,79 @@
+//! Models behind HTTP as nodes: `send_handoff` is one of their tools, called the endpoint's own way or by the schema.
+
+use std::fs;
+
+use serde_json::json;
+use swarmc_endpoint::{Answer, Endpoint, Script};
+
+use super::super::{err, records, sent, walk};
+use crate::specs::Project;
+
+/// Two models of which one hands over to the other.
+fn spec(endpoint: &Endpoint, tools: &str) -> String {
+    format!(
+        r#"
+workflow models {{ default main }}
+provider local {{ llm openai base-url="{}" model=scripted tools={tools}; provides schema tools }}
+agent worker provider=local
+pipeline main {{
+    edges {{ first -> second }}
+    task first agent=worker {{ prompt "Hand over." }}
+    task second agent=worker {{ prompt "Do it:\n<<inbox>>" }}
+    result second
+}}
+"#,
+        endpoint.url()
+    )
+}
+
+fn check(tools: &str, script: Script) -> Endpoint {
+    let project = Project::new();
+    let endpoint = Endpoint::start(script);
+    fs::write(project.root().join("spec.kdl"), spec(&endpoint, tools)).expect("a spec can be written");
+    let output = project.swarmc(&["run", "spec.kdl"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), ["first → second: It is yours"]);
+    assert_eq!(project.output("second"), "Done.");
+    // Whoever was refused could mend it.
+    let log = walk(&project.home()).into_iter().find(|path| path.ends_with("logs/first.1.err"));
+    let refusals = fs::read_to_string(log.expect("there is a log")).expect("a log can be read");
+    assert!(refusals.contains("no edge leads from `first` to `third`"), "{refusals}");
+    assert_eq!(records(&project, "inputs_taken").len(), 1);
+    endpoint
+}
+
+#[test]
+fn a_model_hands_over_by_a_tool_call() {
+    let endpoint = check(
+        "native",
+        Script::new().on("Do it", Answer::text("Done.")).on(
+            "Hand over.",
+            [
+                Answer::call("send_handoff", json!({ "to": "third", "message": "It is yours" })),
+                Answer::call("send_handoff", json!({ "to": "second", "message": "It is yours" })),
+                Answer::text("It is handed over."),
+            ],
+        ),
+    );
+    let requests = endpoint.prompts();
+    let tools = |text: &str| {
+        let asked = requests.iter().find(|request| request.user.iter().any(|said| said.contains(text)));
+        asked.expect("there was a request").tools.clone()
+    };
+    assert_eq!(tools("Hand over."), ["send_handoff", "read_inbox"]);
+    // No edge leads away from the second.
+    assert_eq!(tools("Do it"), ["read_inbox"]);
+}
+
+#[test]
+fn a_model_hands_over_by_a_json_step() {
+    let says = |step: serde_json::Value| Answer::text(json!({ "step": step }).to_string());
+    let handoff = |to: &str| json!({ "tool": "send_handoff", "arguments": { "to": to, "message": "It is yours" } });
+    check(
+        "schema",
+        Script::new().on("Do it", says(json!({ "answer": "Done." }))).on(
+            "Hand over.",
+            [says(handoff("third")), says(handoff("second")), says(json!({ "answer": "It is handed over." }))],
+        ),
+    );
+}
