@@ -236,7 +236,8 @@ context-pack review { budget tokens=2000; goal "Review"; artifacts kind=diff fro
 pipeline main {
     edges { work -> next }
     task work agent=coder { prompt "Work" }
-    task next agent=reviewer { prompt "Review\n<<inbox>>" context=review }
+    task next agent=reviewer { prompt "Review\n<<inbox>>" }
+    task last agent=reviewer { prompt "Last" context=review }
 }
 "##;
 
