@@ -272,7 +272,8 @@ fn optional_outputs_and_output_naming_convention() {
     let expected =
         ["changelog.md", "issues.md", "main.txt", "metadata.json", "summary.md", "data/file1.csv", "data/file2.json"];
     let (mut kept, mut expected) = (kept, expected.to_vec());
-    (kept.sort_unstable(), expected.sort_unstable());
+    kept.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(kept, expected);
     // What is to be in the project is there.
     let copied = |path: &str| fs::read_to_string(project.root().join("target").join(path)).expect("it was copied");

@@ -110,6 +110,16 @@ fn simplify(schema: &mut Value) {
         Value::Object(object) => {
             object.remove("format");
             object.remove("default");
+            let alternatives = object.get("anyOf").and_then(Value::as_array);
+            let real = alternatives.map(|all| all.iter().filter(|one| one["type"] != "null").cloned().collect());
+            let real: Vec<Value> = real.unwrap_or_default();
+            if let [Value::Object(only)] = real.as_slice() {
+                object.remove("anyOf");
+                for (key, value) in only {
+                    // What the field is for says more than what its type is.
+                    object.entry(key.clone()).or_insert_with(|| value.clone());
+                }
+            }
             if let Some(kinds) = object.get_mut("type").and_then(Value::as_array_mut) {
                 kinds.retain(|kind| kind != "null");
                 if let [only] = kinds.as_slice() {
@@ -126,16 +136,6 @@ fn simplify(schema: &mut Value) {
                 object.remove("oneOf");
                 object.insert("type".to_owned(), json!("string"));
                 object.insert("enum".to_owned(), Value::Array(constants));
-            }
-            let alternatives = object.get("anyOf").and_then(Value::as_array);
-            let real = alternatives.map(|all| all.iter().filter(|one| one["type"] != "null").cloned().collect());
-            let real: Vec<Value> = real.unwrap_or_default();
-            if let [Value::Object(only)] = real.as_slice() {
-                object.remove("anyOf");
-                for (key, value) in only {
-                    // What the field is for says more than what its type is.
-                    object.entry(key.clone()).or_insert_with(|| value.clone());
-                }
             }
             object.values_mut().for_each(simplify);
         }
