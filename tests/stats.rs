@@ -156,7 +156,7 @@ fn of_the_examples_everything_is_proved() {
             ("/steps/all", &[]),
             ("/flows/ways", &[]),
             ("/prompts/all", &["research-swarm.kdl"]),
-            ("/outputs/read", &["files.kdl", "research-swarm.kdl", "handoffs.kdl"]),
+            ("/outputs/read", &["research-swarm.kdl", "handoffs.kdl"]),
         ] {
             assert_eq!(number(path) > 0, !is_one_of(lacking), "{path} of {spec}");
         }
