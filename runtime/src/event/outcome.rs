@@ -17,7 +17,7 @@ pub struct Outcome {
     /// The exit code of its process; 128 + N when signal N ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
-    /// The tail of its stderr, at most [`INLINE`] bytes.
+    /// The tail of its stderr, at most [`INLINE`](super::INLINE) bytes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
     /// The tokens that the agent reported.
@@ -45,7 +45,7 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Outcome {
-    /// Cuts the words about a failure so that the event stays below [`LARGEST`]. The output is for the caller.
+    /// Cuts the words about a failure so that the event stays below [`LARGEST`](super::LARGEST). The output is for the caller.
     pub(crate) fn bound(&mut self) {
         let cut = kept(self.stderr.chars().rev());
         self.stderr.drain(..self.stderr.len() - cut);
