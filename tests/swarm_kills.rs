@@ -26,34 +26,47 @@ fn a_killed_swarm_loses_doubles_and_repeats_nothing() {
     let (report, expected) = (undisturbed.output("research"), Told::of(&undisturbed));
     assert_eq!(expected.messages.len(), 3, "a question, its answer, and the name of the helper: {expected:?}");
     assert_eq!(expected.tools.len(), 5, "each reads once, and one looks around: {expected:?}");
+    interrupt(&["run", SPEC], duration, project, |project, moments| {
+        assert_eq!(project.output("research"), report, "killed after {moments:?}");
+        assert_eq!(Told::of(project), expected, "killed after {moments:?}");
+    });
+}
+
+/// Kills the runner of a run at [`KILLS`] random moments of its duration, resumes it, and has what came of it judged.
+pub(crate) fn interrupt(
+    run: &[&str],
+    duration: Duration,
+    project: impl Fn() -> Project,
+    judge: impl Fn(&Project, &[Duration]),
+) {
+    let is_finished =
+        |project: &Project| journal(project).map(|records| records.iter().any(|it| it["event"] == "run_finished"));
     let mut interrupted = 0;
     for round in 0.. {
         assert!(round < KILLS * 4, "only {interrupted} kills hit a run in progress");
         let project = project();
-        let mut arguments = vec!["run", SPEC];
+        let mut arguments = run;
         let mut moments = Vec::new();
         for _ in 0..EACH {
             let moment = duration.mul_f64(fraction());
-            kill_after(&project, &arguments, moment);
-            match journal(&project) {
+            kill_after(&project, arguments, moment);
+            match is_finished(&project) {
                 // It was killed before its run had a name.
                 None => continue,
-                Some(facts) if facts.iter().any(|record| record["event"] == "run_finished") => break,
-                Some(_) => {}
+                Some(true) => break,
+                Some(false) => {}
             }
             interrupted += 1;
             moments.push(moment);
-            arguments = vec!["resume", "last"];
+            arguments = &["resume", "last"];
         }
         if moments.is_empty() {
             continue;
         }
-        let finished = |record: &Value| record["event"] == "run_finished";
-        if !journal(&project).is_some_and(|records| records.iter().any(finished)) {
-            project.done(&arguments);
+        if is_finished(&project) != Some(true) {
+            project.done(arguments);
         }
-        assert_eq!(project.output("research"), report, "killed after {moments:?}");
-        assert_eq!(Told::of(&project), expected, "killed after {moments:?}");
+        judge(&project, &moments);
         if interrupted >= KILLS {
             break;
         }
@@ -71,7 +84,7 @@ fn project() -> Project {
     project
 }
 
-pub(crate) fn kill_after(project: &Project, arguments: &[&str], delay: Duration) {
+fn kill_after(project: &Project, arguments: &[&str], delay: Duration) {
     let mut command = project.command(arguments);
     let mut runner = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("swarmc starts");
     std::thread::sleep(delay);
@@ -80,7 +93,7 @@ pub(crate) fn kill_after(project: &Project, arguments: &[&str], delay: Duration)
 }
 
 /// A random number from 0 to 1, another one at each call.
-pub(crate) fn fraction() -> f64 {
+fn fraction() -> f64 {
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
 }
 

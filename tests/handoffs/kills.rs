@@ -6,11 +6,7 @@ use std::time::Instant;
 
 use super::{SPEC, records, sent};
 use crate::specs::Project;
-use crate::swarm_kills::{fraction, journal, kill_after};
-
-const KILLS: u32 = 100;
-/// How often one run is killed at most.
-const EACH: u32 = 4;
+use crate::swarm_kills::interrupt;
 
 #[test]
 fn killed_handoffs_lose_and_double_nothing() {
@@ -19,36 +15,9 @@ fn killed_handoffs_lose_and_double_nothing() {
     undisturbed.done(&["run", SPEC]);
     let duration = started.elapsed();
     let expected = told(&undisturbed);
-    let mut interrupted = 0;
-    for round in 0.. {
-        assert!(round < KILLS * 4, "only {interrupted} kills hit a run in progress");
-        let project = Project::new();
-        let mut arguments = vec!["run", SPEC];
-        let mut moments = Vec::new();
-        for _ in 0..EACH {
-            let moment = duration.mul_f64(fraction());
-            kill_after(&project, &arguments, moment);
-            match journal(&project) {
-                // It was killed before its run had a name.
-                None => continue,
-                Some(facts) if facts.iter().any(|record| record["event"] == "run_finished") => break,
-                Some(_) => {}
-            }
-            interrupted += 1;
-            moments.push(moment);
-            arguments = vec!["resume", "last"];
-        }
-        if moments.is_empty() {
-            continue;
-        }
-        if !journal(&project).is_some_and(|records| records.iter().any(|record| record["event"] == "run_finished")) {
-            project.done(&arguments);
-        }
-        assert_eq!(told(&project), expected, "killed after {moments:?}");
-        if interrupted >= KILLS {
-            break;
-        }
-    }
+    interrupt(&["run", SPEC], duration, Project::new, |project, moments| {
+        assert_eq!(told(project), expected, "killed after {moments:?}");
+    });
 }
 
 /// The outputs and the envelopes, whatever order they came in.
