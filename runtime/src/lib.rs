@@ -38,7 +38,7 @@ mod transient;
 
 pub use answer::typed;
 pub use approval::{Choice, Request, Verdict, Wants};
-pub use control::{Control, GateAnswer};
+pub use control::{Control, GateAnswer, UserMessage};
 pub use decide::{Command, decide};
 pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};
 pub use error::{JournalError, RunError};
@@ -50,6 +50,6 @@ pub use observer::{Observer, Stream};
 pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
-pub use socket::{answer_gate, request_stop};
+pub use socket::{answer_gate, request_stop, send_message};
 pub use state::{Counts, End, Open, Progress, Reading, State, Waiting};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

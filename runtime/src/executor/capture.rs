@@ -1,11 +1,14 @@
 //! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::cancel::Cancel;
 use super::log::Log;
 use super::pool::Services;
 use super::process::Sink;
 use super::tail::Tail;
+use super::turn::may_pass;
 use crate::error::RunError;
 use crate::event::{INLINE, Process, StepId};
 use crate::observer::Stream;
@@ -19,6 +22,8 @@ pub(super) struct Capture<'a> {
     attempt: u32,
     out: Log,
     err: Log,
+    /// What is told once the session of the turn is known, where its agent can go on with that.
+    yielding: Option<Arc<Cancel>>,
     /// Reads the agent's format; none for commands.
     decoder: Option<Decoder>,
     /// The output, as far as it stands in the stream itself.
@@ -44,6 +49,7 @@ impl<'a> Capture<'a> {
             attempt,
             out: log(Stream::Stdout),
             err: log(Stream::Stderr),
+            yielding: None,
             decoder: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
@@ -56,9 +62,15 @@ impl<'a> Capture<'a> {
 
     /// What follows comes from a turn of an agent, in the format that `decoder` reads.
     pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
+        self.yielding = None;
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
+    }
+
+    /// The turn can be interrupted once its session is known.
+    pub(super) fn yield_with_session(&mut self, cancel: &Arc<Cancel>) {
+        self.yielding = Some(Arc::clone(cancel));
     }
 
     /// Whether an agent has used a tool in this attempt.
@@ -139,6 +151,12 @@ impl Sink for Capture<'_> {
             Some(decoder) => {
                 decoder.feed(bytes, &mut |item| {
                     self.used_tool |= matches!(item, Item::Tool(_));
+                    if let Item::Session(id) = &item
+                        && may_pass(id)
+                        && let Some(cancel) = self.yielding.take()
+                    {
+                        cancel.begin_to_yield();
+                    }
                     show.item(&item, &mut self.output, &mut self.fresh_line);
                 });
                 decoder.reported()

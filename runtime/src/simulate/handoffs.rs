@@ -16,6 +16,8 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         "sends" => {
             let has = |word: &str| words.contains(&word);
             let letter = Letter {
+                person: false,
+                interrupts: false,
                 id: words[2].into(),
                 kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
                 priority: if has("high") { Priority::High } else { Priority::Normal },
