@@ -29,11 +29,24 @@ impl State {
         Some((&known.id, known.used))
     }
 
+    /// Under which id the conversation of a step's attempt is kept: of the one that is open, or else the last one. A
+    /// turn that was interrupted has it too.
+    pub(crate) fn talk_of(&self, key: Key) -> Option<&str> {
+        let step = self.step(key);
+        let (attempt, id) = step.session.as_deref()?;
+        (*attempt == step.attempt).then_some(id)
+    }
+
+    pub(super) fn session_known(&mut self, key: Key, id: &str) {
+        let step = self.step_mut(key);
+        step.session = Some(Box::new((step.attempt, id.to_owned())));
+    }
+
     /// A turn of a step has ended: its session is where the next one goes on.
     pub(super) fn talked(&mut self, key: Key, outcome: &Outcome) {
-        let (Some(talk), Some(id)) = (self.node(key).talk.clone(), &outcome.session) else {
-            return;
-        };
+        let Some(id) = &outcome.session else { return };
+        self.session_known(key, id);
+        let Some(talk) = self.node(key).talk.clone() else { return };
         let agent = outcome.fallback.as_deref().map_or(talk.agent, Arc::from);
         let used = outcome.usage.unwrap_or_default();
         let home = self.home(key.frame);
