@@ -389,9 +389,12 @@ pub(crate) struct Stop {
     pub(crate) run: Option<String>,
 }
 
-/// Lists runs that are running or can be resumed.
+/// Lists runs that are running or can be resumed, with how their agents stand: connected, idle, disconnected.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
+    /// Only this run, whatever became of it, with all of its agents: its id, the beginning of it, or `last`.
+    #[arg(conflicts_with = "all")]
+    pub(crate) run: Option<String>,
     /// Lists finished runs too.
     #[arg(short, long)]
     pub(crate) all: bool,

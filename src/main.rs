@@ -36,6 +36,7 @@ mod load;
 mod logs;
 mod lsp;
 mod mcp;
+mod nodes;
 mod pages;
 mod params;
 mod plan;

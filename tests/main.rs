@@ -5,6 +5,7 @@ mod approvals;
 mod baseline;
 mod cases;
 mod cli;
+mod connections;
 mod editors;
 mod examples;
 mod files;

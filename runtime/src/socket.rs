@@ -1,5 +1,5 @@
-//! The control socket of a running run: one line in (`stop`, or `answer` or `send` and JSON), one line out (`ok` with
-//! what there is to say, or what is wrong).
+//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out
+//! (`ok` with what there is to say, or what is wrong; to `pulses` JSON).
 //!
 //! A Unix socket's address holds about 100 bytes and `$SWARM_HOME` may be deeper: both ends go through
 //! `/proc/self/fd`, which is always short.
@@ -19,9 +19,12 @@ use serde::Serialize;
 use crate::control::{Control, GateAnswer, UserMessage};
 use crate::error::RunError;
 use crate::home::RunFolder;
+use crate::pulse::{Pulse, Pulses};
 
 /// The longest order, and how long a client may take to give it.
 const LONGEST: u64 = 256 * 1024;
+/// The longest answer to one.
+const ANSWER: u64 = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How the answer to an order begins that was taken.
@@ -74,13 +77,25 @@ fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, 
     taken.ok_or(RunError::Request(told))
 }
 
+/// What goes on in the attempts of the run in `folder` that are open now.
+///
+/// # Errors
+/// Nobody runs it, or whoever does cannot be reached.
+pub fn pulses(folder: &RunFolder) -> Result<Vec<Pulse>, RunError> {
+    if !folder.is_running() {
+        return Err(RunError::NotRunning { run: folder.id.clone() });
+    }
+    let answer = order(folder, "pulses")?;
+    serde_json::from_str(&answer).map_err(|_| RunError::Request(answer))
+}
+
 /// Gives an order to whoever runs `folder`; what it says to that.
 fn order(folder: &RunFolder, line: &str) -> Result<String, RunError> {
     let order = |mut stream: UnixStream| {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
-        BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
+        BufReader::new(stream.take(ANSWER)).read_line(&mut answer)?;
         Ok(answer.trim_end().to_owned())
     };
     through(folder, UnixStream::connect).and_then(order).map_err(RunError::io("reach", folder.socket_path()))
@@ -96,7 +111,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Starts to take orders for `control`. The lock of the run must be held.
-    pub(crate) fn listen(folder: &RunFolder, control: Control) -> Result<Socket, RunError> {
+    pub(crate) fn listen(folder: &RunFolder, control: Control, pulses: Pulses) -> Result<Socket, RunError> {
         let path = folder.socket_path();
         // A killed runner leaves its socket behind, and the lock says that nobody else listens.
         let _ = std::fs::remove_file(&path);
@@ -113,7 +128,7 @@ impl Socket {
                             return;
                         }
                         // A client that goes away early has nobody left to complain to.
-                        let _ = stream.and_then(|stream| serve(stream, &control));
+                        let _ = stream.and_then(|stream| serve(stream, &control, &pulses));
                     }
                 })
                 .map_err(RunError::io("listen on", &path))?
@@ -136,7 +151,7 @@ impl Drop for Socket {
     }
 }
 
-fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
+fn serve(mut stream: UnixStream, control: &Control, pulses: &Pulses) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut order = String::new();
@@ -145,6 +160,11 @@ fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
         "stop" => {
             control.stop();
             stream.write_all(b"ok\n")
+        }
+        "pulses" => {
+            let mut line = serde_json::to_string(&pulses.all())?;
+            line.push('\n');
+            stream.write_all(line.as_bytes())
         }
         order => {
             let told = match obey(order, control) {

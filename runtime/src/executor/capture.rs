@@ -10,10 +10,14 @@ use super::process::Sink;
 use super::tail::Tail;
 use super::turn::may_pass;
 use crate::error::RunError;
-use crate::event::{INLINE, Process, StepId};
+use crate::event::{INLINE, Process, SESSION, StepId, escaped};
 use crate::observer::Stream;
+use crate::pulse::Hand;
 use crate::run::Input;
 use crate::stream::{Decoder, Item, Report};
+
+/// The ids of conversations at most that are told of in one attempt.
+const SESSIONS: u32 = 8;
 
 /// What an attempt put out so far.
 pub(super) struct Capture<'a> {
@@ -38,6 +42,12 @@ pub(super) struct Capture<'a> {
     fresh_line: bool,
     /// Why the run cannot go on.
     broken: Option<RunError>,
+    /// What others see of it while it goes on.
+    pulse: Hand,
+    /// The id of its conversation that was reported last.
+    session: Option<String>,
+    /// How many were.
+    sessions: u32,
 }
 
 impl<'a> Capture<'a> {
@@ -57,6 +67,9 @@ impl<'a> Capture<'a> {
             used_tool: false,
             fresh_line: true,
             broken: None,
+            pulse: services.pulses.open(step, attempt),
+            session: None,
+            sessions: 0,
         }
     }
 
@@ -66,6 +79,28 @@ impl<'a> Capture<'a> {
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
+        self.pulse.reads();
+    }
+
+    /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
+    pub(super) fn session(&mut self, id: &str) {
+        if may_pass(id)
+            && let Some(cancel) = self.yielding.take()
+        {
+            cancel.begin_to_yield();
+        }
+        if id.is_empty() || escaped(id) > SESSION || self.session.as_deref() == Some(id) || self.sessions == SESSIONS {
+            return;
+        }
+        self.sessions += 1;
+        self.session = Some(id.to_owned());
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        self.services.report(Input::Session { step, attempt, session: id.to_owned() });
+    }
+
+    /// What was asked for has been sent, and nothing come yet.
+    pub(super) fn reads(&self) {
+        self.pulse.reads();
     }
 
     /// The turn can be interrupted once its session is known.
@@ -107,14 +142,17 @@ impl<'a> Capture<'a> {
     pub(super) fn end_stream(&mut self) -> Option<Report> {
         let decoder = self.decoder.take()?;
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut session = None;
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
+            note_session(&item, &mut session);
             show.item(&item, &mut self.output, &mut self.fresh_line);
         });
         if !self.fresh_line {
             show.bytes(b"\n");
             self.fresh_line = true;
         }
+        session.into_iter().for_each(|id| self.session(&id));
         Some(report)
     }
 
@@ -136,6 +174,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.pulse.writes();
         if self.broken.is_none() {
             let written = self.out.push(bytes);
             self.keep(written);
@@ -149,22 +188,21 @@ impl Sink for Capture<'_> {
                 false
             }
             Some(decoder) => {
+                let mut session = None;
                 decoder.feed(bytes, &mut |item| {
                     self.used_tool |= matches!(item, Item::Tool(_));
-                    if let Item::Session(id) = &item
-                        && may_pass(id)
-                        && let Some(cancel) = self.yielding.take()
-                    {
-                        cancel.begin_to_yield();
-                    }
+                    note_session(&item, &mut session);
                     show.item(&item, &mut self.output, &mut self.fresh_line);
                 });
-                decoder.reported()
+                let reported = decoder.reported();
+                session.into_iter().for_each(|id| self.session(&id));
+                reported
             }
         }
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
+        self.pulse.writes();
         if self.broken.is_none() {
             let written = self.err.push(bytes);
             self.keep(written);
@@ -184,6 +222,13 @@ impl Sink for Capture<'_> {
     fn tick(&mut self, now: Instant) {
         let written = self.out.tick(now).and(self.err.tick(now));
         self.keep(written);
+    }
+}
+
+/// Keeps the id of a conversation that an item tells.
+fn note_session(item: &Item<'_>, session: &mut Option<String>) {
+    if let Item::Session(id) = item {
+        *session = Some((*id).to_owned());
     }
 }
 

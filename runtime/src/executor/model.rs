@@ -167,6 +167,7 @@ fn failure(job: &Job, stop: Stop) -> Failure {
 /// One request, shown and logged while its answer comes.
 fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
     let services = place.services;
+    place.capture.reads();
     let asked = services.reactor.wait(async {
         let (sender, mut heard) = mpsc::unbounded_channel();
         let hear = |text: &str| _ = sender.send(text.to_owned());

@@ -15,6 +15,7 @@ use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Durability;
 use crate::llm::Models;
+use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::Source;
 use crate::run::Input;
@@ -38,6 +39,8 @@ pub(crate) struct Services {
     /// The models that it may be.
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,
+    /// What goes on in the attempts.
+    pub pulses: Pulses,
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Sender<Input>,

@@ -19,6 +19,8 @@ pub(crate) enum Input {
     Message(UserMessage, Reply),
     /// A process has lived for a moment.
     Lives { step: StepId, attempt: u32, process: Process },
+    /// A provider has said under which id it keeps the conversation of an attempt.
+    Session { step: StepId, attempt: u32, session: String },
     /// An attempt ended.
     Ended { step: StepId, attempt: u32, outcome: Box<Outcome> },
     /// A replayed attempt waits to be ended from outside.

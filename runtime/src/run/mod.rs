@@ -48,6 +48,7 @@ use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
+use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
 use crate::secrets;
@@ -336,10 +337,11 @@ impl Begin<'_> {
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         limits::allow_files(concurrency);
-        let socket = Socket::listen(&self.folder, control.clone())?;
+        let pulses = Pulses::default();
+        let socket = Socket::listen(&self.folder, control.clone(), pulses.clone())?;
         let (viewer, watching) = Viewer::start(observer);
         self.notices.iter().for_each(|notice| viewer.notice(notice));
-        let outcome = self.drive(&viewer, &inputs, receiver, &control);
+        let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses));
         drop(socket);
         drop(viewer);
         let watched = watching.join();
@@ -356,7 +358,7 @@ impl Begin<'_> {
         viewer: &Viewer,
         inputs: &Sender<Input>,
         receiver: Receiver<Input>,
-        control: &Control,
+        (control, pulses): (&Control, Pulses),
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
@@ -387,6 +389,7 @@ impl Begin<'_> {
             watches: Watches::new(&folder.path, hidden(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
+            pulses,
             tools: Arc::clone(&tools),
             inputs: inputs.clone(),
         };

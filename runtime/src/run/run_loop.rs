@@ -248,6 +248,7 @@ impl Loop<'_> {
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
+            Input::Session { step, attempt, session } => self.talks(step, attempt, session),
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.asking.over(&step, attempt);
@@ -262,6 +263,14 @@ impl Loop<'_> {
             Input::Overhears { step, attempt, hearer } => self.overhears(&step, attempt, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
+        }
+    }
+
+    /// Notes under which id the conversation of an attempt is kept, where nobody knows that yet.
+    fn talks(&mut self, step: StepId, attempt: u32, session: String) {
+        let key = self.state.find(&step).filter(|&key| self.state.takes_turn(key, attempt));
+        if key.is_some_and(|key| self.state.talk_of(key) != Some(&session)) {
+            self.record(Event::SessionKnown { step, attempt, session });
         }
     }
 

@@ -48,6 +48,11 @@ impl State {
                     self.open.insert(key, Some(*process));
                 }
             }
+            Event::SessionKnown { step, attempt, session } => {
+                if let Some(key) = self.attempt(step, *attempt) {
+                    self.session_known(key, session);
+                }
+            }
             Event::AttemptEnded { step, attempt, outcome } => {
                 if let Some(key) = self.key(step) {
                     self.attempt_ended(key, *attempt, outcome, record.at);

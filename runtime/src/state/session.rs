@@ -32,8 +32,24 @@ impl State {
         Some((&known.id, known.used))
     }
 
+    /// Under which id the conversation of a step's attempt is kept: of the one that is open, or else the last one. A
+    /// turn that was interrupted has it too.
+    pub(crate) fn talk_of(&self, key: Key) -> Option<&str> {
+        let step = self.step(key);
+        let (attempt, id) = step.session.as_deref()?;
+        (*attempt == step.attempt).then_some(id)
+    }
+
+    pub(super) fn session_known(&mut self, key: Key, id: &str) {
+        let step = self.step_mut(key);
+        step.session = Some(Box::new((step.attempt, id.to_owned())));
+    }
+
     /// A turn of a step has ended: its session is where the next one goes on.
     pub(super) fn talked(&mut self, key: Key, outcome: &Outcome) {
+        if let Some(id) = &outcome.session {
+            self.session_known(key, id);
+        }
         let Some(latest) = self.known(key, outcome).filter(|_| self.node(key).talk.is_some()) else { return };
         let home = self.home(key.frame);
         let sessions = &mut self.frame_mut(home).sessions;
