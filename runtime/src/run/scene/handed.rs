@@ -20,6 +20,9 @@ use crate::state::post::INBOX;
 /// The artifacts of one envelope at most.
 const ARTIFACTS: usize = 32;
 
+/// What the lines of one answer may ask for at most: as much as an inbox takes.
+const OPERATIONS: usize = INBOX;
+
 /// The bytes of an id, of the kind of an artifact, and of a reference at most.
 const WORD: usize = 64;
 const REFERENCE: usize = 512;
@@ -190,9 +193,9 @@ impl Scene<'_> {
         if handoff.to == sender {
             return Err("you cannot hand over to yourself".to_owned());
         }
-        let ways = &state.graph.scope(state.region(scope).scope).ways;
-        let mut fitting: Vec<(usize, &Way)> =
-            ways.from(spot).filter(|(_, way)| self.name_of(state, way.to) == handoff.to).collect();
+        let graph = state.graph.scope(state.region(scope).scope);
+        let (ways, to) = (&graph.ways, graph.find(&handoff.to));
+        let mut fitting: Vec<(usize, &Way)> = ways.from(spot).filter(|(_, way)| Some(way.to) == to).collect();
         if let Some(kind) = handoff.kind {
             let first = fitting.first().map(|(_, way)| word_of(way));
             fitting.retain(|(_, way)| word_of(way) == kind);
@@ -315,15 +318,20 @@ pub(super) fn stamp(at: u64) -> String {
 /// none stays, with what is wrong with it.
 pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String) {
     let mut operations = Vec::new();
-    let mut rest = String::new();
+    let (mut rest, mut more) = (String::new(), 0);
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
-        let is_one = trimmed.starts_with('{') && trimmed.len() <= ENVELOPE_LIMIT && trimmed.contains("\"swarm\"");
+        let is_one = trimmed.starts_with('{') && trimmed.contains("\"swarm\"");
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
+            Some(_) if operations.len() >= OPERATIONS => more += 1,
             Some(value) => operations.push(Operation::read(value)),
             None => rest.push_str(line),
         }
+    }
+    if more > 0 {
+        let most = format!("{more} more lines ask for something, and {OPERATIONS} of one answer are the most");
+        operations.push(Err(most));
     }
     (operations, rest)
 }
