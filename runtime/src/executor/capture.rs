@@ -84,6 +84,30 @@ impl<'a> Capture<'a> {
         self.fresh_line = true;
     }
 
+    /// Writes down bytes of standard output that are read elsewhere.
+    pub(super) fn log(&mut self, bytes: &[u8]) {
+        if self.broken.is_none() {
+            let written = self.out.push(bytes);
+            self.keep(written);
+        }
+    }
+
+    /// Shows something that an agent told; without, that it tells nothing more.
+    pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
+        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        match item {
+            Some(item) => {
+                self.used_tool |= matches!(item, Item::Tool(_));
+                show.item(&item, &mut self.output, &mut self.fresh_line);
+            }
+            None if !self.fresh_line => {
+                show.bytes(b"\n");
+                self.fresh_line = true;
+            }
+            None => {}
+        }
+    }
+
     /// What follows comes from a check: it is shown and logged, but no longer part of the output.
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
@@ -99,10 +123,7 @@ impl<'a> Capture<'a> {
             self.used_tool |= matches!(item, Item::Tool(_));
             show.item(&item, &mut self.output, &mut self.fresh_line);
         });
-        if !self.fresh_line {
-            show.bytes(b"\n");
-            self.fresh_line = true;
-        }
+        self.tell(None);
         Some(report)
     }
 
@@ -124,10 +145,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        if self.broken.is_none() {
-            let written = self.out.push(bytes);
-            self.keep(written);
-        }
+        self.log(bytes);
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match &mut self.decoder {
             None => {
