@@ -21,6 +21,7 @@ use super::account::Account;
 use super::dialogue::{self, Opening, Shared, Stage, Told};
 use super::leave::{self, Asker, Pending, Request};
 use crate::event::{Failure, Process, Usage};
+use crate::executor::cancel::Cancel;
 use crate::executor::capture::Capture;
 use crate::executor::pool::Services;
 use crate::executor::process::Sink;
@@ -53,6 +54,8 @@ pub(super) struct Line<'p, 'c> {
     capture: &'p mut Capture<'c>,
     asker: Asker,
     account: Account,
+    /// What is told that the turn can be interrupted, until it is.
+    cancel: Option<Arc<Cancel>>,
     shared: Arc<Shared>,
     /// None once it has ended.
     dialogue: Option<Dialogue>,
@@ -106,6 +109,7 @@ impl<'p, 'c> Line<'p, 'c> {
         wake: Arc<OwnedFd>,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
+        cancel: &Arc<Cancel>,
     ) -> Line<'p, 'c> {
         let shared = Arc::new(Shared::default());
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), wake });
@@ -133,6 +137,7 @@ impl<'p, 'c> Line<'p, 'c> {
             capture,
             asker,
             account: Account::new(earlier),
+            cancel: Some(Arc::clone(cancel)),
             shared,
             dialogue: Some(Box::pin(dialogue)),
             channel: Some(ours),
@@ -194,10 +199,25 @@ impl<'p, 'c> Line<'p, 'c> {
             self.take_requests();
             self.take_words();
             self.answer_requests();
+            self.announce();
         }
         // There is more to do, after others have had their turn.
         if self.bell.rung.swap(false, Ordering::SeqCst) {
             self.waker.wake_by_ref();
+        }
+    }
+
+    /// Says once in which session the turn is; from then on it can be interrupted where the agent loads sessions.
+    fn announce(&mut self) {
+        let progress = self.shared.progress();
+        let Some(session) = progress.session.clone().filter(|_| progress.stage == Stage::Prompted) else { return };
+        let resumes = progress.resumes;
+        drop(progress);
+        if let Some(cancel) = self.cancel.take() {
+            self.capture.session(&session.0);
+            if resumes {
+                cancel.begin_to_yield();
+            }
         }
     }
 
