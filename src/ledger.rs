@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
-use swarmc_runtime::{Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage};
+use swarmc_runtime::{
+    Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage, Wants,
+};
 
 use crate::approvals::Pending;
 use crate::team::Team;
@@ -317,7 +319,8 @@ impl Ledger {
             }
             // A stop leaves it open: who resumes the run is asked again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
-                self.approvals.retain(|_, pending| pending.step != *step);
+                let lasts = |pending: &Pending| matches!(pending.request.wants, Wants::Node { .. });
+                self.approvals.retain(|_, pending| pending.step != *step || lasts(pending));
             }
             Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
             Event::RunFinished { .. } => self.approvals.clear(),
@@ -562,6 +565,7 @@ fn skipped(reason: &SkipReason) -> String {
         },
         SkipReason::Join => "none of what it waits for holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody asked for it".to_owned(),
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),

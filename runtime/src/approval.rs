@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AnsweredBy, Content};
+use crate::event::{AnsweredBy, Content, Letter};
 
 /// The characters of arguments that an agent is told of, which a person gave in place of its own.
 const SHOWN: usize = 500;
@@ -47,6 +47,17 @@ pub enum Wants {
         /// The tools that it would have.
         tools: Vec<String>,
     },
+    /// To have a task of its pipeline started, with this as its first payload.
+    Node {
+        /// The agent of that task.
+        plays: Arc<str>,
+        /// The task.
+        to: Arc<str>,
+        /// The way that the payload takes, by its number in the pipeline's edges.
+        way: usize,
+        /// The payload.
+        letter: Box<Letter>,
+    },
 }
 
 impl Wants {
@@ -55,6 +66,7 @@ impl Wants {
         match self {
             Wants::Tool { tool, .. } => format!("tool {tool}"),
             Wants::Spawn { .. } => "a helper".to_owned(),
+            Wants::Node { to, .. } => format!("task {to}"),
         }
     }
 
@@ -68,11 +80,12 @@ impl Wants {
         }
     }
 
-    /// The tool that it is about.
-    pub(crate) fn tool(&self) -> Option<&Arc<str>> {
+    /// What is to be stored, for who agrees to it.
+    pub fn content(&self) -> &Content {
         match self {
-            Wants::Tool { tool, .. } => Some(tool),
-            Wants::Spawn { .. } => None,
+            Wants::Tool { arguments, .. } => arguments,
+            Wants::Spawn { task, .. } => task,
+            Wants::Node { letter, .. } => &letter.content,
         }
     }
 }
@@ -158,6 +171,7 @@ pub(crate) fn changed(arguments: &str, given: &str) -> String {
 mod tests {
     use super::*;
     use crate::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+    use crate::handoff::EnvelopeKind;
 
     /// As much as stands in an event itself.
     fn longest(piece: &str) -> String {
@@ -179,6 +193,18 @@ mod tests {
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
             let tool = Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()) };
             let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
+            let letter = Letter {
+                id: "e".repeat(21).into(),
+                kind: EnvelopeKind::Handoff,
+                priority: swarmc_plan::Priority::Normal,
+                response: swarmc_plan::Response::Required,
+                answers: None,
+                person: false,
+                interrupts: false,
+                content: text(),
+            };
+            let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());
+            let node = Wants::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
             let request = |wants| Event::ApprovalAsked {
                 step: step.clone(),
                 attempt: 1,
@@ -187,7 +213,7 @@ mod tests {
             let (by, arguments) = (AnsweredBy::Person, Some(text()));
             let verdict = Verdict { id: 1, choice: Choice::Deny, by, because: Some(because), arguments };
             let answered = Event::ApprovalAnswered { step: step.clone(), attempt: 1, verdict };
-            for event in [request(tool), request(spawn), answered] {
+            for event in [request(tool), request(spawn), request(node), answered] {
                 let record = Record { seq: u64::MAX, at: u64::MAX, event };
                 let line = serde_json::to_string(&record).unwrap();
                 assert!(line.len() < LARGEST, "{piece:?}: {}", line.len());

@@ -120,7 +120,7 @@ impl State {
     /// Everything that it needs is there: it may start, or waits for its first envelope.
     pub(super) fn ready(&mut self, key: Key) {
         let node = self.node(key);
-        match node.heeds && node.wired {
+        match node.heeds && node.wired || node.spawned {
             true => {
                 self.enter(key, Phase::Listening);
                 self.rouse(key);
