@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Resume(Resume),
     Stop(Stop),
     Approve(Approve),
+    Send(Send),
     Ps(Ps),
     Logs(Logs),
     Inspect(Inspect),
@@ -359,6 +360,26 @@ pub(crate) struct Approve {
     /// For `allow`.
     #[arg(long, value_name = "JSON", requires = "choice")]
     pub(crate) arguments: Option<String>,
+}
+
+/// Writes to an agent of a running run.
+///
+/// The message waits for the agent's next turn, which it causes where the agent is idle or has answered already; it is on
+/// disk when the command ends, which says what becomes of it.
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The run: its id, the beginning of it, or `last`.
+    pub(crate) run: String,
+    /// The task whose agent reads it; where several have the name, with what it is inside of: `polish/draft`.
+    #[arg(value_name = "TASK")]
+    pub(crate) to: String,
+    /// The message; `-`, or nothing, reads it from standard input.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Ends the turn that is under way, and goes on with the message in the same conversation: at once with an agent whose
+    /// conversation can be resumed, between two steps with a model, and else after the turn.
+    #[arg(long, short)]
+    pub(crate) interrupt: bool,
 }
 
 /// Asks a running run to end; it can be resumed later.

@@ -16,6 +16,7 @@ mod import;
 mod judge;
 mod kill;
 mod lsp;
+mod messages;
 mod model;
 mod models;
 mod modules;

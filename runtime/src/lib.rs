@@ -39,7 +39,7 @@ mod transient;
 
 pub use answer::typed;
 pub use approval::{Choice, Request, Verdict, Wants};
-pub use control::{Control, GateAnswer};
+pub use control::{Control, GateAnswer, UserMessage};
 pub use decide::{Command, decide};
 pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};
 pub use error::{JournalError, RunError};
@@ -52,6 +52,6 @@ pub use pulse::{Flow, Pulse};
 pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
-pub use socket::{answer_gate, pulses, request_stop};
+pub use socket::{answer_gate, pulses, request_stop, send_message};
 pub use state::{Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};
 pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};

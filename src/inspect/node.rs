@@ -83,12 +83,14 @@ impl Node {
 
     fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId) {
         let post = |letter: &Letter, at: u64, attempt: Option<u32>| {
-            let text = folder.text(&letter.content).unwrap_or_else(|error| format!("({error})"));
-            let envelope = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            let text = folder.text(&letter.content).map_err(|error| error.to_string());
+            let envelope = text.and_then(|text| letter.shown(text));
+            let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
             Post { id: letter.id.to_string(), envelope, at, attempt }
         };
         let (mut attempt, mut read): (u32, Vec<Arc<str>>) = (0, Vec::new());
         let mut others: Vec<Arc<str>> = Vec::new();
+        let mut is_open = false;
         for record in &past.records {
             match &record.event {
                 Event::Sent { from: Some(from), letter, .. } if from == step => {
@@ -99,17 +101,24 @@ impl Node {
                 {
                     self.incoming.push(post(letter, record.at, None));
                 }
+                // A turn that goes on has read them.
+                Event::InputsTaken { step: by, inputs } if by == step && is_open => {
+                    let taken = self.incoming.iter_mut().filter(|post| inputs.iter().any(|id| **id == *post.id));
+                    taken.for_each(|post| post.attempt = Some(attempt));
+                }
                 Event::InputsTaken { step: by, inputs } if by == step => read.extend(inputs.iter().cloned()),
                 Event::InputsTaken { step: by, inputs } if by.name == step.name => {
                     others.extend(inputs.iter().cloned())
                 }
                 Event::AttemptStarted { step: by, attempt: number, .. } if by == step => {
-                    attempt = *number;
+                    (attempt, is_open) = (*number, true);
                     for id in read.drain(..) {
                         let letter = self.incoming.iter_mut().find(|post| *post.id == *id);
                         letter.into_iter().for_each(|post| post.attempt = Some(attempt));
                     }
                 }
+                Event::AttemptEnded { step: by, .. } if by == step => is_open = false,
+                Event::RunResumed => is_open = false,
                 Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
                     self.artifacts.push((*attempt, Kept::clone(artifact)));
                 }

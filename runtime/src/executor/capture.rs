@@ -1,11 +1,14 @@
 //! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::cancel::Cancel;
 use super::log::Log;
 use super::pool::Services;
 use super::process::Sink;
 use super::tail::Tail;
+use super::turn::may_pass;
 use crate::error::RunError;
 use crate::event::{INLINE, Process, SESSION, StepId, escaped};
 use crate::observer::Stream;
@@ -23,6 +26,8 @@ pub(super) struct Capture<'a> {
     attempt: u32,
     out: Log,
     err: Log,
+    /// What is told once the session of the turn is known, where its agent can go on with that.
+    yielding: Option<Arc<Cancel>>,
     /// Reads the agent's format; none for commands.
     decoder: Option<Decoder>,
     /// The output, as far as it stands in the stream itself.
@@ -54,6 +59,7 @@ impl<'a> Capture<'a> {
             attempt,
             out: log(Stream::Stdout),
             err: log(Stream::Stderr),
+            yielding: None,
             decoder: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
@@ -69,6 +75,7 @@ impl<'a> Capture<'a> {
 
     /// What follows comes from a turn of an agent, in the format that `decoder` reads.
     pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
+        self.yielding = None;
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
@@ -77,6 +84,9 @@ impl<'a> Capture<'a> {
 
     /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
     pub(super) fn session(&mut self, id: &str) {
+        if let Some(cancel) = self.yielding.take_if(|_| may_pass(id)) {
+            cancel.begin_to_yield();
+        }
         if id.is_empty() || escaped(id) > SESSION || self.session.as_deref() == Some(id) || self.sessions == SESSIONS {
             return;
         }
@@ -89,6 +99,11 @@ impl<'a> Capture<'a> {
     /// What was asked for has been sent, and nothing come yet.
     pub(super) fn reads(&self) {
         self.pulse.reads();
+    }
+
+    /// The turn can be interrupted once its session is known.
+    pub(super) fn yield_with_session(&mut self, cancel: &Arc<Cancel>) {
+        self.yielding = Some(Arc::clone(cancel));
     }
 
     /// Whether an agent has used a tool in this attempt.

@@ -225,7 +225,7 @@ impl<'a> Running<'a> {
         }
         match cancel.asked() {
             Some(Wish::Kill) => self.kill(Cause::Cancelled, now),
-            Some(Wish::Stop) => self.end(Cause::Cancelled, now),
+            Some(Wish::Stop | Wish::Interrupt) => self.end(Cause::Cancelled, now),
             None => {}
         }
         if self.exited.is_none() {

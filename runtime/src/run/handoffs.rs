@@ -47,11 +47,7 @@ impl Loop<'_> {
             }
             Operation::ReadInbox {} => {
                 let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
-                    let texts = letters.iter().map(|letter| self.scene.store.text(&letter.content));
-                    // What a person wrote is no envelope.
-                    texts
-                        .map(|text| text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
-                        .collect()
+                    letters.iter().map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
                 };
                 let (inputs, waiting) = (read(&self.state.step(key).taken)?, read(self.state.inbox(key))?);
                 Ok(json!({ "inputs": inputs, "waiting": waiting }))

@@ -10,7 +10,9 @@ mod gates;
 mod handoffs;
 mod handover;
 mod hooks;
+mod input;
 mod limits;
+mod messages;
 mod outside;
 mod prepare;
 pub(crate) mod refuse;
@@ -35,26 +37,26 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
-use crate::artifact::{Kept, Watches};
-use crate::control::{Control, GateAnswer, Wish};
+use crate::artifact::Watches;
+use crate::control::Control;
 use crate::door::Doors;
 use crate::error::{JournalError, RunError};
-use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
+use crate::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
-use crate::handoff::Operation;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
 use crate::pulse::Pulses;
 use crate::reactor::Reactor;
-use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
+use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
 use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
+pub(crate) use input::Input;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::asked_for;
@@ -111,37 +113,6 @@ pub enum Ended {
     Stopped,
     /// Its budget was spent, or its time over.
     OverBudget,
-}
-
-/// What the loop waits for.
-#[derive(Debug)]
-pub(crate) enum Input {
-    /// A person's wish.
-    Wish(Wish),
-    /// A person's answer to a gate or a request, and where to tell what became of it.
-    Answer(GateAnswer, Sender<Result<(), String>>),
-    /// A process has lived for a moment.
-    Lives { step: StepId, attempt: u32, process: Process },
-    /// A provider has said under which id it keeps the conversation of an attempt.
-    Session { step: StepId, attempt: u32, session: String },
-    /// An attempt ended.
-    Ended { step: StepId, attempt: u32, outcome: Box<event::Outcome> },
-    /// A replayed attempt waits to be ended from outside.
-    Parked { step: StepId, attempt: u32 },
-    /// A replayed attempt asked something that the recording does not hold.
-    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
-    /// A task waits for somebody's agreement.
-    Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
-    /// An agent asks for something, and who is to hear what becomes of it.
-    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
-    /// Something that a turn has left is stored.
-    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
-    /// A task of a swarm reports.
-    Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
-    /// The recorded answer of a gate.
-    Replayed { step: StepId, take: GateTake },
-    /// The run cannot go on, and why.
-    Broken(String),
 }
 
 /// Starts a run of `plan` and sees it through to its end.

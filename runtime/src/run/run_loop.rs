@@ -76,8 +76,8 @@ pub(super) struct Loop<'a> {
     /// The budgets of the run that people were told of, because much of them is used.
     pub warned: BTreeSet<usize>,
     pub hooks: Hooks,
-    /// Who answered a gate in this turn.
-    pub replies: Vec<Reply>,
+    /// Who answered a gate or wrote to an agent in this turn, and what is to be said to that.
+    pub replies: Vec<(Reply, String)>,
     /// The requests of agents that this process waits with.
     pub asking: Asking,
     /// Who asked for something in this turn, with what is to be told.
@@ -242,6 +242,7 @@ impl Loop<'_> {
         match input {
             Input::Wish(wish) => self.obey(wish),
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
+            Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replayed { step, take } => self.take_replayed(step, take),
             Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
             // Only a replay hears of it.
@@ -259,6 +260,7 @@ impl Loop<'_> {
                 self.record(Event::ArtifactStored { step, attempt, artifact });
             }
             Input::Said { step, attempt, operation, hearer } => self.said(&step, attempt, operation, hearer),
+            Input::Overhears { step, attempt, hearer } => self.overhears(&step, attempt, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
         }

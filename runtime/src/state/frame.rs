@@ -99,6 +99,8 @@ pub(crate) struct Step {
     pub(crate) sent: Vec<Letter>,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
     pub(crate) session: Option<Box<(u32, String)>>,
+    /// The conversation of the attempt before, which a person interrupted.
+    pub(crate) interrupted: Option<Box<super::session::Known>>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -233,6 +235,7 @@ impl Step {
             taken: Vec::new(),
             sent: Vec::new(),
             session: None,
+            interrupted: None,
             waiting: needs,
             held: 0,
             started: false,

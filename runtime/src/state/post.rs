@@ -179,12 +179,26 @@ impl State {
         }
     }
 
+    /// The pipelines that are under way: the instances, and those behind calls.
+    pub(crate) fn activations(&self) -> impl Iterator<Item = u32> {
+        let frames = (0..).zip(&self.frames);
+        frames.filter(|(number, frame)| frame.scope == *number && frame.end.is_none()).map(|(number, _)| number)
+    }
+
+    /// Whether an attempt of a step is under way.
+    pub(crate) fn is_running(&self, key: Key) -> bool {
+        self.step(key).phase == Phase::Running
+    }
+
+    /// Whether a person has written what the next turn of a step reads.
+    pub(super) fn is_written_to(&self, key: Key) -> bool {
+        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox()
+    }
+
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
-        // A command that does not read its inbox would only do again what it did.
-        let node = self.node(key);
-        let reads = node.heeds || node.files || node.agent.is_some();
-        let wakes = reads && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+        let wakes =
+            self.node(key).reads_inbox() && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
             Phase::Idle if wakes => {

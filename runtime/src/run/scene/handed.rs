@@ -25,22 +25,31 @@ const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox, as its prompt says it; none where no edge leads to the step.
+    /// What a step's turn reads of its inbox, as its prompt says it: what people wrote, then the envelopes. None where no
+    /// edge leads to the step, and nobody wrote to it.
     pub(crate) fn inbox(&self, state: &State, key: Key) -> Result<Option<String>, String> {
-        if !state.node(key).wired {
+        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = state.inputs(key).partition(|letter| letter.person);
+        if !state.node(key).wired && persons.is_empty() {
             return Ok(None);
         }
-        let letters: Vec<&Letter> = state.inputs(key).collect();
-        let mut text = match letters.len() {
-            0 => return Ok(Some("(Your inbox is empty.)".to_owned())),
+        let mut blocks = Vec::new();
+        for letter in &persons {
+            let said = self.store.text(&letter.content)?;
+            blocks.push(format!("--- Message from the person who runs this ---\n{said}\n--- End of message ---"));
+        }
+        let heading = match envelopes.len() {
+            0 if persons.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
+            0 => return Ok(Some(blocks.join("\n\n"))),
             1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
             count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
         };
-        for letter in letters {
+        let mut text = heading;
+        for letter in envelopes {
             let _ = write!(text, "\n{}", self.store.text(&letter.content)?);
         }
         text.push_str("\n--- End of inbox ---");
-        Ok(Some(text))
+        blocks.push(text);
+        Ok(Some(blocks.join("\n\n")))
     }
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
@@ -155,7 +164,9 @@ impl Scene<'_> {
                 text.len()
             ));
         }
-        let letter = Letter { id: id.into(), kind, priority, response, answers, content: self.store.keep(text)? };
+        let content = self.store.keep(text)?;
+        let letter =
+            Letter { id: id.into(), kind, priority, response, answers, person: false, interrupts: false, content };
         let activation = state.frame(scope);
         let event = Event::Sent {
             from: Some(state.id(key)),
