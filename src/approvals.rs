@@ -44,8 +44,8 @@ impl Pending {
             (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
         };
         match &self.request.wants {
-            Wants::Tool { arguments, .. } => match text(arguments) {
-                Ok(arguments) => bounded(&pretty(&arguments)),
+            Wants::Tool { arguments: shown, .. } | Wants::GoOn { evidence: shown, .. } => match text(shown) {
+                Ok(shown) => bounded(&pretty(&shown)),
                 Err(words) => vec![words],
             },
             Wants::Spawn { plays, task, tools } => {
@@ -64,7 +64,9 @@ impl Pending {
 
     /// Whether the journal alone does not hold what it is.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        let (Wants::Tool { arguments: text, .. } | Wants::Spawn { task: text, .. }) = &self.request.wants;
+        let (Wants::Tool { arguments: text, .. }
+        | Wants::Spawn { task: text, .. }
+        | Wants::GoOn { evidence: text, .. }) = &self.request.wants;
         matches!(text, Content::Artifact { .. })
     }
 
@@ -76,6 +78,9 @@ impl Pending {
             Wants::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
             Wants::Spawn { plays, tools, .. } => {
                 (value["wants"], value["plays"], value["tools"]) = (json!("spawn"), json!(&**plays), json!(tools));
+            }
+            Wants::GoOn { same, times, .. } => {
+                (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
             }
         }
         value

@@ -29,6 +29,7 @@ mod rehearsed;
 mod runs;
 mod schema;
 mod specs;
+mod stalls;
 mod stats;
 mod swarm_failures;
 mod swarm_kills;

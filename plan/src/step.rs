@@ -55,6 +55,10 @@ pub struct Step {
     /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then it is ended,
     /// and counts as done.
     pub grace_ms: u64,
+    /// So many turns in a row that put out, send and change the same, or attempts that fail the same check, hold it up
+    /// until somebody says whether it goes on; 0 is never.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub stall: u32,
     /// Commands that must exit with 0 after the body, in order; otherwise the attempt failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Command>,

@@ -131,6 +131,8 @@ pub(crate) struct Node {
     pub(crate) wired: bool,
     /// Its prompt reads its inbox, so that its first turn waits for an envelope.
     pub(crate) heeds: bool,
+    /// So many turns in a row that come to the same hold it up; 0 is never.
+    pub(crate) stall: u32,
     /// It finds its inbox among its files.
     pub(crate) files: bool,
 }

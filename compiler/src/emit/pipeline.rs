@@ -1,5 +1,7 @@
 //! Pipelines: the flat list of the model as the nested lists of the plan.
 
+use std::collections::BTreeSet;
+
 use swarmc_plan as plan;
 
 use super::{Emitter, command, text};
@@ -8,16 +10,25 @@ use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
 use crate::template::Root;
 use crate::types::{Field, Kind, Type};
 
-/// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
-type Lists = Vec<Vec<usize>>;
+/// The steps of a pipeline by where they stand.
+struct Lists {
+    /// Those of each list: that of the pipeline itself first, then that of step N at N + 1.
+    of: Vec<Vec<usize>>,
+    /// The names of those that something handed over may come to.
+    woken: BTreeSet<String>,
+}
 
 impl Emitter<'_, '_, '_> {
     /// A pipeline; `params` are the types of its own parameters.
     pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
         let ast = pipeline.ast;
-        let mut lists: Lists = vec![Vec::new(); pipeline.steps.len() + 1];
+        let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
+        let work = edges.iter().filter(|edge| edge.kind == plan::EdgeKind::Handoff);
+        let ends = work.flat_map(|edge| [&edge.from, &edge.to].map(|name| (edge, name)));
+        let woken = ends.filter(|(edge, name)| edge.leads_to(name)).map(|(_, name)| name.clone()).collect();
+        let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken };
         for (index, step) in pipeline.steps.iter().enumerate() {
-            lists[step.within.map_or(0, |holder| holder + 1)].push(index);
+            lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);
         }
         plan::Pipeline {
             name: ast.name.value.clone(),
@@ -40,7 +51,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env(&pipeline.env),
             steps: self.steps(pipeline, &lists, 0),
             result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
-            edges: self.edges(ast.edges.as_ref(), &pipeline.carries),
+            edges,
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             worktree: ast.worktree.is_some(),
             origin: self.origin(ast.name.span),
@@ -49,7 +60,7 @@ impl Emitter<'_, '_, '_> {
 
     /// The steps of one list. Loops nest at most sixteen deep.
     fn steps(&self, pipeline: &Pipeline<'_>, lists: &Lists, list: usize) -> Vec<plan::Step> {
-        lists[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
+        lists.of[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
     }
 
     fn step(&self, pipeline: &Pipeline<'_>, lists: &Lists, index: usize) -> plan::Step {
@@ -112,6 +123,7 @@ impl Emitter<'_, '_, '_> {
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
+            stall: if ast.stalls || lists.woken.contains(&ast.name.value) { ast.stall } else { 0 },
             checks: ast.checks.iter().map(command::command).collect(),
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),

@@ -301,6 +301,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
         lanes: [None; 2],
         wired: false,
         heeds: reads_inbox(step),
+        stall: step.stall,
         files: step.files.is_some(),
     }
 }

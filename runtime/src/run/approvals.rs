@@ -138,6 +138,27 @@ impl Loop<'_> {
         Ok(())
     }
 
+    /// A step goes in circles: somebody is to say whether it goes on.
+    pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        let asks = |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, Wants::GoOn { .. });
+        let known = self.state.waiting().find(asks).map(|waiting| waiting.request.id);
+        let id = match (known, self.state.go_on_wish(key)) {
+            (Some(id), _) => id,
+            (None, Some(Wants::GoOn { same, times, evidence })) => {
+                let evidence = match self.stored(evidence) {
+                    Ok(evidence) => evidence,
+                    Err(error) => return self.give_up(error.to_string()),
+                };
+                let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+                self.request(step, attempt, &agent, Wants::GoOn { same, times, evidence })
+            }
+            (None, _) => return,
+        };
+        // Where it may not go on that is what becomes of the step, whatever the policy calls it.
+        let _ = self.decide_at_once(key, id, Approval::Human);
+    }
+
     /// A call as somebody is to agree to it.
     pub(super) fn tool_wish(&self, tool: String, arguments: String, schema: Option<Value>) -> Result<Wants, Failure> {
         let store = &self.scene.store;
@@ -226,6 +247,9 @@ impl Loop<'_> {
             (None, _) => None,
             (Some(_), Wants::Spawn { .. }) => {
                 return Err(format!("approval {id} is for a helper, which takes no arguments"));
+            }
+            (Some(_), Wants::GoOn { .. }) => {
+                return Err(format!("approval {id} is for a further turn, which takes no arguments"));
             }
             (Some(_), _) if choice != Choice::Allow => {
                 return Err("other arguments are for one call: `allow` it".to_owned());

@@ -100,6 +100,7 @@ impl Loop<'_> {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
         let letter = Letter {
+            said: None,
             id: format!("e{}", self.seq + 1).into(),
             kind: EnvelopeKind::Handoff,
             priority: Priority::High,

@@ -98,6 +98,9 @@ impl State {
 
     pub(super) fn approval_answered(&mut self, key: Key, verdict: &Verdict, at: u64) {
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return };
+        if let wants @ Wants::GoOn { .. } = &waiting.request.wants {
+            return self.went_on(key, wants, verdict, at);
+        }
         let agent = Arc::clone(&waiting.request.agent);
         if verdict.choice == Choice::Always {
             let always = self.always(key, &agent, &waiting.request.wants);

@@ -201,6 +201,10 @@ impl State {
             self.node(key).reads_inbox() && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
+            // What a person wrote breaks the circle.
+            Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
+                self.enter(key, Phase::Stalled);
+            }
             Phase::Idle if wakes => {
                 let step = self.step_mut(key);
                 step.earlier = step.attempt;
