@@ -175,10 +175,9 @@ impl Ledger {
             _ => None,
         };
         let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
-        let answered = |edge: &swarmc_plan::Edge| edge.both || edge.response != swarmc_plan::Response::None;
-        let nodes = edges().map(|edge| &edge.to).chain(edges().filter(|edge| answered(edge)).map(|edge| &edge.from));
+        let nodes = edges().flat_map(swarmc_plan::Edge::receivers).map(str::to_owned);
         // A task by itself has nobody to hand over to.
-        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.cloned().collect() };
+        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.collect() };
         let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {

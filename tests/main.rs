@@ -28,6 +28,7 @@ mod record;
 mod rehearsed;
 mod runs;
 mod schema;
+mod seeds;
 mod specs;
 mod stalls;
 mod stats;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::provider::Environment;
-use crate::{Budget, Expression, FileProtocol, Iteration, Origin, Schema, Template};
+use crate::{Budget, DirectiveKind, Expression, FileProtocol, Iteration, Origin, Schema, Template};
 
 /// One step of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -182,6 +182,22 @@ pub struct Gate {
 const ESCALATED: [&str; 3] = ["retry", "skip", "fail"];
 
 impl Step {
+    /// Whether its prompt, or what its process reads on standard input, says `<<inbox>>`: where envelopes may come to it,
+    /// its first turn waits for one.
+    pub fn says_inbox(&self) -> bool {
+        let prompt = match &self.body {
+            Body::Prompt(body) => Some(&body.prompt),
+            _ => None,
+        };
+        prompt.into_iter().chain(&self.stdin).any(|text| text.reads(DirectiveKind::Inbox))
+    }
+
+    /// Whether its turns read what is sent to it, so that an envelope gives it one: a command that does not would only do
+    /// again what it did.
+    pub fn reads_inbox(&self) -> bool {
+        matches!(self.body, Body::Prompt(_)) || self.files.is_some() || self.says_inbox()
+    }
+
     /// What a person may be asked about the step: what its gate asks, or what is to become of its failure. Nobody to ask
     /// lets a failure be one.
     pub fn question(&self) -> Option<Cow<'_, Gate>> {

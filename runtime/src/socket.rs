@@ -1,5 +1,5 @@
-//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out (`ok`
-//! with what there is to say, or what is wrong; to `pulses` JSON).
+//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out
+//! (`ok` with what there is to say, or what is wrong; to `pulses` JSON).
 //!
 //! A Unix socket's address holds about 100 bytes and `$SWARM_HOME` may be deeper: both ends go through
 //! `/proc/self/fd`, which is always short.

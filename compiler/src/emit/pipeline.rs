@@ -24,8 +24,7 @@ impl Emitter<'_, '_, '_> {
         let ast = pipeline.ast;
         let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
         let work = edges.iter().filter(|edge| edge.kind == plan::EdgeKind::Handoff);
-        let ends = work.flat_map(|edge| [&edge.from, &edge.to].map(|name| (edge, name)));
-        let woken = ends.filter(|(edge, name)| edge.leads_to(name)).map(|(_, name)| name.clone()).collect();
+        let woken = work.flat_map(plan::Edge::receivers).map(str::to_owned).collect();
         let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken };
         for (index, step) in pipeline.steps.iter().enumerate() {
             lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);
@@ -83,7 +82,7 @@ impl Emitter<'_, '_, '_> {
             known.map_or_else(|| input.from.value.clone(), |(_, target)| name(*target))
         };
         let agent = |agent: usize| self.model.agents[agent].ast.name.value.clone();
-        plan::Step {
+        let emitted = plan::Step {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
             needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
@@ -123,7 +122,7 @@ impl Emitter<'_, '_, '_> {
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
-            stall: if ast.stalls || lists.woken.contains(&ast.name.value) { ast.stall } else { 0 },
+            stall: ast.stall,
             checks: ast.checks.iter().map(command::command).collect(),
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
@@ -136,7 +135,10 @@ impl Emitter<'_, '_, '_> {
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
-        }
+        };
+        // Without turns there is nothing to go in circles, unless it says so.
+        let counts = ast.stalls || lists.woken.contains(&emitted.name) && emitted.reads_inbox();
+        plan::Step { stall: if counts { ast.stall } else { 0 }, ..emitted }
     }
 
     /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, DirectiveKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry,
-    RoundFailure, Segment, Step, When,
+    Agent, Body, Budget, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
 };
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
@@ -300,20 +299,10 @@ fn bare(step: &Step, kind: Kind) -> Node {
         talk: talk(step),
         lanes: [None; 2],
         wired: false,
-        heeds: reads_inbox(step),
+        heeds: step.says_inbox(),
         stall: step.stall,
-        files: step.files.is_some(),
+        reads_inbox: step.reads_inbox(),
     }
-}
-
-fn reads_inbox(step: &Step) -> bool {
-    let prompt = match &step.body {
-        Body::Prompt(body) => Some(&body.prompt),
-        _ => None,
-    };
-    let is_inbox =
-        |segment: &Segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox);
-    prompt.into_iter().chain(&step.stdin).flat_map(|text| &text.segments).any(is_inbox)
 }
 
 fn talk(step: &Step) -> Option<Box<Talk>> {

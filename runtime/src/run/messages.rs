@@ -153,7 +153,7 @@ impl Loop<'_> {
         if node.kind.is_container() {
             return Err(format!("`{}` is no single agent: it has others inside", to.name));
         }
-        if !node.reads_inbox() {
+        if !node.reads_inbox {
             return Err(format!("`{}` reads no messages: it has no agent", to.name));
         }
         if !self.state.may_receive(to.scope, to.spot) {

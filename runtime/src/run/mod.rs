@@ -425,6 +425,7 @@ impl Begin<'_> {
             replies: Vec::new(),
             asking: approvals::Asking::default(),
             receipts: Vec::new(),
+            refused: std::collections::HashMap::new(),
             again: std::collections::HashMap::new(),
             durability,
             replaying,

@@ -82,6 +82,8 @@ pub(super) struct Loop<'a> {
     pub asking: Asking,
     /// Who asked for something in this turn, with what is to be told.
     pub receipts: Vec<(Hearer, serde_json::Value)>,
+    /// How much of what attempts asked for was refused.
+    pub refused: HashMap<(StepId, u32), u32>,
     /// What attempts had sent that start again, since their runner was killed.
     pub again: HashMap<(StepId, u32), Vec<Envelope>>,
     pub durability: Arc<Durability>,
@@ -254,6 +256,7 @@ impl Loop<'_> {
                 self.asking.over(&step, attempt);
                 self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
+                self.refused.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
             Input::Left { step, attempt, artifact } => {

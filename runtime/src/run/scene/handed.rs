@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use serde_json::Value;
-use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response, Segment};
+use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response};
 
 use super::Scene;
 use crate::artifact::Kept;
@@ -20,6 +20,9 @@ use crate::state::post::INBOX;
 
 /// The artifacts of one envelope at most.
 const ARTIFACTS: usize = 32;
+
+/// What the lines of one answer may ask for at most: as much as an inbox takes.
+const OPERATIONS: usize = INBOX;
 
 /// The bytes of an id, of the kind of an artifact, and of a reference at most.
 const WORD: usize = 64;
@@ -55,11 +58,7 @@ impl Scene<'_> {
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
-        let says_where =
-            body.prompt.segments.iter().any(
-                |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
-            );
-        match !says_where && state.inputs(key).next().is_some() {
+        match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
             true => self.inbox(state, key),
             false => Ok(None),
         }
@@ -201,9 +200,9 @@ impl Scene<'_> {
         if handoff.to == sender {
             return Err("you cannot hand over to yourself".to_owned());
         }
-        let ways = &state.graph.scope(state.region(scope).scope).ways;
-        let mut fitting: Vec<(usize, &Way)> =
-            ways.from(spot).filter(|(_, way)| self.name_of(state, way.to) == handoff.to).collect();
+        let graph = state.graph.scope(state.region(scope).scope);
+        let (ways, to) = (&graph.ways, graph.find(&handoff.to));
+        let mut fitting: Vec<(usize, &Way)> = ways.from(spot).filter(|(_, way)| Some(way.to) == to).collect();
         if let Some(kind) = handoff.kind {
             let first = fitting.first().map(|(_, way)| word_of(way));
             fitting.retain(|(_, way)| word_of(way) == kind);
@@ -334,15 +333,20 @@ pub(super) fn stamp(at: u64) -> String {
 /// none stays, with what is wrong with it.
 pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String) {
     let mut operations = Vec::new();
-    let mut rest = String::new();
+    let (mut rest, mut more) = (String::new(), 0);
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
-        let is_one = trimmed.starts_with('{') && trimmed.len() <= ENVELOPE_LIMIT && trimmed.contains("\"swarm\"");
+        let is_one = trimmed.starts_with('{') && trimmed.contains("\"swarm\"");
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
+            Some(_) if operations.len() >= OPERATIONS => more += 1,
             Some(value) => operations.push(Operation::read(value)),
             None => rest.push_str(line),
         }
+    }
+    if more > 0 {
+        let most = format!("{more} more lines ask for something, and {OPERATIONS} of one answer are the most");
+        operations.push(Err(most));
     }
     (operations, rest)
 }
