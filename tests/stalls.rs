@@ -129,3 +129,26 @@ fn where_nobody_can_be_asked_the_policy_says_whether_it_goes_on() {
         assert_eq!(records(&project, "approval_asked").len(), asked, "{policy} {stall}: {told}");
     }
 }
+
+#[test]
+fn tasks_that_envelopes_wake_are_counted_and_others_where_they_say_so() {
+    let project = Project::new();
+    let spec = r#"
+provider recorded { script { answer "Done." } }
+agent any provider=recorded
+pipeline main {
+    edges { first -> second; second -> third; news -> fourth kind=signal }
+    task first { prompt "Begin" }
+    task second { prompt "Read:\n<<inbox>>" }
+    task third { run cat }
+    task fourth { prompt "Hear" }
+    task news { prompt "Tell"; stall 4; retry 5 }
+}
+"#;
+    fs::write(project.root().join("counted.kdl"), spec).expect("a spec can be written");
+    let plan: Value = serde_json::from_str(&project.done(&["plan", "counted.kdl"])).expect("a plan is JSON");
+    let steps = plan["pipelines"][0]["steps"].as_array().expect("a list").iter();
+    let stalls: Vec<(&str, u64)> =
+        steps.map(|step| (step["name"].as_str().unwrap_or_default(), step["stall"].as_u64().unwrap_or(0))).collect();
+    assert_eq!(stalls, [("first", 0), ("second", 3), ("third", 0), ("fourth", 0), ("news", 4)]);
+}

@@ -169,6 +169,12 @@ impl Loop<'_> {
             }
             (None, _) => return,
         };
+        if let Some(replaying) = &self.replaying {
+            let next = attempt + u32::from(self.state.step(key).started);
+            let choice = if replaying.replay.holds(step, next) { Choice::Allow } else { Choice::Deny };
+            let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
+            return self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
+        }
         // Where it may not go on that is what becomes of the step, whatever the policy calls it.
         let _ = self.decide_at_once(key, id, Approval::Human);
     }

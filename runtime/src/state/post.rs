@@ -282,6 +282,7 @@ impl State {
             Phase::Judging
                 | Phase::Ready
                 | Phase::Running
+                | Phase::Stalled
                 | Phase::Resting(_)
                 | Phase::Asking(_)
                 | Phase::Concluding
