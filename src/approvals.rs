@@ -44,8 +44,8 @@ impl Pending {
             (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
         };
         match &self.request.wants {
-            Wants::Tool { arguments, .. } => match text(arguments) {
-                Ok(arguments) => bounded(&pretty(&arguments)),
+            Wants::Tool { arguments: shown, .. } | Wants::GoOn { evidence: shown, .. } => match text(shown) {
+                Ok(shown) => bounded(&pretty(&shown)),
                 Err(words) => vec![words],
             },
             Wants::Spawn { plays, task, tools } => {
@@ -84,6 +84,9 @@ impl Pending {
             }
             Wants::Node { plays, to, .. } => {
                 (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
+            }
+            Wants::GoOn { same, times, .. } => {
+                (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
             }
         }
         value

@@ -31,6 +31,7 @@ mod schema;
 mod seeds;
 mod spawns;
 mod specs;
+mod stalls;
 mod stats;
 mod swarm_failures;
 mod swarm_kills;

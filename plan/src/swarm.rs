@@ -355,7 +355,13 @@ impl Edge {
 
     /// Whether an envelope may come to a step by it: what is handed over, or an answer to that.
     pub fn leads_to(&self, step: &str) -> bool {
-        self.to == step || self.from == step && (self.both || self.response != Response::None)
+        self.receivers().any(|receiver| receiver == step)
+    }
+
+    /// The steps that an envelope may come to by it.
+    pub fn receivers(&self) -> impl Iterator<Item = &str> {
+        let answered = self.both || self.response != Response::None;
+        [Some(&self.to), Some(&self.from).filter(|_| answered)].into_iter().flatten().map(String::as_str)
     }
 }
 

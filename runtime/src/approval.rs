@@ -58,6 +58,40 @@ pub enum Wants {
         /// The payload.
         letter: Box<Letter>,
     },
+    /// To take a further turn, or attempt, though the last ones came to the same.
+    GoOn {
+        /// What they have in common.
+        same: Same,
+        /// How many of them, in a row.
+        times: u32,
+        /// What they put out, or changed, or how they failed.
+        evidence: Content,
+    },
+}
+
+/// What turns have in common that go in circles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Same {
+    /// What they put out and sent, and what they changed.
+    Output,
+    /// What they changed.
+    Diff,
+    /// The check that they fail.
+    Check,
+}
+
+impl Same {
+    /// So many of them, in words.
+    fn words(self, times: u32) -> String {
+        match (self, times) {
+            (Same::Check, 1) => "an attempt that failed a check".to_owned(),
+            (_, 1) => "a turn".to_owned(),
+            (Same::Output, times) => format!("{times} turns that came to the same"),
+            (Same::Diff, times) => format!("{times} turns that changed the same"),
+            (Same::Check, times) => format!("{times} attempts that failed the same check"),
+        }
+    }
 }
 
 impl Wants {
@@ -67,7 +101,17 @@ impl Wants {
             Wants::Tool { tool, .. } => format!("tool {tool}"),
             Wants::Spawn { .. } => "a helper".to_owned(),
             Wants::Node { to, .. } => format!("task {to}"),
+            Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
         }
+    }
+
+    /// Why a step has failed that was not to go on.
+    pub fn denied(&self, verdict: &Verdict) -> String {
+        let circles = match self {
+            Wants::GoOn { same, times, .. } => same.words(*times),
+            other => other.words(),
+        };
+        format!("it went in circles ({circles}), and {}", verdict.refusal())
     }
 
     /// Whether both are the same wish.
@@ -86,6 +130,7 @@ impl Wants {
             Wants::Tool { arguments, .. } => arguments,
             Wants::Spawn { task, .. } => task,
             Wants::Node { letter, .. } => &letter.content,
+            Wants::GoOn { evidence, .. } => evidence,
         }
     }
 }
@@ -201,6 +246,7 @@ mod tests {
                 answers: None,
                 person: false,
                 interrupts: false,
+                said: Some("0".repeat(16).into()),
                 content: text(),
             };
             let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());

@@ -67,6 +67,14 @@ pub enum Command {
         /// The gate.
         step: StepId,
     },
+    /// Ask somebody whether a step goes on that goes in circles, and report `ApprovalAsked`, unless that is open already;
+    /// `ApprovalAnswered` comes whenever somebody answers.
+    AskToGoOn {
+        /// The step.
+        step: StepId,
+        /// The attempt that ended last.
+        attempt: u32,
+    },
     /// Record `StepSkipped`.
     Skip {
         /// The step.
@@ -124,6 +132,7 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         wake(state, now, &mut commands);
         skip(state, &mut commands);
         judge(state, &mut commands);
+        stalled(state, &mut commands);
         close(state, &mut commands);
         conclude(state, &mut commands);
         start(state, &mut commands);
@@ -172,6 +181,14 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
         let Some(key) = state.agenda.judge.pop_first() else { break };
         state.step_mut(key).place = Place::Nowhere;
         commands.push(Command::Judge { step: state.id(key) });
+    }
+}
+
+/// Has somebody asked about those that go in circles.
+fn stalled(state: &mut State, commands: &mut Vec<Command>) {
+    while let Some(key) = state.agenda.stalled.pop_first() {
+        state.step_mut(key).place = Place::Nowhere;
+        commands.push(Command::AskToGoOn { step: state.id(key), attempt: state.step(key).attempt });
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, DirectiveKind, EdgeKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry,
-    RoundFailure, Segment, Step, When,
+    Agent, Body, Budget, EdgeKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure,
+    Step, When,
 };
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
@@ -303,19 +303,10 @@ fn bare(step: &Step, kind: Kind) -> Node {
         lanes: [None; 2],
         wired: false,
         spawned: false,
-        heeds: reads_inbox(step),
-        files: step.files.is_some(),
+        heeds: step.says_inbox(),
+        stall: step.stall,
+        reads_inbox: step.reads_inbox(),
     }
-}
-
-fn reads_inbox(step: &Step) -> bool {
-    let prompt = match &step.body {
-        Body::Prompt(body) => Some(&body.prompt),
-        _ => None,
-    };
-    let is_inbox =
-        |segment: &Segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox);
-    prompt.into_iter().chain(&step.stdin).flat_map(|text| &text.segments).any(is_inbox)
 }
 
 fn talk(step: &Step) -> Option<Box<Talk>> {

@@ -1,7 +1,10 @@
 //! Handoffs in a rehearsal: what faked answers ask for is admitted as in a run.
 
+use std::sync::Arc;
+
 use super::Stage;
-use crate::event::{Event, StepId};
+use crate::approval::{Choice, Request, Verdict};
+use crate::event::{AnsweredBy, Event, StepId};
 use crate::handoff::{Handoff, Operation};
 
 impl Stage<'_, '_> {
@@ -26,6 +29,17 @@ impl Stage<'_, '_> {
                 Err(problem) => self.fault(Some(step), format!("nothing was handed over: {problem}")),
             }
         }
+    }
+
+    /// A step that goes in circles does so as its tests tell it to.
+    pub(super) fn go_on(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        let Some(wants) = self.state.go_on_wish(key) else { return };
+        let (id, agent) = (self.state.next_request(), Arc::clone(&step.name));
+        let verdict = Verdict { id, choice: Choice::Allow, by: AnsweredBy::Policy, because: None, arguments: None };
+        let step = step.clone();
+        self.record(Event::ApprovalAsked { step: step.clone(), attempt, request: Request { id, agent, wants } });
+        self.record(Event::ApprovalAnswered { step, attempt, verdict });
     }
 
     /// The inputs of the turn that is about to begin leave the inbox.

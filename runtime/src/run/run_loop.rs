@@ -376,6 +376,7 @@ impl Loop<'_> {
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
             Command::TimeOut { step } => self.time_out(step),
+            Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
                 if self.cancel_swarm(&step, attempt) {

@@ -80,6 +80,7 @@ impl Loop<'_> {
                         answers: Some(letter.id),
                         person: true,
                         interrupts: false,
+                        said: None,
                         content: Content::Text(words),
                     };
                     Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter }

@@ -157,6 +157,7 @@ fn option(step: &mut Step, word: &str) {
         ("skip", _) => step.on_failure = OnFailure::Skip,
         ("escalate", _) => step.on_failure = OnFailure::Escalate,
         ("default", text) => step.output.default = Some(text.to_owned()),
+        ("stall", times) => step.stall = times.parse().unwrap(),
         ("retry", times) => step.retry.times = times.parse().unwrap(),
         ("backoff", wait) => step.retry.backoff_ms = wait.parse().unwrap(),
         ("limit", limit) => step.concurrency = Some(limit.parse().unwrap()),

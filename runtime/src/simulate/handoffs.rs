@@ -16,6 +16,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         "sends" => {
             let has = |word: &str| words.contains(&word);
             let letter = Letter {
+                said: words.iter().find_map(|word| word.strip_prefix("says=")).map(Into::into),
                 person: false,
                 interrupts: false,
                 id: words[2].into(),
@@ -34,6 +35,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         }
         "hears" => {
             let letter = Letter {
+                said: None,
                 person: true,
                 interrupts: false,
                 id: words[1].into(),

@@ -100,6 +100,9 @@ impl State {
 
     pub(super) fn approval_answered(&mut self, key: Key, verdict: &Verdict, at: u64) {
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return };
+        if let wants @ Wants::GoOn { .. } = &waiting.request.wants {
+            return self.went_on(key, wants, verdict, at);
+        }
         let agent = Arc::clone(&waiting.request.agent);
         if verdict.choice == Choice::Always {
             let always = self.always(key, &agent, &waiting.request.wants);
@@ -154,7 +157,7 @@ impl State {
     pub(super) fn spawn_told(&mut self, letter: &Letter) {
         let is_told = |waiting: &Waiting| match &waiting.request.wants {
             Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
-            Wants::Tool { .. } | Wants::Spawn { .. } => false,
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => false,
         };
         self.approvals.decided.retain(|_, (waiting, _)| !is_told(waiting));
     }
@@ -165,7 +168,7 @@ impl State {
         let all = self.approvals.open.values().chain(decided.map(|(waiting, _)| waiting));
         let nodes = all.filter_map(|waiting| match &waiting.request.wants {
             Wants::Node { to, .. } => Some((waiting, to)),
-            Wants::Tool { .. } | Wants::Spawn { .. } => None,
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
         });
         nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
     }

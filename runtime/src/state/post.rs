@@ -195,15 +195,19 @@ impl State {
 
     /// Whether a person has written what the next turn of a step reads.
     pub(super) fn is_written_to(&self, key: Key) -> bool {
-        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox()
+        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox
     }
 
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
         let wakes =
-            self.node(key).reads_inbox() && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+            self.node(key).reads_inbox && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
+            // What a person wrote breaks the circle.
+            Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
+                self.enter(key, Phase::Stalled);
+            }
             Phase::Idle if wakes => {
                 let step = self.step_mut(key);
                 step.earlier = step.attempt;
@@ -281,6 +285,7 @@ impl State {
             Phase::Judging
                 | Phase::Ready
                 | Phase::Running
+                | Phase::Stalled
                 | Phase::Resting(_)
                 | Phase::Asking(_)
                 | Phase::Concluding

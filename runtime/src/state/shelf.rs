@@ -46,6 +46,7 @@ impl State {
     }
 
     pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &Kept) {
+        self.note_change(key, kept);
         let (scope, spot) = self.address(key);
         let turn = (self.frame(key.frame).iteration, attempt);
         if self.shelf.0.len() == REMEMBERED {

@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use serde_json::Value;
-use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response, Segment};
+use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response};
 
 use super::Scene;
 use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
 use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
+use crate::home::digest;
 use crate::state::State;
 use crate::state::post::INBOX;
 
@@ -57,11 +58,7 @@ impl Scene<'_> {
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
-        let says_where =
-            body.prompt.segments.iter().any(
-                |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
-            );
-        match !says_where && state.inputs(key).next().is_some() {
+        match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
             true => self.inbox(state, key),
             false => Ok(None),
         }
@@ -191,6 +188,7 @@ impl Scene<'_> {
             context_ref: handoff.context_ref.or_else(given),
             meta: Some(Meta { priority }),
         };
+        let said = said(&envelope)?;
         let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!(
@@ -200,8 +198,17 @@ impl Scene<'_> {
             ));
         }
         let content = self.store.keep(text)?;
-        let letter =
-            Letter { id: id.into(), kind, priority, response, answers, person: false, interrupts: false, content };
+        let letter = Letter {
+            id: id.into(),
+            kind,
+            priority,
+            response,
+            answers,
+            person: false,
+            interrupts: false,
+            said: Some(said),
+            content,
+        };
         let activation = state.frame(scope);
         let event = Event::Sent {
             from: Some(state.id(key)),
@@ -294,6 +301,14 @@ impl Scene<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// What an envelope says, whatever its id and time, and whatever it answers: by digest.
+fn said(envelope: &Envelope) -> Result<std::sync::Arc<str>, String> {
+    let Payload { message, structured, artifacts, status, response: _ } = &envelope.payload;
+    let words = serde_json::to_string(&(&envelope.to_node_id, envelope.kind, message, structured, artifacts, status));
+    let digest = digest(words.map_err(|error| error.to_string())?.as_bytes());
+    Ok(digest[..16].into())
 }
 
 fn word_of(way: &Way) -> crate::handoff::EnvelopeKind {
