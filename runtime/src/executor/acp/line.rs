@@ -286,9 +286,14 @@ impl<'p, 'c> Line<'p, 'c> {
                 self.update(update);
             }
             TransportFrame::Single(message) => {
+                let is_answer = matches!(message, RawJsonRpcMessage::Response(_));
                 if let Some(channel) = &self.channel {
-                    // It is full of nothing: it has no bound, and the dialogue takes what comes at once.
+                    // Where the dialogue has ended nobody hears it.
                     let _ = channel.tx.unbounded_send(TransportFrame::Single(message));
+                }
+                // What follows an answer may depend on it: the turn may be over.
+                if is_answer {
+                    self.go_on();
                 }
             }
             _ => {}
