@@ -16,7 +16,7 @@ use crate::cli::{Ended, Place};
 fn spec(kind: &str, agent: &str, task: &str) -> String {
     format!(
         "workflow w {{ default main }}\nprovider p {{ acp python3 \"agent.py\" {kind} }}\nagent a provider=p {agent}\n\
-         pipeline main {{ task go agent=a {{ {task}; prompt \"Say hello.\" }} }}\n"
+         pipeline main {{ task go agent=a {{ prompt \"Say hello.\"; {task} }} }}\n"
     )
 }
 
@@ -170,7 +170,7 @@ fn leave_is_given_by_the_kind_of_an_option() {
 
 #[test]
 fn leave_is_given_from_another_terminal() {
-    let place = place(&spec("asks-twice", "", "idle \"2s\""));
+    let place = place(&spec("asks-twice", "", "timeout \"4m\" idle=\"2s\""));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
     let listed = await_request(&place, 1);
     assert!(listed.contains("a wants tool edit") && listed.contains("Write file 1"), "{listed}");

@@ -51,9 +51,9 @@ fn what_no_agent_should_say_is_passed_over() {
 fn a_turn_that_takes_too_long_is_ended_by_the_protocol_and_else_by_force() {
     for (kind, limit, why) in [
         ("mute", "timeout \"1s\"", "took longer than 1s"),
-        ("mute", "idle \"1s\"", "no output for 1s"),
+        ("mute", "timeout \"4m\" idle=\"1s\"", "no output for 1s"),
         ("silent", "timeout \"1s\"", "took longer than 1s"),
-        ("silent", "idle \"1s\"", "no output for 1s"),
+        ("silent", "timeout \"4m\" idle=\"1s\"", "no output for 1s"),
         ("deaf", "timeout \"1s\"; grace \"1s\"", "took longer than 1s"),
     ] {
         let started = Instant::now();
