@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Resume(Resume),
     Stop(Stop),
     Approve(Approve),
+    Send(Send),
     Ps(Ps),
     Logs(Logs),
     Inspect(Inspect),
@@ -361,6 +362,26 @@ pub(crate) struct Approve {
     pub(crate) arguments: Option<String>,
 }
 
+/// Writes to an agent of a running run.
+///
+/// The message waits for the agent's next turn, which it causes where the agent is idle or has answered already; it is on
+/// disk when the command ends, which says what becomes of it.
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// The run: its id, the beginning of it, or `last`.
+    pub(crate) run: String,
+    /// The task whose agent reads it; where several have the name, with what it is inside of: `polish/draft`.
+    #[arg(value_name = "TASK")]
+    pub(crate) to: String,
+    /// The message; `-`, or nothing, reads it from standard input.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Ends the turn that is under way, and goes on with the message in the same conversation: at once with an agent whose
+    /// conversation can be resumed, between two steps with a model, and else after the turn.
+    #[arg(long, short)]
+    pub(crate) interrupt: bool,
+}
+
 /// Asks a running run to end; it can be resumed later.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
@@ -368,9 +389,12 @@ pub(crate) struct Stop {
     pub(crate) run: Option<String>,
 }
 
-/// Lists runs that are running or can be resumed.
+/// Lists runs that are running or can be resumed, with how their agents stand: connected, idle, disconnected.
 #[derive(Debug, Args)]
 pub(crate) struct Ps {
+    /// Only this run, whatever became of it, with all of its agents: its id, the beginning of it, or `last`.
+    #[arg(conflicts_with = "all")]
+    pub(crate) run: Option<String>,
     /// Lists finished runs too.
     #[arg(short, long)]
     pub(crate) all: bool,

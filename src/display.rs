@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
-use swarmc_runtime::{AnsweredBy, Content, Event, Observer, Record, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Status, StepId};
 
 use crate::approvals::{Pending, options, said};
 use crate::args::Show;
@@ -255,7 +255,19 @@ impl Screen {
                 let live = self.live.is_some();
                 team.and_then(|team| team.line(fact, &self.ledger.label(step), self.err.paint, live))
             }
+            (Event::Sent { from: None, to, letter, .. }, _) => {
+                let word = if letter.interrupts { "interrupts" } else { "writes to" };
+                let text = match &letter.content {
+                    Content::Text(text) => printable(text.lines().next().unwrap_or_default()).into_owned(),
+                    Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
+                };
+                Some(format!("{} a person {word} {to}: {text}", self.err.paint.yellow("›")))
+            }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
+            (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {
+                let took = duration(row.elapsed(row.ended_ms));
+                Some(format!("  {}: interrupted after {took}; it goes on", self.ledger.label(&row.step)))
+            }
             // What is inside of it is shown by itself.
             (Event::Opened { .. }, _) => None,
             (Event::GateOpened { step, message }, Some(_)) => Some(self.question(step, message)),

@@ -48,6 +48,8 @@ pub(crate) struct Ledger {
     nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
+    /// What people wrote and nobody has read, by id: whom it is for, and in which instance.
+    unread: HashMap<Arc<str>, (Arc<str>, u32)>,
 }
 
 /// One step of one instance in one round. A run can have very many: what few of them have is kept apart.
@@ -196,6 +198,7 @@ impl Ledger {
             always: HashSet::new(),
             nodes,
             current: HashMap::new(),
+            unread: HashMap::new(),
         }
     }
 
@@ -245,7 +248,12 @@ impl Ledger {
                 self.rows[row].post.get_or_insert_default().sent += 1;
                 return None;
             }
+            Event::Sent { from: None, to, instance, letter, .. } => {
+                self.unread.insert(Arc::clone(&letter.id), (Arc::clone(to), *instance));
+                return None;
+            }
             Event::InputsTaken { step, inputs } => {
+                inputs.iter().for_each(|id| _ = self.unread.remove(id));
                 let row = self.row(step, record.at);
                 self.rows[row].post.get_or_insert_default().read += inputs.len() as u32;
                 return None;
@@ -387,6 +395,8 @@ impl Ledger {
         let mends = self.mended.get(&*self.rows[index].step.name).is_some_and(|&mended| tries < mended);
         let is_node = self.nodes.contains(&*self.rows[index].step.name);
         let ends = self.ends(&self.rows[index].step).is_some();
+        let step = &self.rows[index].step;
+        let is_written_to = self.unread.values().any(|(to, instance)| *to == step.name && *instance == step.instance);
         let row = &mut self.rows[index];
         row.ended_ms = at;
         row.attempt = attempt;
@@ -400,13 +410,21 @@ impl Ledger {
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
-            None if is_node => {
+            // It has another turn at least, which reads what a person wrote.
+            None if is_node || is_written_to => {
                 let post = row.post.get_or_insert_default();
                 post.turns += 1;
                 post.earlier = attempt;
                 RowState::Idle
             }
-            None => RowState::Ended(Status::Succeeded),
+            None => {
+                row.post.iter_mut().for_each(|post| post.turns += 1);
+                RowState::Ended(Status::Succeeded)
+            }
+            Some(Failure::Interrupted) => {
+                row.post.get_or_insert_default().earlier = attempt;
+                RowState::Waiting
+            }
             Some(Failure::Cancelled) => RowState::Cancelled,
             Some(_) if mended => RowState::Ended(Status::Failed),
             Some(_) if escalated => RowState::Asking,

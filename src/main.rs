@@ -36,6 +36,7 @@ mod load;
 mod logs;
 mod lsp;
 mod mcp;
+mod nodes;
 mod pages;
 mod params;
 mod plan;
@@ -43,6 +44,7 @@ mod render;
 mod replay;
 mod run;
 mod runs;
+mod send;
 mod shell;
 mod signals;
 mod stale;
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Resume(args) => run::resume(&args),
         Command::Stop(args) => runs::stop(&args),
         Command::Approve(args) => approve::exec(&args),
+        Command::Send(args) => send::exec(&args),
         Command::Ps(args) => runs::ps(&args),
         Command::Logs(args) => logs::exec(&args),
         Command::Inspect(args) => inspect::exec(&args),

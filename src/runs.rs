@@ -12,6 +12,7 @@ use crate::args::{Inspect, Prune, Ps, Stop};
 use crate::exit::Exit;
 use crate::home::{Past, find, home, word};
 use crate::ledger::Row;
+use crate::nodes;
 use crate::summary::table;
 use crate::terminal::{self, Paint, Stream, printable};
 use crate::units::{count, duration, grouped, moment, now, size};
@@ -19,7 +20,10 @@ use crate::units::{count, duration, grouped, moment, now, size};
 pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
     let mut runs = home()?.runs().into_diagnostic()?;
     let all = runs.len();
-    if !args.all {
+    if let Some(name) = &args.run {
+        let found = home()?.find(name).into_diagnostic()?;
+        runs.retain(|run| run.id == found.id);
+    } else if !args.all {
         runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable));
     }
     runs.reverse();
@@ -36,8 +40,8 @@ pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
     }
     for run in &runs {
         let _ = writeln!(out, "{}", line(run, paint));
-        for (step, status) in &run.agents {
-            let _ = writeln!(out, "    {step}: {}", printable(&status.sum()));
+        if args.run.is_some() || run.state == RunningState::Running {
+            out.push_str(&nodes::lines(run, args.run.is_some(), now(), paint));
         }
     }
     terminal::print(out)?;
@@ -84,7 +88,7 @@ fn document(run: &RunSummary) -> serde_json::Value {
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
         "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
-        "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
+        "nodes": nodes::json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
         "problem": run.problem,
     })
 }

@@ -1,7 +1,9 @@
 //! Handoffs through the binary: the example, scripts that take part by `swarmc agent`, outsiders, and `kill -9`.
 
+mod hostile;
 mod kills;
 mod mcp;
+mod scripts;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,18 @@ use crate::specs::Project;
 use crate::swarm_kills::journal;
 
 const SPEC: &str = "specs/handoffs/handoffs.kdl";
+
+/// What is handed over in the example, whoever takes part.
+const EXAMPLE: [&str; 8] = [
+    "architect → parser: Write the parser",
+    "architect → printer: Write the printer",
+    "parser → architect: The parser is as planned",
+    "parser → reviewer: The parser is ready",
+    "parser → reviewer: The tests are there",
+    "printer → architect: The printer is as planned",
+    "printer → reviewer: The printer is ready",
+    "reviewer → parser: The parser has no tests",
+];
 
 /// The records of the only run that are of one kind.
 fn records(project: &Project, event: &str) -> Vec<Value> {
@@ -27,14 +41,16 @@ fn sent(project: &Project) -> Vec<String> {
         let text = record["letter"]["content"]["text"].as_str().expect("it is short");
         let envelope: Value = serde_json::from_str(text).expect("an envelope is JSON");
         assert_eq!(envelope["id"], record["letter"]["id"]);
-        format!(
-            "{} → {}: {}",
-            envelope["fromNodeId"].as_str().unwrap_or_default(),
-            envelope["toNodeId"].as_str().unwrap_or_default(),
-            envelope["payload"]["message"].as_str().unwrap_or_default()
-        )
+        words(&envelope)
     };
     records.iter().map(words).collect()
+}
+
+/// An envelope in a line.
+fn words(envelope: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (from, to) = (word(&envelope["fromNodeId"]), word(&envelope["toNodeId"]));
+    format!("{from} → {to}: {}", word(&envelope["payload"]["message"]))
 }
 
 fn err(output: &Output) -> String {
@@ -48,19 +64,7 @@ fn the_example_comes_to_an_approval() {
     assert!(printed.ends_with("Approved: parser and printer agree, and both have tests.\n"), "{printed}");
     let mut sent = sent(&project);
     sent.sort();
-    assert_eq!(
-        sent,
-        [
-            "architect → parser: Write the parser",
-            "architect → printer: Write the printer",
-            "parser → architect: The parser is as planned",
-            "parser → reviewer: The parser is ready",
-            "parser → reviewer: The tests are there",
-            "printer → architect: The printer is as planned",
-            "printer → reviewer: The printer is ready",
-            "reviewer → parser: The parser has no tests",
-        ]
-    );
+    assert_eq!(sent, EXAMPLE);
     // Each is read by one turn, once.
     let taken = records(&project, "inputs_taken");
     let mut taken: Vec<&Value> = taken.iter().flat_map(|record| record["inputs"].as_array().expect("a list")).collect();
@@ -72,22 +76,27 @@ fn the_example_comes_to_an_approval() {
     assert_eq!(project.output("parser"), "Seven tests more.\n");
 }
 
-/// A project with one spec, whose scripts find `swarmc` beside them.
-fn scripted(spec: &str) -> (Project, PathBuf) {
+/// A project with one spec.
+fn scripted(spec: &str) -> Project {
     let project = Project::new();
     fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_swarmc"));
-    (project, binary.parent().expect("it lies in a folder").to_owned())
+    project
 }
 
-fn run(project: &Project, path: &Path) -> Output {
-    let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap_or_default());
-    project.command(&["run", "spec.kdl"]).env("PATH", path).output().expect("swarmc starts")
+fn run(project: &Project) -> Output {
+    run_in(project, &["run", "spec.kdl"])
+}
+
+/// Runs swarmc where scripts find it.
+fn run_in(project: &Project, arguments: &[&str]) -> Output {
+    let binary = Path::new(env!("CARGO_BIN_EXE_swarmc")).parent().expect("it lies in a folder");
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    project.command(arguments).env("PATH", path).output().expect("swarmc starts")
 }
 
 #[test]
 fn scripts_take_part_by_commands() {
-    let (project, path) = scripted(
+    let project = scripted(
         r##"
 workflow scripts { default main }
 type Plan { steps list<string> }
@@ -111,7 +120,7 @@ pipeline main {
 }
 "##,
     );
-    let output = run(&project, &path);
+    let output = run(&project);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(sent(&project), ["first → second: As agreed", "second → first: Done"]);
     let said = |name: &str| fs::read_to_string(project.root().join(name)).expect("a file can be read");
@@ -129,7 +138,7 @@ pipeline main {
 
 #[test]
 fn whoever_has_no_token_of_a_turn_can_do_nothing() {
-    let (project, path) = scripted(
+    let project = scripted(
         r##"
 workflow outsiders { default main }
 pipeline main {
@@ -150,7 +159,7 @@ pipeline main {
 }
 "##,
     );
-    let output = run(&project, &path);
+    let output = run(&project);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert!(sent(&project).is_empty());
     let said = |name: &str| fs::read_to_string(project.root().join(name)).expect("a file can be read");
@@ -173,7 +182,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn an_answer_that_is_owed_fails_whoever_owes_it() {
-    let (project, path) = scripted(
+    let project = scripted(
         r##"
 workflow owing { default main }
 pipeline main {
@@ -183,14 +192,14 @@ pipeline main {
 }
 "##,
     );
-    let output = run(&project, &path);
+    let output = run(&project);
     assert_eq!(output.status.code(), Some(3), "{}", err(&output));
     assert!(err(&output).contains("second failed: it never answered e"), "{}", err(&output));
 }
 
 #[test]
 fn an_endless_exchange_ends() {
-    let (project, path) = scripted(
+    let project = scripted(
         r##"
 workflow endless { default main }
 pipeline main {
@@ -200,7 +209,7 @@ pipeline main {
 }
 "##,
     );
-    let output = run(&project, &path);
+    let output = run(&project);
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(sent(&project).len(), 10);
     let full = fs::read_to_string(project.root().join("full")).expect("a file can be read");

@@ -82,7 +82,7 @@ impl Project {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for (path, text) in texts(from) {
         let path = to.join(path);
         fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder can be made");

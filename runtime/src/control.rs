@@ -31,6 +31,18 @@ pub struct GateAnswer {
     pub arguments: Option<String>,
 }
 
+/// What a person writes to an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// The task whose agent reads it: its name, with what it is inside of where several have that name.
+    pub to: String,
+    /// What it says.
+    pub text: String,
+    /// Whether a turn that is under way is to be ended for it, where its agent can go on from there.
+    #[serde(default)]
+    pub interrupt: bool,
+}
+
 #[derive(Debug, Default)]
 struct Wishes {
     strongest: Option<Wish>,
@@ -40,6 +52,8 @@ struct Wishes {
 /// What a person wants of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wish {
+    /// End one attempt as [`Wish::Stop`] does; its agent goes on with what a person wrote.
+    Interrupt,
     /// End processes with TERM, then KILL after a grace.
     Stop,
     /// End processes with KILL at once.
@@ -67,9 +81,21 @@ impl Control {
     /// # Errors
     /// It does not fit a gate that asks, or the run is ending: says what to do, for a person.
     pub fn answer(&self, answer: GateAnswer) -> Result<(), String> {
+        self.ask(|reply| Input::Answer(answer, reply)).map(drop)
+    }
+
+    /// Writes to an agent, and waits until that is on disk: what becomes of it, for a person.
+    ///
+    /// # Errors
+    /// No agent of the run reads it, or the run is ending: says what to do, for a person.
+    pub fn send(&self, message: UserMessage) -> Result<String, String> {
+        self.ask(|reply| Input::Message(message, reply))
+    }
+
+    fn ask(&self, input: impl FnOnce(Sender<Result<String, String>>) -> Input) -> Result<String, String> {
         let (reply, receiver) = mpsc::channel();
         let listener = self.lock().listener.clone();
-        let sent = listener.and_then(|listener| listener.send(Input::Answer(answer, reply)).ok());
+        let sent = listener.and_then(|listener| listener.send(input(reply)).ok());
         let ending = || "the run is ending".to_owned();
         sent.ok_or_else(ending)?;
         receiver.recv().map_err(|_| ending())?

@@ -6,6 +6,7 @@
 mod letter;
 mod outcome;
 mod room;
+mod subject;
 mod words;
 
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub(crate) const LONGEST_PATH: usize = 400;
 const QUOTES: usize = 3;
 
 /// What a session's name may take as JSON, in bytes; a longer one is nobody's.
-const SESSION: usize = 512;
+pub(crate) const SESSION: usize = 512;
 
 /// An event with its place in the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +120,15 @@ pub enum Event {
         attempt: u32,
         /// The process, so that a later runner can end it.
         process: Process,
+    },
+    /// The provider has said under which id it keeps the conversation of an attempt.
+    SessionKnown {
+        /// The step.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// The id, in the provider's words.
+        session: String,
     },
     /// An attempt ended. Dropped when the attempt is not the step's current one.
     AttemptEnded {
@@ -405,6 +415,8 @@ pub enum Failure {
     },
     /// A gate was answered with `fail`.
     Refused,
+    /// A person interrupted it: its agent is told what that person wrote, in a further turn.
+    Interrupted,
     /// The run ended it (`stop`, a person, a fatal error); it is not repeated.
     Cancelled,
 }

@@ -135,6 +135,13 @@ pub(crate) struct Node {
     pub(crate) files: bool,
 }
 
+impl Node {
+    /// Whether its turns read what is sent to it: a command that does not would only do again what it did.
+    pub(crate) fn reads_inbox(&self) -> bool {
+        self.heeds || self.files || self.agent.is_some()
+    }
+}
+
 /// A conversation that several steps of a pipeline go on with.
 #[derive(Clone, Debug)]
 pub(crate) struct Talk {

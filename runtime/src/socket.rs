@@ -1,5 +1,5 @@
-//! The control socket of a running run: one line in (`stop`, or `answer` and JSON), one line out (`ok`, or what is
-//! wrong).
+//! The control socket of a running run: one line in (`stop`, `pulses`, or `answer` or `send` and JSON), one line out
+//! (`ok` with what there is to say, or what is wrong; to `pulses` JSON).
 //!
 //! A Unix socket's address holds about 100 bytes and `$SWARM_HOME` may be deeper: both ends go through
 //! `/proc/self/fd`, which is always short.
@@ -14,13 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::control::{Control, GateAnswer};
+use serde::Serialize;
+
+use crate::control::{Control, GateAnswer, UserMessage};
 use crate::error::RunError;
 use crate::home::RunFolder;
+use crate::pulse::{Pulse, Pulses};
 
 /// The longest order, and how long a client may take to give it.
 const LONGEST: u64 = 256 * 1024;
+/// The longest answer to one.
+const ANSWER: u64 = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How the answer to an order begins that was taken.
+const OK: &str = "ok";
 
 /// Asks the process that runs `folder` to stop the run, as Ctrl-C there would.
 ///
@@ -44,14 +52,41 @@ pub fn answer_gate(folder: &RunFolder, answer: &GateAnswer) -> Result<(), RunErr
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }
-    let line = serde_json::to_string(answer).expect("an answer is texts");
-    if line.len() as u64 + 16 > LONGEST {
-        return Err(RunError::Request(format!("the answer is longer than {} KB", LONGEST / 1024)));
+    ask(folder, "answer", answer).map(drop)
+}
+
+/// Writes to an agent of the run in `folder`, and waits until that is on disk: what becomes of it, for a person.
+///
+/// # Errors
+/// Nobody runs it, it cannot be reached, or no agent of it reads the message.
+pub fn send_message(folder: &RunFolder, message: &UserMessage) -> Result<String, RunError> {
+    if !folder.is_running() {
+        return Err(RunError::NotRunning { run: folder.id.clone() });
     }
-    match order(folder, &format!("answer {line}"))?.as_str() {
-        "ok" => Ok(()),
-        problem => Err(RunError::Request(problem.to_owned())),
+    ask(folder, "send", message)
+}
+
+/// Gives an order with something to it to whoever runs `folder`; what is said to that where it was taken.
+fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, RunError> {
+    let line = format!("{word} {}", serde_json::to_string(what).expect("what people type is texts"));
+    if line.len() as u64 >= LONGEST {
+        return Err(RunError::Request(format!("it is longer than {} KB", LONGEST / 1024)));
     }
+    let told = order(folder, &line)?;
+    let taken = told.strip_prefix(OK).map(|words| words.trim_start().to_owned());
+    taken.ok_or(RunError::Request(told))
+}
+
+/// What goes on in the attempts of the run in `folder` that are open now.
+///
+/// # Errors
+/// Nobody runs it, or whoever does cannot be reached.
+pub fn pulses(folder: &RunFolder) -> Result<Vec<Pulse>, RunError> {
+    if !folder.is_running() {
+        return Err(RunError::NotRunning { run: folder.id.clone() });
+    }
+    let answer = order(folder, "pulses")?;
+    serde_json::from_str(&answer).map_err(|_| RunError::Request(answer))
 }
 
 /// Gives an order to whoever runs `folder`; what it says to that.
@@ -60,7 +95,7 @@ fn order(folder: &RunFolder, line: &str) -> Result<String, RunError> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
-        BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
+        BufReader::new(stream.take(ANSWER)).read_line(&mut answer)?;
         Ok(answer.trim_end().to_owned())
     };
     through(folder, UnixStream::connect).and_then(order).map_err(RunError::io("reach", folder.socket_path()))
@@ -76,7 +111,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Starts to take orders for `control`. The lock of the run must be held.
-    pub(crate) fn listen(folder: &RunFolder, control: Control) -> Result<Socket, RunError> {
+    pub(crate) fn listen(folder: &RunFolder, control: Control, pulses: Pulses) -> Result<Socket, RunError> {
         let path = folder.socket_path();
         // A killed runner leaves its socket behind, and the lock says that nobody else listens.
         let _ = std::fs::remove_file(&path);
@@ -93,7 +128,7 @@ impl Socket {
                             return;
                         }
                         // A client that goes away early has nobody left to complain to.
-                        let _ = stream.and_then(|stream| serve(stream, &control));
+                        let _ = stream.and_then(|stream| serve(stream, &control, &pulses));
                     }
                 })
                 .map_err(RunError::io("listen on", &path))?
@@ -116,7 +151,7 @@ impl Drop for Socket {
     }
 }
 
-fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
+fn serve(mut stream: UnixStream, control: &Control, pulses: &Pulses) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut order = String::new();
@@ -126,15 +161,31 @@ fn serve(mut stream: UnixStream, control: &Control) -> io::Result<()> {
             control.stop();
             stream.write_all(b"ok\n")
         }
-        order => {
-            let answer = order.strip_prefix("answer ").and_then(|json| serde_json::from_str::<GateAnswer>(json).ok());
-            let told = match answer.map(|answer| control.answer(answer)) {
-                Some(Ok(())) => "ok".to_owned(),
-                Some(Err(problem)) => problem.replace('\n', " "),
-                None => "unknown order".to_owned(),
-            };
-            stream.write_all(format!("{told}\n").as_bytes())
+        "pulses" => {
+            let mut line = serde_json::to_string(&pulses.all())?;
+            line.push('\n');
+            stream.write_all(line.as_bytes())
         }
+        order => {
+            let told = match obey(order, control) {
+                Ok(words) => format!("{OK} {}", words.replace('\n', " ")),
+                Err(problem) => problem.replace('\n', " "),
+            };
+            stream.write_all(format!("{}\n", told.trim_end()).as_bytes())
+        }
+    }
+}
+
+/// Takes an order with something to it.
+fn obey(order: &str, control: &Control) -> Result<String, String> {
+    let unknown = |_| "unknown order".to_owned();
+    match order.split_once(' ') {
+        Some(("answer", json)) => {
+            let answer = serde_json::from_str(json).map_err(unknown)?;
+            control.answer(answer).map(|()| String::new())
+        }
+        Some(("send", json)) => control.send(serde_json::from_str(json).map_err(unknown)?),
+        _ => Err("unknown order".to_owned()),
     }
 }
 

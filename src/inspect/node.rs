@@ -12,10 +12,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use swarmc_plan::{Agent, Body, Connection, Format, Plan};
 use swarmc_runtime::artifact::{ArtifactKind, Kept};
-use swarmc_runtime::{Decoder, Event, Graph, Item, Layout, Letter, RunFolder, State, StepId, Stream as TaskStream};
+use swarmc_runtime::{
+    Decoder, Event, Graph, Item, Layout, Letter, RunFolder, Standing, State, StepId, Stream as TaskStream, standings,
+};
 
 use crate::home::Past;
+use crate::nodes::words;
 use crate::team::told;
+use crate::units::now;
 
 /// The uses of tools that are shown at most, and the bytes of a log in which they are looked for.
 const TOOLS: usize = 1_000;
@@ -28,6 +32,7 @@ pub(super) struct Node {
     artifacts: Vec<(u32, Kept)>,
     prompts: Vec<Prompt>,
     tools: Vec<Tool>,
+    standing: Option<Standing>,
     pending: Vec<(Arc<str>, &'static str)>,
 }
 
@@ -56,13 +61,15 @@ struct Tool {
 impl Node {
     /// What the records of a run say of a step.
     pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
+        let (standing, pending) = standing(folder, past, step);
         let mut node = Node {
             incoming: Vec::new(),
             outgoing: Vec::new(),
             artifacts: Vec::new(),
             prompts: Vec::new(),
             tools: Vec::new(),
-            pending: pending(past, step),
+            standing,
+            pending,
         };
         node.gather(folder, past, step);
         for attempt in 1..=attempts {
@@ -76,12 +83,14 @@ impl Node {
 
     fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId) {
         let post = |letter: &Letter, at: u64, attempt: Option<u32>| {
-            let text = folder.text(&letter.content).unwrap_or_else(|error| format!("({error})"));
-            let envelope = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            let text = folder.text(&letter.content).map_err(|error| error.to_string());
+            let envelope = text.and_then(|text| letter.shown(text));
+            let envelope = envelope.unwrap_or_else(|error| Value::String(format!("({error})")));
             Post { id: letter.id.to_string(), envelope, at, attempt }
         };
         let (mut attempt, mut read): (u32, Vec<Arc<str>>) = (0, Vec::new());
         let mut others: Vec<Arc<str>> = Vec::new();
+        let mut is_open = false;
         for record in &past.records {
             match &record.event {
                 Event::Sent { from: Some(from), letter, .. } if from == step => {
@@ -92,17 +101,24 @@ impl Node {
                 {
                     self.incoming.push(post(letter, record.at, None));
                 }
+                // A turn that goes on has read them.
+                Event::InputsTaken { step: by, inputs } if by == step && is_open => {
+                    let taken = self.incoming.iter_mut().filter(|post| inputs.iter().any(|id| **id == *post.id));
+                    taken.for_each(|post| post.attempt = Some(attempt));
+                }
                 Event::InputsTaken { step: by, inputs } if by == step => read.extend(inputs.iter().cloned()),
                 Event::InputsTaken { step: by, inputs } if by.name == step.name => {
                     others.extend(inputs.iter().cloned())
                 }
                 Event::AttemptStarted { step: by, attempt: number, .. } if by == step => {
-                    attempt = *number;
+                    (attempt, is_open) = (*number, true);
                     for id in read.drain(..) {
                         let letter = self.incoming.iter_mut().find(|post| *post.id == *id);
                         letter.into_iter().for_each(|post| post.attempt = Some(attempt));
                     }
                 }
+                Event::AttemptEnded { step: by, .. } if by == step => is_open = false,
+                Event::RunResumed => is_open = false,
                 Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
                     self.artifacts.push((*attempt, Kept::clone(artifact)));
                 }
@@ -115,7 +131,8 @@ impl Node {
 
     /// The lines for people.
     pub(super) fn lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut lines: Vec<String> =
+            self.standing.iter().map(|node| format!("node    {}", words(node, now()))).collect();
         let mut ways = |posts: &[Post], kind: &str, other: &str, unread: &str| {
             for post in posts {
                 let name = post.envelope[other].as_str().unwrap_or("a person");
@@ -176,6 +193,7 @@ impl Node {
         let tools = self.tools.iter().map(|tool| json!({ "turn": tool.attempt, "tool": tool.text }));
         let pending = self.pending.iter().map(|(name, why)| json!({ "step": &**name, "why": why }));
         vec![
+            ("connection", json!(self.standing)),
             ("incoming", posts(&self.incoming, "read_in")),
             ("outgoing", posts(&self.outgoing, "sent_in")),
             ("diffs", diffs),
@@ -212,15 +230,16 @@ fn about(kept: &Kept) -> String {
     words
 }
 
-/// Whom a step waits for.
-fn pending(past: &Past, step: &StepId) -> Vec<(Arc<str>, &'static str)> {
-    let Ok(graph) = Graph::new(&past.plan, &past.pipeline().name, past.task.as_deref(), 1) else { return Vec::new() };
+/// How a step stands with its agent, and whom it waits for.
+fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> (Option<Standing>, Vec<(Arc<str>, &'static str)>) {
+    let Ok(graph) = Graph::new(&past.plan, &past.pipeline().name, past.task.as_deref(), 1) else {
+        return (None, Vec::new());
+    };
     let mut state = State::new(Arc::new(graph));
     past.records.iter().for_each(|record| state.apply(record));
-    match state.finished() {
-        Some(_) => Vec::new(),
-        None => state.pending(step),
-    }
+    let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step) };
+    let found = standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
+    (found, pending)
 }
 
 fn prompt(layout: &Layout, step: &StepId, attempt: u32) -> Option<Prompt> {

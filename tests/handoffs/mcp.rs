@@ -30,19 +30,19 @@ pipeline main {
 "#;
 
 /// Nothing takes as long on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run whose first task is under way, as somebody in that task sees it.
-struct Guest {
+pub(super) struct Guest {
     project: Project,
     child: Child,
     url: String,
-    token: String,
-    socket: String,
+    pub(super) token: String,
+    pub(super) socket: String,
 }
 
 impl Guest {
-    fn new() -> Guest {
+    pub(super) fn new() -> Guest {
         let project = Project::new();
         fs::write(project.root().join("spec.kdl"), SPEC).expect("a spec can be written");
         for pipe in ["invitation", "release"] {
@@ -60,7 +60,7 @@ impl Guest {
     }
 
     /// Lets the task go; what came of the run.
-    fn release(self) -> (Project, Output) {
+    pub(super) fn release(self) -> (Project, Output) {
         fs::write(self.project.root().join("release"), "").expect("a pipe can be written");
         let output = self.child.wait_with_output().expect("swarmc ends");
         (self.project, output)

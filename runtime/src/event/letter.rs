@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use swarmc_plan::{Priority, Response};
 
 use super::Content;
@@ -27,6 +28,28 @@ pub struct Letter {
     /// The envelope that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Arc<str>>,
+    /// Whether a person wrote it, and no agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
+    /// Whether a turn that is under way is to be ended for it, where that loses nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupts: bool,
     /// The envelope as JSON; of a person, the text.
     pub content: Content,
+}
+
+/// The name that stands for people where agents have theirs.
+const PERSON: &str = "user";
+
+impl Letter {
+    /// What it says as JSON, given its content: the envelope, or what a person wrote, with who wrote it.
+    ///
+    /// # Errors
+    /// The content is no JSON.
+    pub fn shown(&self, content: String) -> Result<Value, String> {
+        match self.person {
+            true => Ok(json!({ "id": self.id, "fromNodeId": PERSON, "payload": { "message": content } })),
+            false => serde_json::from_str(&content).map_err(|error| error.to_string()),
+        }
+    }
 }

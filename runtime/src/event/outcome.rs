@@ -72,7 +72,12 @@ impl Outcome {
                 });
             }
             Some(
-                Failure::Exit | Failure::Timeout { .. } | Failure::Idle { .. } | Failure::Refused | Failure::Cancelled,
+                Failure::Exit
+                | Failure::Timeout { .. }
+                | Failure::Idle { .. }
+                | Failure::Refused
+                | Failure::Interrupted
+                | Failure::Cancelled,
             )
             | None => {}
         }

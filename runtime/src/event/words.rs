@@ -42,6 +42,7 @@ impl std::fmt::Display for Failure {
             Failure::Invalid { violations } => {
                 write!(f, "its output is not of the declared type: {}", violations.join("; "))
             }
+            Failure::Interrupted => f.write_str("a person interrupted it"),
             Failure::Cancelled => f.write_str("it was ended"),
         }
     }

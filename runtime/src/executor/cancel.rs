@@ -1,7 +1,7 @@
 //! How an attempt that runs on another thread is told to end.
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -12,6 +12,10 @@ use crate::control::Wish;
 #[derive(Debug, Default)]
 pub(crate) struct Cancel {
     wish: AtomicU8,
+    /// Whether it can be interrupted: its agent can go on later from where it is.
+    yields: AtomicBool,
+    /// Whether a person has written what its agent is to read at once.
+    urgent: AtomicBool,
     /// An event counter that the attempt's thread polls.
     wake: Mutex<Option<Arc<OwnedFd>>>,
     /// Wakes the task that waits for it.
@@ -30,6 +34,30 @@ impl Cancel {
         }
     }
 
+    /// A person has written what the attempt's agent is to read at once: ends the attempt, where it can be interrupted.
+    /// Whether it can.
+    pub(crate) fn interrupt(&self) -> bool {
+        self.urgent.store(true, Ordering::SeqCst);
+        let yields = self.yields.load(Ordering::SeqCst);
+        if yields {
+            self.ask(Wish::Interrupt);
+        }
+        yields
+    }
+
+    /// From now on the attempt can be interrupted, and is at once where a person waits for that.
+    pub(super) fn begin_to_yield(&self) {
+        self.yields.store(true, Ordering::SeqCst);
+        if self.urgent.load(Ordering::SeqCst) {
+            self.ask(Wish::Interrupt);
+        }
+    }
+
+    /// Whether a person has written meanwhile what the attempt's agent is to read at once; once told, it is not told again.
+    pub(super) fn take_urgent(&self) -> bool {
+        self.urgent.swap(false, Ordering::SeqCst)
+    }
+
     /// Waits until something is asked for.
     pub(super) async fn wait(&self) {
         // A wish of which nobody had heard yet is kept for the first who waits.
@@ -42,7 +70,8 @@ impl Cancel {
     pub(crate) fn asked(&self) -> Option<Wish> {
         match self.wish.load(Ordering::SeqCst) {
             0 => None,
-            1 => Some(Wish::Stop),
+            1 => Some(Wish::Interrupt),
+            2 => Some(Wish::Stop),
             _ => Some(Wish::Kill),
         }
     }

@@ -1,16 +1,23 @@
 //! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::cancel::Cancel;
 use super::log::Log;
 use super::pool::Services;
 use super::process::Sink;
 use super::tail::Tail;
+use super::turn::may_pass;
 use crate::error::RunError;
-use crate::event::{INLINE, Process, StepId};
+use crate::event::{INLINE, Process, SESSION, StepId, escaped};
 use crate::observer::Stream;
+use crate::pulse::Hand;
 use crate::run::Input;
 use crate::stream::{Decoder, Item, Report};
+
+/// The ids of conversations at most that are told of in one attempt.
+const SESSIONS: u32 = 8;
 
 /// What an attempt put out so far.
 pub(super) struct Capture<'a> {
@@ -19,6 +26,8 @@ pub(super) struct Capture<'a> {
     attempt: u32,
     out: Log,
     err: Log,
+    /// What is told once the session of the turn is known, where its agent can go on with that.
+    yielding: Option<Arc<Cancel>>,
     /// Reads the agent's format; none for commands.
     decoder: Option<Decoder>,
     /// The output, as far as it stands in the stream itself.
@@ -33,6 +42,12 @@ pub(super) struct Capture<'a> {
     fresh_line: bool,
     /// Why the run cannot go on.
     broken: Option<RunError>,
+    /// What others see of it while it goes on.
+    pulse: Hand,
+    /// The id of its conversation that was reported last.
+    session: Option<String>,
+    /// How many were.
+    sessions: u32,
 }
 
 impl<'a> Capture<'a> {
@@ -44,6 +59,7 @@ impl<'a> Capture<'a> {
             attempt,
             out: log(Stream::Stdout),
             err: log(Stream::Stderr),
+            yielding: None,
             decoder: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
@@ -51,14 +67,45 @@ impl<'a> Capture<'a> {
             used_tool: false,
             fresh_line: true,
             broken: None,
+            pulse: services.pulses.open(step, attempt),
+            session: None,
+            sessions: 0,
         }
     }
 
     /// What follows comes from a turn of an agent, in the format that `decoder` reads.
     pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
+        self.yielding = None;
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
+        self.pulse.reads();
+    }
+
+    /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
+    pub(super) fn session(&mut self, id: &str) {
+        if may_pass(id)
+            && let Some(cancel) = self.yielding.take()
+        {
+            cancel.begin_to_yield();
+        }
+        if id.is_empty() || escaped(id) > SESSION || self.session.as_deref() == Some(id) || self.sessions == SESSIONS {
+            return;
+        }
+        self.sessions += 1;
+        self.session = Some(id.to_owned());
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        self.services.report(Input::Session { step, attempt, session: id.to_owned() });
+    }
+
+    /// What was asked for has been sent, and nothing come yet.
+    pub(super) fn reads(&self) {
+        self.pulse.reads();
+    }
+
+    /// The turn can be interrupted once its session is known.
+    pub(super) fn yield_with_session(&mut self, cancel: &Arc<Cancel>) {
+        self.yielding = Some(Arc::clone(cancel));
     }
 
     /// Whether an agent has used a tool in this attempt.
@@ -86,6 +133,7 @@ impl<'a> Capture<'a> {
 
     /// Writes down bytes of standard output that are read elsewhere.
     pub(super) fn log(&mut self, bytes: &[u8]) {
+        self.pulse.writes();
         if self.broken.is_none() {
             let written = self.out.push(bytes);
             self.keep(written);
@@ -119,11 +167,14 @@ impl<'a> Capture<'a> {
     pub(super) fn end_stream(&mut self) -> Option<Report> {
         let decoder = self.decoder.take()?;
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut session = None;
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
+            note_session(&item, &mut session);
             show.item(&item, &mut self.output, &mut self.fresh_line);
         });
         self.tell(None);
+        session.into_iter().for_each(|id| self.session(&id));
         Some(report)
     }
 
@@ -155,16 +206,21 @@ impl Sink for Capture<'_> {
                 false
             }
             Some(decoder) => {
+                let mut session = None;
                 decoder.feed(bytes, &mut |item| {
                     self.used_tool |= matches!(item, Item::Tool(_));
+                    note_session(&item, &mut session);
                     show.item(&item, &mut self.output, &mut self.fresh_line);
                 });
-                decoder.reported()
+                let reported = decoder.reported();
+                session.into_iter().for_each(|id| self.session(&id));
+                reported
             }
         }
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
+        self.pulse.writes();
         if self.broken.is_none() {
             let written = self.err.push(bytes);
             self.keep(written);
@@ -184,6 +240,13 @@ impl Sink for Capture<'_> {
     fn tick(&mut self, now: Instant) {
         let written = self.out.tick(now).and(self.err.tick(now));
         self.keep(written);
+    }
+}
+
+/// Keeps the id of a conversation that an item tells.
+fn note_session(item: &Item<'_>, session: &mut Option<String>) {
+    if let Item::Session(id) = item {
+        *session = Some((*id).to_owned());
     }
 }
 

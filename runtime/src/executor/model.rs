@@ -4,7 +4,8 @@
 
 use std::time::Instant;
 
-use tokio::sync::mpsc;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Job;
 use super::attempt::{Place, millis, sleep};
@@ -14,6 +15,7 @@ use super::tail::{keep_last, text};
 use crate::event::{Failure, INLINE, Usage};
 use crate::llm::{Fault, Message, Question, Reply};
 use crate::recording::Answer;
+use crate::run::Input;
 use crate::stream::sum;
 use crate::transient::{RETRIES, backoff};
 
@@ -73,6 +75,9 @@ fn talk(
     let mut used = Some(Usage { cost: Some(0.0), ..Usage::default() });
     for number in 1..=TURNS {
         let mut question = model.question.clone();
+        if number > 1 && job.cancel.take_urgent() {
+            said.extend(overheard(job, place)?);
+        }
         question.messages = messages.iter().chain(said.iter()).cloned().collect();
         if let Some(lent) = &lent {
             lent.offer(&mut question, number == TURNS);
@@ -88,6 +93,25 @@ fn talk(
     }
     let message = format!("the model went on using tools for {TURNS} requests, and gave no answer");
     Err(Stop::Failed(Failure::Agent { message }))
+}
+
+/// What people have written meanwhile: it is said between two requests.
+fn overheard(job: &Job, place: &Place<'_, '_>) -> Result<Vec<Message>, Stop> {
+    let services = place.services;
+    let (hearer, heard) = oneshot::channel();
+    services.report(Input::Overhears { step: job.step.clone(), attempt: job.attempt, hearer });
+    let heard = services.reactor.wait(async {
+        tokio::select! {
+            biased;
+            () = job.cancel.wait() => Err(Stop::Cancelled),
+            // A loop that ends tells nobody.
+            heard = heard => heard.map_err(|_| Stop::Cancelled),
+        }
+    });
+    let failed = |message: String| Stop::Failed(Failure::Agent { message });
+    let texts = heard.map_err(failed)??.map_err(failed)?;
+    let texts = texts.as_array().into_iter().flatten().filter_map(Value::as_str);
+    Ok(texts.map(|text| Message::User(text.to_owned())).collect())
 }
 
 /// The reply to a question, asked again where a failure passes.
@@ -143,6 +167,7 @@ fn failure(job: &Job, stop: Stop) -> Failure {
 /// One request, shown and logged while its answer comes.
 fn request(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '_>) -> Result<Reply, Stop> {
     let services = place.services;
+    place.capture.reads();
     let asked = services.reactor.wait(async {
         let (sender, mut heard) = mpsc::unbounded_channel();
         let hear = |text: &str| _ = sender.send(text.to_owned());

@@ -9,11 +9,13 @@ use super::attempt::{Ended, carry_out};
 use super::process::Means;
 use super::{Job, Scribe, Viewer};
 use crate::artifact::Watches;
+use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
 use crate::home::{Layout, RunFolder};
 use crate::journal::Durability;
 use crate::llm::Models;
+use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::Source;
 use crate::run::Input;
@@ -37,6 +39,8 @@ pub(crate) struct Services {
     /// The models that it may be.
     pub models: Arc<Models>,
     pub reactor: Arc<Reactor>,
+    /// What goes on in the attempts.
+    pub pulses: Pulses,
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Sender<Input>,
@@ -198,6 +202,9 @@ fn enter(job: &mut Job) -> Result<(), Failure> {
 /// Puts what the attempt put out where it belongs.
 fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::Outcome, RunError> {
     let Ended { mut outcome, output, captured, .. } = ended;
+    if outcome.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(Wish::Interrupt) {
+        outcome.failure = Some(Failure::Interrupted);
+    }
     if outcome.failure != Some(Failure::Cancelled) {
         let path = services.layout.output(&job.step);
         match captured {

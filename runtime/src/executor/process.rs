@@ -280,7 +280,7 @@ impl<'a> Running<'a> {
         }
         match cancel.asked() {
             Some(Wish::Kill) => self.kill(Cause::Cancelled, now),
-            Some(Wish::Stop) => self.part(Cause::Cancelled, now, sink),
+            Some(Wish::Stop | Wish::Interrupt) => self.part(Cause::Cancelled, now, sink),
             None => {}
         }
         if self.exited.is_none() {

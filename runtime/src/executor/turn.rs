@@ -286,6 +286,9 @@ impl Conversation<'_> {
         };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         place.capture.begin_turn(Some(Decoder::new(program.reads).resuming(earlier)));
+        if program.resume.is_some() {
+            place.capture.yield_with_session(&self.job.cancel);
+        }
         let stdin = stdin.map(str::as_bytes);
         let directory = self.job.place();
         // A program of the project is named as it counts from there, wherever its agent works.

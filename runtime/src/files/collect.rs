@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::manifest::{AgentFiles, Kept};
 use super::paths::{last, plain};
 use super::status::{AgentState, AgentStatus, LONGEST};
+use super::watch::MOST;
 use super::workspace::Laid;
 use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
 use crate::event::Failure;
@@ -41,7 +42,7 @@ impl Laid {
         let mut left = AgentFiles { folder: desk.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
-            seen.weigh(&self.root);
+            seen.weigh(&self.root, MOST);
         }
         if let Some(overflow) = seen.overflow {
             left.problems.push(overflow);

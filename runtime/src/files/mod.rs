@@ -33,12 +33,6 @@ pub(crate) const WORKSPACE: &str = "SWARM_WORKSPACE";
 /// Inputs of more bytes are not copied: the agent is told where they lie.
 pub(crate) const COPIED: u64 = 1024 * 1024;
 
-/// The bytes that an agent may leave in its folder.
-pub(crate) const MOST_BYTES: u64 = 1024 * 1024 * 1024;
-
-/// The files and folders that it may leave there.
-pub(crate) const MOST_FILES: usize = 100_000;
-
 /// The files and folders of an outbox.
 pub(crate) const MOST_OUTPUTS: usize = 10_000;
 

@@ -3,6 +3,7 @@
 //! In: the file's text, as often as somebody looks. Out: a status, or what is wrong with it. Invariant: a state is
 //! followed by one that may follow it, `pending → running → completed` or `failed`; between two looks one may be missed.
 
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -14,29 +15,53 @@ pub(super) const LONGEST: u64 = 64 * 1024;
 /// The characters of its words that are shown.
 const SHOWN: usize = 500;
 
-/// What `status.json` says.
+/// What `status.json` says, all of it: it is written again as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
 pub struct AgentStatus {
     /// Where the agent stands.
     pub state: AgentState,
     /// When it began, in its words.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
     /// When it was done, in its words.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
     /// Why it failed.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Trouble>,
     /// How far it is.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// What it counts, by name.
-    #[serde(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Map<String, Value>>,
-    /// What else it says.
+    /// What else it says, and what it says there is none of.
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+impl TryFrom<Map<String, Value>> for AgentStatus {
+    type Error = serde_json::Error;
+
+    fn try_from(mut said: Map<String, Value>) -> Result<AgentStatus, serde_json::Error> {
+        fn take<T: DeserializeOwned>(said: &mut Map<String, Value>, name: &str) -> serde_json::Result<Option<T>> {
+            match said.get(name) {
+                None | Some(Value::Null) => Ok(None),
+                Some(_) => said.remove(name).map(serde_json::from_value).transpose(),
+            }
+        }
+        let said = &mut said;
+        Ok(AgentStatus {
+            state: take(said, "state")?.ok_or_else(|| serde_json::Error::custom("missing field `state`"))?,
+            started: take(said, "started")?,
+            completed: take(said, "completed")?,
+            error: take(said, "error")?,
+            progress: take(said, "progress")?,
+            metrics: take(said, "metrics")?,
+            more: std::mem::take(said),
+        })
+    }
 }
 
 /// Where an agent stands.
@@ -80,14 +105,17 @@ pub enum Trouble {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// What it does now.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_step: Option<String>,
     /// The steps that it has done.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps_completed: Option<u64>,
     /// All of its steps.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_steps: Option<u64>,
+    /// What else it says.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
 }
 
 impl AgentState {
@@ -129,7 +157,7 @@ impl AgentStatus {
     /// How far the agent is, in a few words: `2/5 analyzing_data`.
     pub fn sum(&self) -> String {
         let mut sum = self.state.word().to_owned();
-        if let Some(Progress { current_step, steps_completed, total_steps }) = &self.progress {
+        if let Some(Progress { current_step, steps_completed, total_steps, .. }) = &self.progress {
             match (steps_completed, total_steps) {
                 (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
                 (Some(done), None) => sum.push_str(&format!(" {done}")),

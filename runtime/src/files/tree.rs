@@ -4,6 +4,7 @@
 //! link is never followed, nothing is opened that is no regular file, and opening never waits (FIFOs); what is looked at
 //! is bounded.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +18,7 @@ use sha2::{Digest, Sha256};
 use super::paths::{odd, shown};
 
 /// How deep folders may lie in each other.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags =
@@ -55,6 +56,15 @@ pub(super) fn folder(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Strin
         Errno::LOOP | Errno::NOTDIR => format!("`{name}/` was replaced by something that is no folder"),
         error => format!("`{name}/` cannot be opened: {}", io::Error::from(error)),
     })
+}
+
+/// Opens the folder at `path` beneath another, link by no part of it; empty is that itself.
+fn beneath(root: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
+    let mut above = openat(root, ".", FOLDER, Mode::empty())?;
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        above = openat(&above, part, FOLDER, Mode::empty())?;
+    }
+    Ok(above)
 }
 
 /// Opens the regular file at `path` beneath a folder.
@@ -124,9 +134,10 @@ pub(super) fn digest_of(
 /// What lies in a folder and beneath, `most` files and folders of it. `name` is that of the folder, for words.
 pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<Listing, String> {
     let mut listing = Listing::default();
-    let top = openat(root, ".", FOLDER, Mode::empty()).map_err(|error| unreadable(name, error))?;
-    let mut open: Vec<(String, OwnedFd, usize)> = vec![(String::new(), top, 0)];
-    while let Some((above, folder, depth)) = open.pop() {
+    // By their paths: as many could be open at once as there are files.
+    let mut open: Vec<(String, usize)> = vec![(String::new(), 0)];
+    while let Some((above, depth)) = open.pop() {
+        let folder = beneath(root, &above).map_err(|error| unreadable(name, error))?;
         let mut entries = Vec::new();
         for entry in Dir::read_from(&folder).map_err(|error| unreadable(name, error))? {
             let entry = entry.map_err(|error| unreadable(name, error))?;
@@ -156,14 +167,14 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
                     let what = odd(&entry).unwrap_or_default();
                     listing.wrong.push(format!("`{name}/{}` {what}", shown(&path)));
                 }
-                Ok(Some(_)) if depth == DEEPEST => {
+                Ok(true) if depth == DEEPEST => {
                     listing.wrong.push(format!("`{name}/{}` lies deeper than {DEEPEST} folders", shown(&path)));
                 }
-                Ok(Some(below)) => {
+                Ok(true) => {
                     listing.found.push(Found { path: path.clone(), is_folder: true, bytes: 0 });
-                    inside.push((format!("{path}/"), below, depth + 1));
+                    inside.push((format!("{path}/"), depth + 1));
                 }
-                Ok(None) => match size(folder.as_fd(), &entry) {
+                Ok(false) => match size(folder.as_fd(), &entry) {
                     Ok(bytes) => listing.found.push(Found { path, is_folder: false, bytes }),
                     Err(what) => listing.wrong.push(format!("`{name}/{}` {what}", shown(&path))),
                 },
@@ -183,13 +194,13 @@ fn unreadable(name: &str, error: Errno) -> String {
     format!("`{name}/` cannot be read: {}", io::Error::from(error))
 }
 
-/// The folder of that name, or nothing for a file of it; else what is wrong.
-fn looked_at(above: BorrowedFd<'_>, name: &str) -> Result<Option<OwnedFd>, String> {
+/// Whether there is a folder of that name, or a file; else what is wrong.
+fn looked_at(above: BorrowedFd<'_>, name: &str) -> Result<bool, String> {
     let stat = statat(above, name, AtFlags::SYMLINK_NOFOLLOW).map_err(said)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_nlink > 1 => Err("has a second name elsewhere".to_owned()),
-        FileType::RegularFile => Ok(None),
-        FileType::Directory => openat(above, name, FOLDER, Mode::empty()).map(Some).map_err(said),
+        FileType::RegularFile => Ok(false),
+        FileType::Directory => Ok(true),
         FileType::Symlink => Err("is a link".to_owned()),
         _ => Err("is no regular file".to_owned()),
     }
@@ -204,63 +215,95 @@ fn said(error: Errno) -> String {
     format!("cannot be looked at: {}", io::Error::from(error))
 }
 
-/// The bytes on the disk, and the files and folders, beneath a folder; no more than `most` of the latter are counted.
-pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> (u64, usize) {
-    let (mut bytes, mut count) = (0, 0);
-    let Ok(top) = openat(root, ".", FOLDER, Mode::empty()) else { return (0, 0) };
-    let mut open = vec![(top, 0)];
-    while let Some((folder, depth)) = open.pop() {
-        let Ok(entries) = Dir::read_from(&folder) else { continue };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if name.to_bytes() == b"." || name.to_bytes() == b".." {
-                continue;
-            }
-            count += 1;
-            if count > most {
-                return (bytes, count);
-            }
-            let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            // Holes take no space.
-            bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-                && depth < DEEPEST
-                && let Ok(below) = openat(&folder, name, FOLDER, Mode::empty())
-            {
-                open.push((below, depth + 1));
+/// What a folder takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    /// On the disk: holes take nothing.
+    pub bytes: u64,
+    /// Files and folders.
+    pub files: usize,
+    /// Some lie deeper than is looked at.
+    pub is_deep: bool,
+}
+
+/// What lies beneath a folder; no more than `most` files and folders are weighed.
+pub(super) fn weight(root: BorrowedFd<'_>, most: usize) -> Weight {
+    let mut weight = Weight::default();
+    walk(root, DEEPEST, |seen| {
+        match seen {
+            Seen::Left(_) => {}
+            Seen::Deep => weight.is_deep = true,
+            Seen::Entry(_, _, stat) => {
+                weight.files += 1;
+                weight.bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
             }
         }
-    }
-    (bytes, count)
+        weight.files <= most
+    });
+    weight
 }
 
 /// Takes the right to write to everything beneath a folder, and to the folder, or gives it back.
 pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
-    let Ok(top) = openat(root, ".", FOLDER, Mode::empty()) else { return };
-    let mut open = vec![(top, 0)];
-    while let Some((folder, depth)) = open.pop() {
-        let Ok(entries) = Dir::read_from(&folder) else { continue };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if name.to_bytes() == b"." || name.to_bytes() == b".." {
-                continue;
+    // What somebody removed meanwhile needs no mode.
+    walk(root, DEEPEST * 2, |seen| {
+        match seen {
+            Seen::Entry(folder, name, stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                let mode = Mode::from_raw_mode(if writable { 0o600 } else { 0o400 } | stat.st_mode & 0o100);
+                let _ = chmodat(folder, name, mode, AtFlags::empty());
             }
-            let Ok(stat) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile => {
-                    let mode = Mode::from_raw_mode(if writable { 0o600 } else { 0o400 } | stat.st_mode & 0o100);
-                    // What somebody removed meanwhile needs no mode.
-                    let _ = chmodat(&folder, name, mode, AtFlags::empty());
-                }
-                FileType::Directory if depth < DEEPEST * 2 => {
-                    if let Ok(below) = openat(&folder, name, FOLDER, Mode::empty()) {
-                        open.push((below, depth + 1));
-                    }
-                }
-                _ => {}
+            Seen::Left(folder) => {
+                let _ = fchmod(folder, Mode::from_raw_mode(if writable { 0o700 } else { 0o500 }));
             }
+            Seen::Entry(..) | Seen::Deep => {}
         }
-        let _ = fchmod(&folder, Mode::from_raw_mode(if writable { 0o700 } else { 0o500 }));
+        true
+    });
+}
+
+/// What is met on a walk.
+enum Seen<'w> {
+    /// A name in a folder.
+    Entry(BorrowedFd<'w>, &'w CStr, &'w Stat),
+    /// A folder all of whose names were met.
+    Left(BorrowedFd<'w>),
+    /// A folder that lies too deep to be walked.
+    Deep,
+}
+
+/// Walks a folder and those in it, `deepest` of which are open at once, for as long as `meet` wants to go on.
+fn walk(root: BorrowedFd<'_>, deepest: usize, mut meet: impl FnMut(Seen<'_>) -> bool) {
+    let opened = |above: BorrowedFd<'_>, name: &CStr| {
+        openat(above, name, FOLDER, Mode::empty()).and_then(|folder| Dir::new(folder)).ok()
+    };
+    let mut open: Vec<Dir> = opened(root, c".").into_iter().collect();
+    while let Some(folder) = open.last_mut() {
+        let entry = folder.read();
+        let Ok(at) = folder.fd() else { return };
+        let Some(Ok(entry)) = entry else {
+            let goes_on = meet(Seen::Left(at));
+            open.pop();
+            match goes_on {
+                true => continue,
+                false => return,
+            }
+        };
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        let Ok(stat) = statat(at, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        if !meet(Seen::Entry(at, name, &stat)) {
+            return;
+        }
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            continue;
+        }
+        let below = opened(at, name);
+        match open.len() > deepest {
+            true => _ = meet(Seen::Deep),
+            false => open.extend(below),
+        }
     }
 }
 
@@ -319,7 +362,7 @@ mod tests {
         assert_eq!(paths(&listing), ["b", "data", "data/a", "data/deep", "data/deep/c"]);
         assert!(listing.wrong.is_empty() && !listing.is_cut);
         assert!(list(open.as_fd(), "outbox", 3).unwrap().is_cut);
-        assert_eq!(weight(open.as_fd(), 100).1, 5);
+        assert_eq!(weight(open.as_fd(), 100).files, 5);
 
         symlink("/etc/passwd", root.join("link")).unwrap();
         symlink("..", root.join("data/up")).unwrap();

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::status::{AgentState, AgentStatus, LONGEST};
-use super::{MOST_BYTES, MOST_FILES, tree};
+use super::tree;
 use crate::control::Wish;
 use crate::executor::Cancel;
 
@@ -19,6 +19,16 @@ const GLANCE: Duration = Duration::from_millis(200);
 
 /// How often the folder is weighed; more seldom where that takes long.
 const WEIGH: Duration = Duration::from_secs(1);
+
+/// What an agent may leave in its folder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    bytes: u64,
+    /// Files and folders.
+    files: usize,
+}
+
+pub(super) const MOST: Most = Most { bytes: 1024 * 1024 * 1024, files: 100_000 };
 
 /// What the thread needs of the stack.
 const STACK: usize = 256 * 1024;
@@ -51,14 +61,18 @@ impl Seen {
     }
 
     /// Weighs the folder.
-    pub(super) fn weigh(&mut self, root: &OwnedFd) {
-        let (bytes, files) = tree::weight(root.as_fd(), MOST_FILES);
-        if bytes > MOST_BYTES {
-            let most = MOST_BYTES / (1024 * 1024);
-            self.overflow.get_or_insert(format!("it filled its folder with more than {most} MiB"));
-        } else if files > MOST_FILES {
-            self.overflow.get_or_insert(format!("it filled its folder with more than {MOST_FILES} files"));
-        }
+    pub(super) fn weigh(&mut self, root: &OwnedFd, most: Most) {
+        let weight = tree::weight(root.as_fd(), most.files);
+        let filled = if weight.bytes > most.bytes {
+            format!("it filled its folder with more than {} MiB", most.bytes / (1024 * 1024))
+        } else if weight.files > most.files {
+            format!("it filled its folder with more than {} files", most.files)
+        } else if weight.is_deep {
+            format!("it made folders in its folder that are more than {} deep", tree::DEEPEST)
+        } else {
+            return;
+        };
+        self.overflow.get_or_insert(filled);
     }
 }
 
@@ -110,7 +124,7 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
         }
         if Instant::now() >= next && seen.overflow.is_none() {
             let began = Instant::now();
-            seen.weigh(root);
+            seen.weigh(root, MOST);
             next = Instant::now() + WEIGH.max(began.elapsed() * 10);
             if seen.overflow.is_some() {
                 cancel.ask(Wish::Kill);
@@ -124,4 +138,44 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
 fn read(root: &OwnedFd) -> Option<AgentStatus> {
     let bytes = tree::read(root.as_fd(), "status.json", LONGEST).ok()?;
     AgentStatus::read(std::str::from_utf8(&bytes).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_fills_a_disk_is_weighed_and_holes_are_not() {
+        let place = tempfile::tempdir().expect("a folder");
+        let root = tree::open(place.path()).expect("it is there");
+        let most = Most { bytes: 1024 * 1024, files: 5 };
+        let overflow = || {
+            let mut seen = Seen::default();
+            seen.weigh(&root, most);
+            seen.overflow
+        };
+        fs::create_dir(place.path().join("workspace")).expect("a folder");
+        let hole = fs::File::create(place.path().join("workspace/hole")).expect("a file");
+        hole.set_len(1 << 40).expect("a hole");
+        assert_eq!(overflow(), None);
+        fs::write(place.path().join("workspace/data"), vec![1; 2 * 1024 * 1024]).expect("a file");
+        hole.sync_all().expect("it is written");
+        fs::File::open(place.path().join("workspace/data")).and_then(|file| file.sync_all()).expect("it is written");
+        assert_eq!(overflow().as_deref(), Some("it filled its folder with more than 1 MiB"));
+        fs::remove_file(place.path().join("workspace/data")).expect("it is there");
+        (0..4).for_each(|number| fs::write(place.path().join(format!("{number}")), "").expect("a file"));
+        assert_eq!(overflow().as_deref(), Some("it filled its folder with more than 5 files"));
+    }
+
+    #[test]
+    fn nothing_hides_in_the_depths() {
+        let place = tempfile::tempdir().expect("a folder");
+        let root = tree::open(place.path()).expect("it is there");
+        fs::create_dir_all(place.path().join("d/".repeat(tree::DEEPEST + 2))).expect("folders");
+        let mut seen = Seen::default();
+        seen.weigh(&root, MOST);
+        assert!(seen.overflow.is_some_and(|said| said.contains("deep")));
+    }
 }

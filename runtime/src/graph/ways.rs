@@ -1,6 +1,6 @@
 //! Who may hand over to whom in a pipeline: its edges, by the numbers of its steps.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{EdgeKind, Pipeline, Response};
@@ -26,6 +26,8 @@ pub(crate) struct Way {
 #[derive(Debug, Default)]
 pub(crate) struct Ways {
     pub(crate) list: Vec<Way>,
+    /// The numbers of those that lead away from each step.
+    away: BTreeMap<Spot, Vec<usize>>,
 }
 
 impl Ways {
@@ -46,7 +48,11 @@ impl Ways {
                 }
             }
         }
-        Ways { list }
+        let mut away: BTreeMap<Spot, Vec<usize>> = BTreeMap::new();
+        for (number, way) in list.iter().enumerate() {
+            away.entry(way.from).or_default().push(number);
+        }
+        Ways { list, away }
     }
 
     /// Whether anybody may hand over anything.
@@ -56,6 +62,6 @@ impl Ways {
 
     /// The ways that lead away from a step, with their numbers.
     pub(crate) fn from(&self, spot: Spot) -> impl Iterator<Item = (usize, &Way)> {
-        self.list.iter().enumerate().filter(move |(_, way)| way.from == spot)
+        self.away.get(&spot).into_iter().flatten().map(|&number| (number, &self.list[number]))
     }
 }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use folder::RunFolder;
 pub use layout::Layout;
 pub use prune::{Prune, Pruned, PrunedRun};
-pub use summary::{RunSummary, RunningState};
+pub use summary::{RunSummary, RunningState, standings};
 
 pub(crate) use folder::{Facts, Lock, digest};
 pub(crate) use layout::{file_name, folder_name};

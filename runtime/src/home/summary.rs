@@ -9,7 +9,8 @@ use crate::event::{Event, Record, RunStatus, StepId};
 use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
 use crate::home::RunFolder;
-use crate::state::{Progress, State, Waiting};
+use crate::socket;
+use crate::state::{Progress, Standing, State, Waiting};
 
 /// A run at a glance.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct RunSummary {
     pub approvals: Vec<Waiting>,
     /// What the agents that work by files say of themselves now, by step.
     pub agents: Vec<(String, AgentStatus)>,
+    /// How its nodes stand with their agents.
+    pub nodes: Vec<Standing>,
     /// Why it cannot be read in full, where it cannot.
     pub problem: Option<String>,
 }
@@ -68,6 +71,7 @@ impl RunSummary {
             gates: Vec::new(),
             approvals: Vec::new(),
             agents: Vec::new(),
+            nodes: Vec::new(),
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
@@ -103,6 +107,7 @@ impl RunSummary {
                 .filter_map(|open| Some((open.step.label(), agent_status(&layout.agent(&open.step, open.attempt))?)));
             self.agents = status.collect();
         }
+        self.nodes = standings(folder, &state, &records);
         self.approvals = state.waiting().filter(|_| state.finished().is_none()).cloned().collect();
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable
@@ -114,6 +119,17 @@ impl RunSummary {
         }
         Ok(())
     }
+}
+
+/// How the nodes of a run stand with their agents, in the state that its records come to: as whoever runs it says, or
+/// else as its journal does.
+pub fn standings(folder: &RunFolder, state: &State, records: &[Record]) -> Vec<Standing> {
+    let pulses = match folder.is_running() {
+        // One that ends at this moment has nothing more to say.
+        true => Some(socket::pulses(folder).unwrap_or_default()),
+        false => None,
+    };
+    state.standings(records, pulses.as_deref())
 }
 
 /// The gates that asked and were neither answered nor skipped.

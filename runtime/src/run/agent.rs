@@ -78,7 +78,8 @@ impl Loop<'_> {
     /// What a turn adds to the conversation that the step's turn before it was part of: its inputs.
     fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
         let step = self.state.step(key);
-        let goes_on = attempt.step.session.is_some() && step.earlier > 0 && attempt.number == step.earlier + 1;
+        let talks = attempt.step.session.is_some() || step.interrupted.is_some();
+        let goes_on = talks && step.earlier > 0 && attempt.number == step.earlier + 1;
         match goes_on && self.state.inputs(key).next().is_some() {
             true => self.scene.inbox(&self.state, key).map_err(render),
             false => Ok(None),
@@ -204,11 +205,11 @@ impl Loop<'_> {
 
     /// The conversation that a turn of `agent` goes on with.
     fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
-        let name = attempt.step.session.as_ref()?;
-        let (id, used) = self.state.session(attempt.view.frame, &agent.name, name)?;
+        let key = self.state.find(attempt.id)?;
+        let (id, used) = self.state.session(key, &agent.name, attempt.step.session.as_deref())?;
         if !may_pass(id) {
             self.viewer.notice(format!(
-                "`{}`: session `{name}` starts afresh: its provider named it with characters that are not passed on",
+                "`{}`: its conversation starts afresh: its provider named it with characters that are not passed on",
                 attempt.step.name
             ));
             return None;

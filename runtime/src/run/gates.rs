@@ -13,8 +13,8 @@ use super::scene::{answered, default_choice};
 use crate::control::GateAnswer;
 use crate::event::{AnsweredBy, Content, Event, Outcome, StepId};
 
-/// Who waits to hear whether an answer was taken.
-pub(super) type Reply = Sender<Result<(), String>>;
+/// Who waits to hear what became of an answer or a message.
+pub(crate) type Reply = Sender<Result<String, String>>;
 
 impl Loop<'_> {
     /// A gate is reached: it asks from now on, or takes its default where nobody can answer.
@@ -110,7 +110,7 @@ impl Loop<'_> {
             None => self.take_answer(answer),
         };
         match taken {
-            Ok(()) => self.replies.push(reply),
+            Ok(()) => self.replies.push((reply, String::new())),
             // Whoever asked may have gone.
             Err(problem) => drop(reply.send(Err(problem))),
         }
@@ -143,8 +143,8 @@ impl Loop<'_> {
             Some(reason) => Err(reason.clone()),
             None => self.durability.wait(self.seq).map_err(|error| format!("the journal cannot be written: {error}")),
         };
-        for reply in self.replies.drain(..) {
-            let _ = reply.send(durable.clone());
+        for (reply, words) in self.replies.drain(..) {
+            let _ = reply.send(durable.clone().map(|()| words));
         }
         if durable.is_ok() {
             // Whoever asked may have been ended.

@@ -8,11 +8,16 @@ use super::scene::short;
 use crate::event::{Event, Letter, StepId};
 use crate::handoff::{Envelope, Handoff, Operation};
 
+/// The refusals of one turn that people are told of.
+const TOLD: u32 = 10;
+const AFTER: u32 = TOLD + 1;
+
 /// Who waits to hear what became of an operation.
 pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
 
 impl Loop<'_> {
-    /// An agent asks for something. Nobody hears of it where it came by its answer; people do where it was refused.
+    /// An agent asks for something. It hears what became of that, unless it came by its answer; people hear of what was
+    /// refused.
     pub(super) fn said(
         &mut self,
         step: &StepId,
@@ -23,12 +28,23 @@ impl Loop<'_> {
         let came = operation.and_then(|operation| self.operate(step, attempt, operation));
         match (came, hearer) {
             (Ok(receipt), Some(hearer)) => self.receipts.push((hearer, receipt)),
-            // Whoever asked may have gone.
-            (Err(problem), Some(hearer)) => drop(hearer.send(Err(problem))),
-            (Err(problem), None) => {
-                self.viewer.notice(short(&format!("`{}`: nothing was handed over: {problem}", step.label())));
-            }
             (Ok(_), None) => {}
+            (Err(problem), hearer) => {
+                self.tell_refusal(step, attempt, &problem);
+                // Whoever asked may have gone.
+                let _ = hearer.map(|hearer| hearer.send(Err(problem)));
+            }
+        }
+    }
+
+    /// Tells people what was refused, of each turn a few.
+    fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
+        let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
+        *count += 1;
+        match *count {
+            ..=TOLD => self.viewer.notice(short(&format!("`{}`: nothing was handed over: {problem}", step.label()))),
+            AFTER => self.viewer.notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
+            _ => {}
         }
     }
 
@@ -47,11 +63,7 @@ impl Loop<'_> {
             }
             Operation::ReadInbox {} => {
                 let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
-                    let texts = letters.iter().map(|letter| self.scene.store.text(&letter.content));
-                    // What a person wrote is no envelope.
-                    texts
-                        .map(|text| text.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
-                        .collect()
+                    letters.iter().map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
                 };
                 let (inputs, waiting) = (read(&self.state.step(key).taken)?, read(self.state.inbox(key))?);
                 Ok(json!({ "inputs": inputs, "waiting": waiting }))

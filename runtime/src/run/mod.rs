@@ -10,7 +10,9 @@ mod gates;
 mod handoffs;
 mod handover;
 mod hooks;
+mod input;
 mod limits;
+mod messages;
 mod outside;
 mod prepare;
 pub(crate) mod refuse;
@@ -35,25 +37,26 @@ use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
-use crate::artifact::{Kept, Watches};
-use crate::control::{Control, GateAnswer, Wish};
+use crate::artifact::Watches;
+use crate::control::Control;
 use crate::door::Doors;
 use crate::error::{JournalError, RunError};
-use crate::event::{self, Content, Event, Process, Record, StepId, VERSION};
+use crate::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
-use crate::handoff::Operation;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
+use crate::pulse::Pulses;
 use crate::reactor::Reactor;
-use crate::recording::{self, Blanks, Divergence, GateTake, Recorder, Recording, Replay, Source};
+use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
 use crate::secrets;
 use crate::socket::Socket;
 use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
+pub(crate) use input::Input;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::asked_for;
@@ -110,35 +113,6 @@ pub enum Ended {
     Stopped,
     /// Its budget was spent, or its time over.
     OverBudget,
-}
-
-/// What the loop waits for.
-#[derive(Debug)]
-pub(crate) enum Input {
-    /// A person's wish.
-    Wish(Wish),
-    /// A person's answer to a gate or a request, and where to tell what became of it.
-    Answer(GateAnswer, Sender<Result<(), String>>),
-    /// A process has lived for a moment.
-    Lives { step: StepId, attempt: u32, process: Process },
-    /// An attempt ended.
-    Ended { step: StepId, attempt: u32, outcome: Box<event::Outcome> },
-    /// A replayed attempt waits to be ended from outside.
-    Parked { step: StepId, attempt: u32 },
-    /// A replayed attempt asked something that the recording does not hold.
-    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
-    /// A task waits for somebody's agreement.
-    Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
-    /// An agent asks for something, and who is to hear what becomes of it.
-    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
-    /// Something that a turn has left is stored.
-    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
-    /// A task of a swarm reports.
-    Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
-    /// The recorded answer of a gate.
-    Replayed { step: StepId, take: GateTake },
-    /// The run cannot go on, and why.
-    Broken(String),
 }
 
 /// Starts a run of `plan` and sees it through to its end.
@@ -363,10 +337,11 @@ impl Begin<'_> {
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         limits::allow_files(concurrency);
-        let socket = Socket::listen(&self.folder, control.clone())?;
+        let pulses = Pulses::default();
+        let socket = Socket::listen(&self.folder, control.clone(), pulses.clone())?;
         let (viewer, watching) = Viewer::start(observer);
         self.notices.iter().for_each(|notice| viewer.notice(notice));
-        let outcome = self.drive(&viewer, &inputs, receiver, &control);
+        let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses));
         drop(socket);
         drop(viewer);
         let watched = watching.join();
@@ -383,7 +358,7 @@ impl Begin<'_> {
         viewer: &Viewer,
         inputs: &Sender<Input>,
         receiver: Receiver<Input>,
-        control: &Control,
+        (control, pulses): (&Control, Pulses),
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
@@ -414,6 +389,7 @@ impl Begin<'_> {
             watches: Watches::new(&folder.path, hidden(plan)),
             models: Arc::clone(&models),
             reactor: Arc::clone(&reactor),
+            pulses,
             tools: Arc::clone(&tools),
             inputs: inputs.clone(),
         };
@@ -449,6 +425,7 @@ impl Begin<'_> {
             replies: Vec::new(),
             asking: approvals::Asking::default(),
             receipts: Vec::new(),
+            refused: std::collections::HashMap::new(),
             again: std::collections::HashMap::new(),
             durability,
             replaying,

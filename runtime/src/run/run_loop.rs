@@ -76,12 +76,14 @@ pub(super) struct Loop<'a> {
     /// The budgets of the run that people were told of, because much of them is used.
     pub warned: BTreeSet<usize>,
     pub hooks: Hooks,
-    /// Who answered a gate in this turn.
-    pub replies: Vec<Reply>,
+    /// Who answered a gate or wrote to an agent in this turn, and what is to be said to that.
+    pub replies: Vec<(Reply, String)>,
     /// The requests of agents that this process waits with.
     pub asking: Asking,
     /// Who asked for something in this turn, with what is to be told.
     pub receipts: Vec<(Hearer, serde_json::Value)>,
+    /// How much of what attempts asked for was refused.
+    pub refused: HashMap<(StepId, u32), u32>,
     /// What attempts had sent that start again, since their runner was killed.
     pub again: HashMap<(StepId, u32), Vec<Envelope>>,
     pub durability: Arc<Durability>,
@@ -242,24 +244,36 @@ impl Loop<'_> {
         match input {
             Input::Wish(wish) => self.obey(wish),
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
+            Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replayed { step, take } => self.take_replayed(step, take),
             Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
             // Only a replay hears of it.
             Input::Parked { .. } => {}
             Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
+            Input::Session { step, attempt, session } => self.talks(step, attempt, session),
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.asking.over(&step, attempt);
                 self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
+                self.refused.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
             }
             Input::Left { step, attempt, artifact } => {
                 self.record(Event::ArtifactStored { step, attempt, artifact });
             }
             Input::Said { step, attempt, operation, hearer } => self.said(&step, attempt, operation, hearer),
+            Input::Overhears { step, attempt, hearer } => self.overhears(&step, attempt, hearer),
             Input::Swarm { step, attempt, word } => self.heard(&step, attempt, *word),
             Input::Broken(reason) => self.give_up(reason),
+        }
+    }
+
+    /// Notes under which id the conversation of an attempt is kept, where nobody knows that yet.
+    fn talks(&mut self, step: StepId, attempt: u32, session: String) {
+        let key = self.state.find(&step).filter(|&key| self.state.takes_turn(key, attempt));
+        if key.is_some_and(|key| self.state.talk_of(key) != Some(&session)) {
+            self.record(Event::SessionKnown { step, attempt, session });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Handoffs along edges, each a table: what happened, and what is to be done now.
 //!
 //! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `optional`, `high` or
-//! `answers=ID`), `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
+//! `answers=ID`), `STEP hears ID` of a person, `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
 
 use swarmc_plan::{Pipeline, Priority, Response};
 
@@ -16,6 +16,8 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         "sends" => {
             let has = |word: &str| words.contains(&word);
             let letter = Letter {
+                person: false,
+                interrupts: false,
                 id: words[2].into(),
                 kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
                 priority: if has("high") { Priority::High } else { Priority::Normal },
@@ -29,6 +31,19 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             };
             let (instance, from) = (step.instance, Some(step));
             Event::Sent { from, to: words[1].into(), instance, within: None, way: Some(0), letter }
+        }
+        "hears" => {
+            let letter = Letter {
+                person: true,
+                interrupts: false,
+                id: words[1].into(),
+                kind: EnvelopeKind::Handoff,
+                priority: Priority::High,
+                response: Response::None,
+                answers: None,
+                content: Content::Text(String::new()),
+            };
+            Event::Sent { from: None, to: step.name, instance: step.instance, within: None, way: None, letter }
         }
         "takes" => Event::InputsTaken { step, inputs: words[1..].iter().map(|&id| id.into()).collect() },
         "closed" => Event::NodeClosed { step, owes: Vec::new() },
@@ -168,4 +183,31 @@ fn a_stop_ends_those_who_wait() {
     let stopped = || wired("a prompt\n b prompt\n s stop < c\n c", "a -> b");
     check(stopped(), "b done, a started, c done, s done", "cancel a 1");
     check(stopped(), "b done, a started, c done, s done, a cancelled, a skipped", "close b");
+}
+
+#[test]
+fn what_a_person_writes_gives_an_agent_another_turn() {
+    // Without any edge, too.
+    let alone = || pipeline("a prompt\n b prompt < a");
+    check(alone(), "a started, a hears e1, a ended", "start a 2");
+    check(alone(), "a started, a hears e1, a ended, a takes e1, a started 2, a ended 2", "start b 1");
+    // Before its first turn there is nothing to repeat.
+    check(alone(), "b hears e1, a done", "start b 1");
+    assert_eq!(inputs(alone(), "b hears e1, a done"), ["e1"]);
+    // What a turn that goes on has read needs no other.
+    check(alone(), "a started, a hears e1, a takes e1, a ended", "start b 1");
+    // A node that waits is woken.
+    let pair = || wired("a prompt\n b prompt", "a -> b");
+    check(pair(), "a started, b done, b hears e1", "start b 2");
+}
+
+#[test]
+fn an_interrupted_turn_is_followed_by_another_which_counts_its_attempts_anew() {
+    let alone = || pipeline("a prompt retry=1\n b prompt < a");
+    let events = "a started, a failed, a started 2, a hears e1, a interrupted 2";
+    check(alone(), events, "start a 3");
+    check(alone(), &format!("{events}, a takes e1, a started 3, a failed 3"), "start a 4");
+    check(alone(), &format!("{events}, a takes e1, a started 3, a ended 3"), "start b 1");
+    // A run that ends ends it for good.
+    check(alone(), "a started, a hears e1, stop requested, a cancelled", "");
 }

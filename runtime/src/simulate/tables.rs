@@ -84,10 +84,11 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
             let output = choice.clone().map(Content::Text);
             vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
         }
-        (_, "sends" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
+        (_, "sends" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
+        (_, "interrupted") => vec![ended(Some(Failure::Interrupted))],
         (_, "cancelled") => vec![ended(Some(Failure::Cancelled))],
         (_, "done") => vec![started, ended(None)],
         (_, "broken") => vec![started, ended(Some(Failure::Exit))],

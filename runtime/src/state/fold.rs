@@ -48,6 +48,11 @@ impl State {
                     self.open.insert(key, Some(*process));
                 }
             }
+            Event::SessionKnown { step, attempt, session } => {
+                if let Some(key) = self.attempt(step, *attempt) {
+                    self.session_known(key, session);
+                }
+            }
             Event::AttemptEnded { step, attempt, outcome } => {
                 if let Some(key) = self.key(step) {
                     self.attempt_ended(key, *attempt, outcome, record.at);
@@ -279,6 +284,10 @@ impl State {
         self.started(key);
         self.talked(key, outcome);
         self.open.insert(key, None);
+        self.step_mut(key).interrupted = None;
+        if outcome.failure == Some(Failure::Interrupted) {
+            return self.attempt_interrupted(key, outcome);
+        }
         let tries = self.step(key).tries();
         if self.node(key).fixing() == Some(tries) {
             return self.fixed(key, outcome.failure.is_none(), at);
@@ -299,7 +308,7 @@ impl State {
             self.close_inside(key);
             self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));
         }
-        if outcome.failure.is_none() && self.node(key).wired {
+        if outcome.failure.is_none() && (self.node(key).wired || self.is_written_to(key)) {
             self.turn_over(key);
         } else if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
@@ -349,6 +358,24 @@ impl State {
         };
         self.enter(key, phase);
         self.stop_requested();
+    }
+
+    /// Its agent takes another turn, which reads what a person wrote.
+    fn attempt_interrupted(&mut self, key: Key, outcome: &Outcome) {
+        if self.is_ended(key) {
+            self.open.remove(&key);
+            return self.enter(key, Phase::Skipping(Reason::Ended));
+        }
+        let known = self.known(key, outcome);
+        let step = self.step_mut(key);
+        // In a conversation that goes on, what the turn had read has been said.
+        if known.is_some() {
+            step.taken.clear();
+        }
+        step.interrupted = known.map(Box::new);
+        step.earlier = step.attempt;
+        step.attempt += 1;
+        self.enter(key, Phase::Ready);
     }
 
     fn round_judged(&mut self, number: u32, iteration: u32, holds: bool) {

@@ -97,6 +97,10 @@ pub(crate) struct Step {
     pub(crate) taken: Vec<Letter>,
     /// What its open attempt has sent.
     pub(crate) sent: Vec<Letter>,
+    /// The conversation of the attempt before, which a person interrupted.
+    pub(crate) interrupted: Option<Box<super::session::Known>>,
+    /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
+    pub(crate) session: Option<Box<(u32, String)>>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -230,6 +234,8 @@ impl Step {
             earlier: 0,
             taken: Vec::new(),
             sent: Vec::new(),
+            interrupted: None,
+            session: None,
             waiting: needs,
             held: 0,
             started: false,

@@ -7,6 +7,7 @@
 pub(crate) mod agenda;
 mod approvals;
 pub(crate) mod budget;
+mod connection;
 mod fold;
 pub(crate) mod frame;
 mod inside;
@@ -30,6 +31,7 @@ use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
 
 pub use self::approvals::Waiting;
+pub use self::connection::{Link, Pending, Standing};
 pub use self::frame::End;
 pub use self::progress::Progress;
 pub use self::read::Reading;

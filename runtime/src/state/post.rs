@@ -4,7 +4,7 @@
 //! with its turn: it waits for as long as somebody who is at work can write to it, directly or by waking others, and
 //! what arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use swarmc_plan::Response;
@@ -25,17 +25,16 @@ pub(crate) struct Post {
     boxes: BTreeMap<Spot, Vec<Letter>>,
     /// How many envelopes took each way, by its number.
     sent: BTreeMap<usize, u32>,
-    /// The envelopes that may or must be answered and are not, by id.
-    asked: BTreeMap<Arc<str>, Asked>,
+    /// The envelopes that may or must be answered and are not, the oldest first, by who sent them to whom.
+    asked: BTreeMap<(Spot, Spot), VecDeque<Asked>>,
     /// How many steps wait for an envelope.
     waiting: u32,
 }
 
 /// An answer that is waited for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
-    by: Spot,
-    of: Spot,
+    id: Arc<str>,
     /// Whether it is owed.
     required: bool,
 }
@@ -125,10 +124,9 @@ impl State {
 
     /// The oldest envelope from `of` that `by` has not answered; with an id, that one.
     pub(crate) fn unanswered(&self, scope: u32, by: Spot, of: Spot, id: Option<&str>) -> Option<Arc<str>> {
-        let asked = self.posts.get(&scope)?.asked.iter();
-        let mut fitting =
-            asked.filter(|(known, asked)| asked.by == of && asked.of == by && id.is_none_or(|id| known.as_ref() == id));
-        fitting.next().map(|(id, _)| Arc::clone(id))
+        let asked = self.posts.get(&scope)?.asked.get(&(of, by))?;
+        let fitting = asked.iter().find(|asked| id.is_none_or(|id| asked.id.as_ref() == id));
+        fitting.map(|asked| Arc::clone(&asked.id))
     }
 
     /// The step that receives what is sent to a name in an activation, where it is under way.
@@ -164,12 +162,14 @@ impl State {
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
         }
-        if let Some(answered) = &letter.answers {
-            post.asked.remove(answered);
+        if let (Some(answered), Some(by)) = (&letter.answers, sender)
+            && let Some(asked) = post.asked.get_mut(&(spot, by))
+        {
+            asked.retain(|asked| asked.id != *answered);
         }
         if let Some(by) = sender.filter(|_| letter.response != Response::None) {
             let required = letter.response == Response::Required;
-            post.asked.insert(Arc::clone(&letter.id), Asked { by, of: spot, required });
+            post.asked.entry((by, spot)).or_default().push_back(Asked { id: Arc::clone(&letter.id), required });
         }
         let inbox = post.boxes.entry(spot).or_default();
         let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
@@ -179,12 +179,26 @@ impl State {
         }
     }
 
+    /// The pipelines that are under way: the instances, and those behind calls.
+    pub(crate) fn activations(&self) -> impl Iterator<Item = u32> {
+        let frames = (0..).zip(&self.frames);
+        frames.filter(|(number, frame)| frame.scope == *number && frame.end.is_none()).map(|(number, _)| number)
+    }
+
+    /// Whether an attempt of a step is under way.
+    pub(crate) fn is_running(&self, key: Key) -> bool {
+        self.step(key).phase == Phase::Running
+    }
+
+    /// Whether a person has written what the next turn of a step reads.
+    pub(super) fn is_written_to(&self, key: Key) -> bool {
+        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox()
+    }
+
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
-        // A command that does not read its inbox would only do again what it did.
-        let node = self.node(key);
-        let reads = node.heeds || node.files || node.agent.is_some();
-        let wakes = reads && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+        let wakes =
+            self.node(key).reads_inbox() && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
             Phase::Idle if wakes => {
@@ -201,6 +215,7 @@ impl State {
     pub(super) fn inputs_taken(&mut self, key: Key, inputs: &[Arc<str>]) {
         let (scope, spot) = self.address(key);
         let Some(inbox) = self.posts.get_mut(&scope).and_then(|post| post.boxes.get_mut(&spot)) else { return };
+        let inputs: BTreeSet<&Arc<str>> = inputs.iter().collect();
         let (taken, left) = std::mem::take(inbox).into_iter().partition(|letter| inputs.contains(&letter.id));
         *inbox = left;
         let taken: Vec<Letter> = taken;
@@ -234,15 +249,18 @@ impl State {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: Spot| &self.graph.region(spot.region).nodes[spot.step as usize].name;
-        let debts = post.asked.iter().filter(|(_, asked)| asked.required).filter_map(|(id, asked)| {
-            if asked.of == spot {
-                return Some(format!("it never answered {id} from `{}`", name(asked.by)));
+        let mut debts = Vec::new();
+        for (&(by, of), asked) in &post.asked {
+            let debtor = || self.receiver(scope, of).map(|key| self.step(key).status());
+            let gone = || !matches!(debtor(), Some(None | Some(Status::Failed)));
+            let ids = asked.iter().filter(|asked| asked.required).map(|asked| &asked.id);
+            if of == spot {
+                debts.extend(ids.map(|id| format!("it never answered {id} from `{}`", name(by))));
+            } else if by == spot && gone() {
+                debts.extend(ids.map(|id| format!("`{}` never answered its {id}", name(of))));
             }
-            let debtor = self.receiver(scope, asked.of).map(|key| self.step(key).status());
-            let gone = !matches!(debtor, Some(None | Some(Status::Failed)));
-            (asked.by == spot && gone).then(|| format!("`{}` never answered its {id}", name(asked.of)))
-        });
-        debts.collect()
+        }
+        debts
     }
 
     /// Somebody waits for an envelope from now on, or no more.
@@ -254,7 +272,18 @@ impl State {
         }
         let post = self.posts.entry(scope).or_default();
         post.waiting = (post.waiting + u32::from(waiting(after))).saturating_sub(u32::from(waiting(before)));
-        if post.waiting > 0 {
+        // Whoever is at work from now on takes nobody away from those who wait.
+        let works = matches!(
+            after,
+            Phase::Judging
+                | Phase::Ready
+                | Phase::Running
+                | Phase::Resting(_)
+                | Phase::Asking(_)
+                | Phase::Concluding
+                | Phase::Skipping(_)
+        );
+        if post.waiting > 0 && !works {
             self.agenda.posts.insert(scope);
         }
     }
@@ -264,17 +293,14 @@ impl State {
         let mut survey = Survey::default();
         self.survey(scope, &mut survey);
         let ways = &self.graph.scope(self.region(scope).scope).ways;
-        let mut reached = survey.live.clone();
-        let mut open: Vec<Spot> = reached.iter().copied().collect();
+        let mut unreached: BTreeSet<Spot> = survey.waiting.iter().map(|(_, spot)| *spot).collect();
+        let mut open: Vec<Spot> = survey.live.into_iter().collect();
+        open.iter().for_each(|spot| _ = unreached.remove(spot));
         while let Some(spot) = open.pop() {
-            for (_, way) in ways.from(spot) {
-                if survey.waiting.iter().any(|(_, at)| *at == way.to) && reached.insert(way.to) {
-                    open.push(way.to);
-                }
-            }
+            open.extend(ways.from(spot).map(|(_, way)| way.to).filter(|to| unreached.remove(to)));
         }
         let left: Vec<Key> =
-            survey.waiting.iter().filter(|(_, spot)| !reached.contains(spot)).map(|(key, _)| *key).collect();
+            survey.waiting.iter().filter(|(_, spot)| unreached.contains(spot)).map(|(key, _)| *key).collect();
         let begin: Vec<Key> = left.iter().copied().filter(|&key| self.step(key).phase == Phase::Listening).collect();
         match begin.is_empty() {
             true => Quiet { begin, close: left },

@@ -22,27 +22,52 @@ pub(crate) struct Known {
 }
 
 impl State {
-    /// The id of the session of `agent` called `name` that a step of `frame` goes on with, and what it has used.
-    pub(crate) fn session(&self, frame: u32, agent: &str, name: &str) -> Option<(&str, Usage)> {
-        let sessions = &self.frame(self.home(frame)).sessions;
-        let known = sessions.iter().find(|known| *known.agent == *agent && *known.name == *name)?;
+    /// The conversation of `agent` called `name` that a step goes on with, by its id, and what it has used: the one that a
+    /// person interrupted, else the one of the turn before.
+    pub(crate) fn session(&self, key: Key, agent: &str, name: Option<&str>) -> Option<(&str, Usage)> {
+        let interrupted = self.step(key).interrupted.as_deref().filter(|known| *known.agent == *agent);
+        let sessions = &self.frame(self.home(key.frame)).sessions;
+        let is_meant = |known: &&Known| *known.agent == *agent && Some(&*known.name) == name;
+        let known = interrupted.or_else(|| sessions.iter().find(is_meant))?;
         Some((&known.id, known.used))
+    }
+
+    /// Under which id the conversation of a step's attempt is kept: of the one that is open, or else the last one. A
+    /// turn that was interrupted has it too.
+    pub(crate) fn talk_of(&self, key: Key) -> Option<&str> {
+        let step = self.step(key);
+        let (attempt, id) = step.session.as_deref()?;
+        (*attempt == step.attempt).then_some(id)
+    }
+
+    pub(super) fn session_known(&mut self, key: Key, id: &str) {
+        let step = self.step_mut(key);
+        step.session = Some(Box::new((step.attempt, id.to_owned())));
     }
 
     /// A turn of a step has ended: its session is where the next one goes on.
     pub(super) fn talked(&mut self, key: Key, outcome: &Outcome) {
-        let (Some(talk), Some(id)) = (self.node(key).talk.clone(), &outcome.session) else {
-            return;
-        };
-        let agent = outcome.fallback.as_deref().map_or(talk.agent, Arc::from);
-        let used = outcome.usage.unwrap_or_default();
+        if let Some(id) = &outcome.session {
+            self.session_known(key, id);
+        }
+        let Some(latest) = self.known(key, outcome).filter(|_| self.node(key).talk.is_some()) else { return };
         let home = self.home(key.frame);
         let sessions = &mut self.frame_mut(home).sessions;
-        match sessions.iter_mut().find(|known| known.agent == agent && known.name == talk.session) {
-            Some(known) if known.id == *id => known.used = sum(known.used, used),
-            Some(known) => (known.id, known.used) = (id.clone(), used),
-            None => sessions.push(Known { agent, name: talk.session, id: id.clone(), used }),
+        match sessions.iter_mut().find(|known| known.agent == latest.agent && known.name == latest.name) {
+            Some(known) if known.id == latest.id => known.used = sum(known.used, latest.used),
+            Some(known) => *known = latest,
+            None => sessions.push(latest),
         }
+    }
+
+    /// The conversation that a turn of a step was part of; one without a name where the step declares none.
+    pub(super) fn known(&self, key: Key, outcome: &Outcome) -> Option<Known> {
+        let node = self.node(key);
+        let (id, talk) = (outcome.session.clone()?, node.talk.as_deref());
+        let own = talk.map(|talk| &talk.agent).or(node.agent.as_ref());
+        let agent = outcome.fallback.as_deref().map(Arc::from).or_else(|| own.cloned())?;
+        let name = talk.map_or_else(|| Arc::from(""), |talk| Arc::clone(&talk.session));
+        Some(Known { agent, name, id, used: outcome.usage.unwrap_or_default() })
     }
 
     /// The frame that holds the sessions of the steps in `frame`: its item, or its pipeline.

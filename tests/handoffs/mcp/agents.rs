@@ -1,11 +1,14 @@
 //! Real agent programs as nodes: they call `send_handoff` of the MCP server of their run, as their presets tell them of it.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Script};
 
+use super::super::{EXAMPLE, words};
 use crate::agents::{Place, programs};
+use crate::specs::copy;
 
 /// An agent hands over to another one, which answers.
 const SPEC: &str = r#"
@@ -80,6 +83,84 @@ fn envelopes(place: &Place) -> Vec<Value> {
     let sent = records.filter(|record| record["event"] == "sent");
     let texts = sent.filter_map(|record| record["letter"]["content"]["text"].as_str().map(str::to_owned));
     texts.map(|text| serde_json::from_str(&text).expect("an envelope is JSON")).collect()
+}
+
+/// A model that plays everybody in `specs/handoffs`.
+fn team() -> Script {
+    let over = |to: &str, message: &str| json!({ "to": to, "message": message, "status": { "ok": true } });
+    let part = |to: &str, message: &str, file: &str| json!({ "to": to, "message": message, "structured": { "summary": message, "files": [file] } });
+    Script::new().decide(move |request| {
+        let said = request.user.join("\n");
+        let says = |text: &str| said.contains(text);
+        let (calls, last) = if says("Split this between the parser and the printer") {
+            match says("is as planned") {
+                true => (Vec::new(), "Both parts are done as planned."),
+                false => (
+                    vec![
+                        part("parser", "Write the parser", "src/parse.rs"),
+                        part("printer", "Write the printer", "src/print.rs"),
+                    ],
+                    "They share the type of a date.",
+                ),
+            }
+        } else if says("You are `parser`") {
+            match says("The parser has no tests") {
+                true => (vec![over("reviewer", "The tests are there")], "Seven tests more."),
+                false => (
+                    vec![over("reviewer", "The parser is ready"), over("architect", "The parser is as planned")],
+                    "The parser stands.",
+                ),
+            }
+        } else if says("You are `printer`") {
+            let calls = vec![over("reviewer", "The printer is ready"), over("architect", "The printer is as planned")];
+            (calls, "The printer stands.")
+        } else if says("Review what your inbox hands you") {
+            match says("The parser is ready") && !says("The tests are there") {
+                true => (vec![over("parser", "The parser has no tests")], "One thing is missing."),
+                false => (Vec::new(), "Approved."),
+            }
+        } else {
+            return None;
+        };
+        let Some(call) = calls.get(request.results.len()) else { return Some(Answer::text(last)) };
+        let tool = offered(&request.tools, "send_handoff");
+        Some(tool.map_or_else(|| Answer::text("There is no tool."), |tool| Answer::call(tool, call.clone())))
+    })
+}
+
+/// Every node of `specs/handoffs`, as it stands, is the program of a preset.
+fn check_example(preset: &str) {
+    let place = Place::new(programs(), team());
+    let folder = place.work().join("handoffs");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs"), &folder);
+    let spec = fs::read_to_string(folder.join("handoffs.kdl")).expect("the example is there");
+    let spec = spec.replace("pipeline build {", "pipeline build {\n    budget time=\"10m\"");
+    let spec = format!("{spec}\nprovider real preset={preset}\n");
+    fs::write(folder.join("handoffs.kdl"), spec).expect("a file can be written");
+    let ended = place.swarmc(&["run", "handoffs/handoffs.kdl", "--provider", "recorded=real"]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    assert!(out.ends_with("Approved.\n"), "{out}");
+    let envelopes = envelopes(&place);
+    let mut sent: Vec<String> = envelopes.iter().map(words).collect();
+    sent.sort();
+    assert_eq!(sent, EXAMPLE, "{err}");
+    // Each reached the model of its receiver.
+    for envelope in &envelopes {
+        let id = format!("\"id\":\"{}\"", envelope["id"].as_str().expect("an id"));
+        let heard = |text: &String| text.contains(&id);
+        assert!(place.endpoint.prompts().iter().any(|request| request.user.iter().any(heard)), "{envelope}");
+    }
+}
+
+#[test]
+fn codex_takes_part_in_the_example() {
+    check_example("codex");
+}
+
+#[test]
+fn opencode_takes_part_in_the_example() {
+    check_example("opencode");
 }
 
 #[test]

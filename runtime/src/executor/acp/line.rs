@@ -21,6 +21,7 @@ use super::account::Account;
 use super::dialogue::{self, Opening, Shared, Stage, Told};
 use super::leave::{self, Asker, Pending, Request};
 use crate::event::{Failure, Process, Usage};
+use crate::executor::cancel::Cancel;
 use crate::executor::capture::Capture;
 use crate::executor::pool::Services;
 use crate::executor::process::Sink;
@@ -60,6 +61,10 @@ pub(super) struct Line<'p, 'c> {
     channel: Option<Channel>,
     requests: Receiver<Request>,
     pending: Vec<Pending>,
+    /// Ends the attempt early, where a person writes to the agent.
+    cancel: Arc<Cancel>,
+    /// Whether others know that the turn is under way.
+    announced: bool,
     /// The requests for leave so far.
     asked: usize,
     lines: Lines,
@@ -104,6 +109,7 @@ impl<'p, 'c> Line<'p, 'c> {
         earlier: Usage,
         parting: Duration,
         wake: Arc<OwnedFd>,
+        cancel: &Arc<Cancel>,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
     ) -> Line<'p, 'c> {
@@ -138,6 +144,8 @@ impl<'p, 'c> Line<'p, 'c> {
             channel: Some(ours),
             requests,
             pending: Vec::new(),
+            cancel: Arc::clone(cancel),
+            announced: false,
             asked: 0,
             lines: Lines::new(LONGEST),
             unread: Vec::new(),
@@ -252,6 +260,21 @@ impl<'p, 'c> Line<'p, 'c> {
             .collect();
         if let Some(message) = problem {
             self.fail(message);
+        }
+    }
+
+    /// Tells others of the turn that has just begun, and of the session that one may go on with.
+    fn announce(&mut self) {
+        let progress = self.shared.progress();
+        if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
+            return;
+        }
+        let session = progress.session.clone().filter(|_| progress.resumes);
+        drop(progress);
+        self.capture.reads();
+        if let Some(session) = session {
+            self.capture.yield_with_session(&self.cancel);
+            self.capture.session(&session.0);
         }
     }
 
@@ -372,6 +395,7 @@ impl Sink for Line<'_, '_> {
 
     fn talk(&mut self) -> Talk<'_> {
         self.go_on();
+        self.announce();
         let stage = self.shared.progress().stage;
         if stage == Stage::Listing && self.listing.is_none() {
             self.listing = Some(Instant::now() + LISTING);

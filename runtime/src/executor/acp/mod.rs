@@ -105,7 +105,7 @@ pub(super) fn ask(
     let parting = job.grace.min(PARTING);
     let earlier = session.map_or_else(Usage::default, |session| session.used);
     let bell = place.means.wake();
-    let mut line = Line::new(opening, asker, earlier, parting, bell, place.services, place.capture);
+    let mut line = Line::new(opening, asker, earlier, parting, bell, &job.cancel, place.services, place.capture);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,

@@ -20,27 +20,39 @@ use crate::state::post::INBOX;
 /// The artifacts of one envelope at most.
 const ARTIFACTS: usize = 32;
 
+/// What the lines of one answer may ask for at most: as much as an inbox takes.
+const OPERATIONS: usize = INBOX;
+
 /// The bytes of an id, of the kind of an artifact, and of a reference at most.
 const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox, as its prompt says it; none where no edge leads to the step.
+    /// What a step's turn reads of its inbox, as its prompt says it: what people wrote, then the envelopes. None where no
+    /// edge leads to the step, and nobody wrote to it.
     pub(crate) fn inbox(&self, state: &State, key: Key) -> Result<Option<String>, String> {
-        if !state.node(key).wired {
+        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = state.inputs(key).partition(|letter| letter.person);
+        if !state.node(key).wired && persons.is_empty() {
             return Ok(None);
         }
-        let letters: Vec<&Letter> = state.inputs(key).collect();
-        let mut text = match letters.len() {
-            0 => return Ok(Some("(Your inbox is empty.)".to_owned())),
+        let mut blocks = Vec::new();
+        for letter in &persons {
+            let said = self.store.text(&letter.content)?;
+            blocks.push(format!("--- Message from the person who runs this ---\n{said}\n--- End of message ---"));
+        }
+        let heading = match envelopes.len() {
+            0 if persons.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
+            0 => return Ok(Some(blocks.join("\n\n"))),
             1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
             count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
         };
-        for letter in letters {
+        let mut text = heading;
+        for letter in envelopes {
             let _ = write!(text, "\n{}", self.store.text(&letter.content)?);
         }
         text.push_str("\n--- End of inbox ---");
-        Ok(Some(text))
+        blocks.push(text);
+        Ok(Some(blocks.join("\n\n")))
     }
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
@@ -155,7 +167,9 @@ impl Scene<'_> {
                 text.len()
             ));
         }
-        let letter = Letter { id: id.into(), kind, priority, response, answers, content: self.store.keep(text)? };
+        let content = self.store.keep(text)?;
+        let letter =
+            Letter { id: id.into(), kind, priority, response, answers, person: false, interrupts: false, content };
         let activation = state.frame(scope);
         let event = Event::Sent {
             from: Some(state.id(key)),
@@ -179,9 +193,9 @@ impl Scene<'_> {
         if handoff.to == sender {
             return Err("you cannot hand over to yourself".to_owned());
         }
-        let ways = &state.graph.scope(state.region(scope).scope).ways;
-        let mut fitting: Vec<(usize, &Way)> =
-            ways.from(spot).filter(|(_, way)| self.name_of(state, way.to) == handoff.to).collect();
+        let graph = state.graph.scope(state.region(scope).scope);
+        let (ways, to) = (&graph.ways, graph.find(&handoff.to));
+        let mut fitting: Vec<(usize, &Way)> = ways.from(spot).filter(|(_, way)| Some(way.to) == to).collect();
         if let Some(kind) = handoff.kind {
             let first = fitting.first().map(|(_, way)| word_of(way));
             fitting.retain(|(_, way)| word_of(way) == kind);
@@ -304,15 +318,20 @@ pub(super) fn stamp(at: u64) -> String {
 /// none stays, with what is wrong with it.
 pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String) {
     let mut operations = Vec::new();
-    let mut rest = String::new();
+    let (mut rest, mut more) = (String::new(), 0);
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
-        let is_one = trimmed.starts_with('{') && trimmed.len() <= ENVELOPE_LIMIT && trimmed.contains("\"swarm\"");
+        let is_one = trimmed.starts_with('{') && trimmed.contains("\"swarm\"");
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
+            Some(_) if operations.len() >= OPERATIONS => more += 1,
             Some(value) => operations.push(Operation::read(value)),
             None => rest.push_str(line),
         }
+    }
+    if more > 0 {
+        let most = format!("{more} more lines ask for something, and {OPERATIONS} of one answer are the most");
+        operations.push(Err(most));
     }
     (operations, rest)
 }

@@ -1,0 +1,44 @@
+//! What the loop of a run waits for.
+
+use super::gates::Reply;
+use super::{approvals, handoffs, swarms};
+use crate::artifact::Kept;
+use crate::control::{GateAnswer, UserMessage, Wish};
+use crate::event::{Outcome, Process, StepId};
+use crate::handoff::Operation;
+use crate::recording::{Divergence, GateTake};
+
+/// What the loop waits for.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A person's wish.
+    Wish(Wish),
+    /// A person's answer to a gate or a request, and where to tell what became of it.
+    Answer(GateAnswer, Reply),
+    /// A person writes to an agent, and where to tell what became of it.
+    Message(UserMessage, Reply),
+    /// A process has lived for a moment.
+    Lives { step: StepId, attempt: u32, process: Process },
+    /// A provider has said under which id it keeps the conversation of an attempt.
+    Session { step: StepId, attempt: u32, session: String },
+    /// An attempt ended.
+    Ended { step: StepId, attempt: u32, outcome: Box<Outcome> },
+    /// A replayed attempt waits to be ended from outside.
+    Parked { step: StepId, attempt: u32 },
+    /// A replayed attempt asked something that the recording does not hold.
+    Diverged { step: StepId, attempt: u32, divergence: Box<Divergence> },
+    /// A task waits for somebody's agreement.
+    Wants { step: StepId, attempt: u32, wish: Box<approvals::Wish>, reply: approvals::Asker },
+    /// An agent asks for something, and who is to hear what becomes of it.
+    Said { step: StepId, attempt: u32, operation: Result<Operation, String>, hearer: Option<handoffs::Hearer> },
+    /// A turn that goes on reads what people have written meanwhile, once that is on disk.
+    Overhears { step: StepId, attempt: u32, hearer: handoffs::Hearer },
+    /// Something that a turn has left is stored.
+    Left { step: StepId, attempt: u32, artifact: Box<Kept> },
+    /// A task of a swarm reports.
+    Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
+    /// The recorded answer of a gate.
+    Replayed { step: StepId, take: GateTake },
+    /// The run cannot go on, and why.
+    Broken(String),
+}

@@ -1,0 +1,181 @@
+//! What people write to the agents of a run: queued for the next turn, or read at once.
+//!
+//! In: a task's name and a text. Out: a letter in that task's inbox, durable before whoever wrote it hears so, and what
+//! becomes of it, in words. A turn that is under way is ended for it only where its agent can go on from there; every other
+//! agent reads it at the next point at which nothing is lost.
+
+use std::sync::Arc;
+
+use swarmc_plan::Priority;
+
+use super::gates::Reply;
+use super::handoffs::Hearer;
+use super::run_loop::Loop;
+use crate::control::UserMessage;
+use crate::event::{Content, Event, Letter, StepId};
+use crate::graph::{Key, Spot};
+use crate::handoff::{ENVELOPE_LIMIT, EnvelopeKind};
+use crate::recording::Source;
+use crate::state::post::INBOX;
+
+/// The tasks that a message names at most.
+const LISTED: usize = 20;
+
+/// An inbox that a person may mean.
+struct Addressee {
+    /// The activation of the pipeline.
+    scope: u32,
+    spot: Spot,
+    name: Arc<str>,
+    /// The step that reads it, where one is under way.
+    reader: Option<Key>,
+}
+
+impl Loop<'_> {
+    /// A person writes to an agent, and hears what becomes of that.
+    pub(super) fn take_message(&mut self, message: &UserMessage, reply: Reply) {
+        match self.deliver(message) {
+            Ok(words) => self.replies.push((reply, words)),
+            // Whoever wrote may have gone.
+            Err(problem) => drop(reply.send(Err(problem))),
+        }
+    }
+
+    fn deliver(&mut self, message: &UserMessage) -> Result<String, String> {
+        let text = message.text.trim();
+        if self.state.stopping() || self.state.finished().is_some() {
+            return Err("the run is ending: resume it, and write then".to_owned());
+        }
+        match self.scene.source {
+            Source::Live => {}
+            Source::Recorded(_) => return Err("the run is recorded, and a recording holds no messages".to_owned()),
+            Source::Replayed(_) => return Err("the run is a replay: nobody reads anything in it".to_owned()),
+        }
+        if text.is_empty() {
+            return Err("the message is empty".to_owned());
+        }
+        if text.len() > ENVELOPE_LIMIT {
+            return Err(format!("the message has {} bytes, and {ENVELOPE_LIMIT} are the most", text.len()));
+        }
+        let to = self.addressee(&message.to)?;
+        if self.state.waiting_for(to.scope, to.spot) >= INBOX {
+            return Err(format!("the inbox of `{}` is full: {INBOX} messages wait in it", to.name));
+        }
+        let under_way = to.reader.filter(|&key| self.state.is_running(key));
+        let content = self.scene.keep(text.to_owned()).map_err(|failure| failure.to_string())?;
+        self.send(&to, content, message.interrupt);
+        let Some(key) = under_way else { return Ok(format!("the next turn of `{}` reads it", to.name)) };
+        if !message.interrupt {
+            return Ok(format!("`{}` is at work: its next turn reads it", to.name));
+        }
+        let attempt = (self.state.id(key), self.state.step(key).attempt);
+        let interrupted = self.open.get(&attempt).is_some_and(|cancel| cancel.interrupt());
+        Ok(match interrupted {
+            true => format!("`{}` is interrupted, and goes on with it", to.name),
+            false => format!("`{}` reads it as soon as it can be interrupted, or else in its next turn", to.name),
+        })
+    }
+
+    /// A turn that goes on reads what people have written meanwhile.
+    pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: Hearer) {
+        let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
+        let written = key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.person));
+        let written: Vec<Letter> = written.into_iter().flatten().cloned().collect();
+        let texts: Result<Vec<String>, String> =
+            written.iter().map(|letter| self.scene.store.text(&letter.content)).collect();
+        match texts {
+            Ok(texts) => {
+                if !written.is_empty() {
+                    let inputs = written.into_iter().map(|letter| letter.id).collect();
+                    self.record(Event::InputsTaken { step: step.clone(), inputs });
+                }
+                self.receipts.push((hearer, texts.into()));
+            }
+            // Whoever asked may have gone.
+            Err(problem) => drop(hearer.send(Err(problem))),
+        }
+    }
+
+    fn send(&mut self, to: &Addressee, content: Content, interrupts: bool) {
+        let activation = self.state.frame(to.scope);
+        let (instance, within) = (activation.instance, activation.path.clone());
+        let letter = Letter {
+            id: format!("e{}", self.seq + 1).into(),
+            kind: EnvelopeKind::Handoff,
+            priority: Priority::High,
+            response: swarmc_plan::Response::None,
+            answers: None,
+            person: true,
+            interrupts,
+            content,
+        };
+        self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
+    }
+
+    /// The inbox that a person means.
+    fn addressee(&self, word: &str) -> Result<Addressee, String> {
+        let mut meant: Vec<Addressee> = Vec::new();
+        for scope in self.state.activations() {
+            let found = self.state.graph().scope(self.state.region(scope).scope);
+            for name in found.names() {
+                let Some(spot) = found.find(name) else { continue };
+                let reader = self.state.receiver(scope, spot);
+                let is_called = |id: StepId| id.label() == word || id.to_string() == word;
+                if **name == *word || reader.is_some_and(|key| is_called(self.state.id(key))) {
+                    meant.push(Addressee { scope, spot, name: Arc::clone(name), reader });
+                }
+            }
+        }
+        let mut able = Vec::new();
+        let mut problem = None;
+        for addressee in meant {
+            match self.hears(&addressee) {
+                Ok(()) => able.push(addressee),
+                Err(why) => problem = Some(why),
+            }
+        }
+        match (able.len(), problem) {
+            (1, _) => Ok(able.remove(0)),
+            (0, Some(problem)) => Err(problem),
+            (0, None) => Err(self.unknown(word)),
+            _ => {
+                let ids = able.iter().filter_map(|to| to.reader).map(|key| format!("`{}`", self.state.id(key)));
+                let ids: Vec<String> = ids.take(LISTED).collect();
+                Err(format!("several tasks are called `{word}`: name one of {}", ids.join(", ")))
+            }
+        }
+    }
+
+    /// Whether a turn will read what is written there.
+    fn hears(&self, to: &Addressee) -> Result<(), String> {
+        let node = &self.state.graph().region(to.spot.region).nodes[to.spot.step as usize];
+        if node.kind.is_container() {
+            return Err(format!("`{}` is no single agent: it has others inside", to.name));
+        }
+        if !node.reads_inbox() {
+            return Err(format!("`{}` reads no messages: it has no agent", to.name));
+        }
+        if !self.state.may_receive(to.scope, to.spot) {
+            return Err(format!("`{}` has ended, and takes no further turn", to.name));
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, word: &str) -> String {
+        let word: String = word.chars().filter(|found| !found.is_control()).take(64).collect();
+        let mut names: Vec<String> = Vec::new();
+        for scope in self.state.activations() {
+            let found = self.state.graph().scope(self.state.region(scope).scope);
+            let spots = found.names().filter_map(|name| Some((name, found.find(name)?)));
+            let heard = spots.map(|(name, spot)| Addressee { scope, spot, name: Arc::clone(name), reader: None });
+            names.extend(heard.filter(|to| self.hears(to).is_ok()).map(|to| format!("`{}`", to.name)));
+        }
+        names.sort();
+        names.dedup();
+        names.truncate(LISTED);
+        match names.is_empty() {
+            true => format!("nothing is called `{word}`, and nobody else reads messages any more"),
+            false => format!("nothing is called `{word}`: you can write to {}", names.join(", ")),
+        }
+    }
+}

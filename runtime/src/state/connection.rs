@@ -1,0 +1,149 @@
+//! How the nodes of a run stand with their agents: connected, idle, disconnected (seed 002, "Real-time connection
+//! state").
+//!
+//! In: the state, the records for their times, and the pulses of whoever runs it. Out: a [`Standing`] for each node of
+//! the current rounds that has begun, or waits for an envelope.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use super::State;
+use super::frame::Phase;
+use crate::event::{Record, StepId};
+use crate::graph::Key;
+use crate::pulse::{Flow, Pulse};
+
+/// How a node stands with its agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// The step.
+    #[serde(serialize_with = "label")]
+    pub step: StepId,
+    /// Its last attempt, or the one that comes next.
+    pub attempt: u32,
+    /// Whether somebody answers there.
+    pub state: Link,
+    /// What its agent is doing, where a turn goes on.
+    pub stream: Option<Flow>,
+    /// Under which id its provider keeps the conversation of that attempt, where that is known.
+    pub session: Option<String>,
+    /// When it last did something, in milliseconds since 1970 (UTC).
+    pub active_ms: u64,
+    /// What it waits for, where it is idle.
+    pub waits: Option<&'static str>,
+    /// Whom it waits for, each with what that is doing, where it waits for envelopes.
+    pub pending: Vec<Pending>,
+}
+
+/// Whether somebody answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Link {
+    /// A turn goes on.
+    Connected,
+    /// It waits for input.
+    Idle,
+    /// Its turns are over, or nobody runs the run.
+    Disconnected,
+}
+
+/// A step that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pending {
+    /// Its name.
+    pub step: Arc<str>,
+    /// What it is doing.
+    pub why: &'static str,
+}
+
+impl Link {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Link::Connected => "connected",
+            Link::Idle => "idle",
+            Link::Disconnected => "disconnected",
+        }
+    }
+}
+
+fn label<S: Serializer>(step: &StepId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&step.label())
+}
+
+impl State {
+    /// How its nodes stand: the steps that agents take, and those that edges lead to or away from. `records` are those
+    /// that the state was made of; `pulses` come from whoever runs the run, and are none where nobody does.
+    pub fn standings(&self, records: &[Record], pulses: Option<&[Pulse]>) -> Vec<Standing> {
+        let live: HashMap<(&StepId, u32), &Pulse> =
+            pulses.unwrap_or_default().iter().map(|pulse| ((&pulse.step, pulse.attempt), pulse)).collect();
+        let mut standings: Vec<Standing> = self
+            .nodes()
+            .filter_map(|key| {
+                let (runs, waits) = self.stance(key)?;
+                let (step, attempt) = (self.id(key), self.step(key).attempt);
+                let pulse = live.get(&(&step, attempt)).filter(|_| runs);
+                let state = match (pulses.is_some() && self.finished().is_none(), runs, waits) {
+                    (true, true, _) => Link::Connected,
+                    (true, false, Some(_)) => Link::Idle,
+                    _ => Link::Disconnected,
+                };
+                let idle = state == Link::Idle;
+                let pending = if idle { self.pending(&step) } else { Vec::new() };
+                Some(Standing {
+                    attempt,
+                    state,
+                    stream: pulse.map(|pulse| pulse.stream),
+                    session: self.talk_of(key).map(str::to_owned),
+                    active_ms: pulse.map_or(0, |pulse| pulse.active_ms),
+                    waits: waits.filter(|_| idle),
+                    pending: pending.into_iter().map(|(step, why)| Pending { step, why }).collect(),
+                    step,
+                })
+            })
+            .collect();
+        let mut last: HashMap<StepId, u64> = standings.iter().map(|standing| (standing.step.clone(), 0)).collect();
+        for record in records {
+            if let Some(at) = record.event.step().and_then(|step| last.get_mut(step)) {
+                *at = record.at;
+            }
+        }
+        for standing in &mut standings {
+            let at = last.get(&standing.step).copied().filter(|&at| at > 0).or(self.began).unwrap_or_default();
+            standing.active_ms = standing.active_ms.max(at);
+        }
+        standings
+    }
+
+    /// The steps that agents take, and those that edges lead to or away from.
+    fn nodes(&self) -> impl Iterator<Item = Key> {
+        let frames = (0..).zip(&self.frames);
+        let keys = frames.flat_map(|(frame, found)| (0..found.steps.len() as u32).map(move |step| Key { frame, step }));
+        keys.filter(|&key| {
+            let node = self.node(key);
+            let (scope, spot) = self.address(key);
+            let sends = || self.graph.scope(self.region(scope).scope).ways.from(spot).next().is_some();
+            node.agent.is_some() || node.swarm.is_some() || node.wired || sends()
+        })
+    }
+
+    /// Whether a turn of a step goes on, and else what it waits for; nothing of either when it has ended, and no answer
+    /// at all when it has not begun.
+    fn stance(&self, key: Key) -> Option<(bool, Option<&'static str>)> {
+        let step = self.step(key);
+        match step.phase {
+            Phase::Running => Some((true, None)),
+            Phase::Listening => Some((false, Some("its first envelope"))),
+            Phase::Idle => Some((false, Some("envelopes"))),
+            Phase::Asking(_) => Some((false, Some("a person"))),
+            Phase::Resting(_) => Some((false, Some("its next attempt"))),
+            Phase::Ready if step.started => Some((false, Some("its turn"))),
+            Phase::Settled(_) if step.started => Some((false, None)),
+            // What is inside of it stands for it.
+            Phase::Inside | Phase::Concluding => None,
+            Phase::Waiting | Phase::Judging | Phase::Skipping(_) | Phase::Ready | Phase::Settled(_) => None,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How the nodes of a run stand with their agents, for `ps` and `inspect`.
+//!
+//! In: what the runtime says of them. Out: a line for each, in words that no terminal obeys, or JSON.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use swarmc_runtime::{AgentStatus, Link, RunSummary, Standing};
+
+use crate::approvals::visible;
+use crate::terminal::{Paint, printable};
+use crate::units::duration;
+
+/// The lines of a run among others.
+const FEW: usize = 20;
+
+/// The lines of a run's nodes: `all` of them, or those that are not over, and not too many.
+pub(crate) fn lines(run: &RunSummary, all: bool, now: u64, paint: Paint) -> String {
+    let mut out = String::new();
+    let shown = |node: &&Standing| all || node.state != Link::Disconnected;
+    let nodes: Vec<&Standing> = run.nodes.iter().filter(shown).collect();
+    let of = |node: &Standing| status(run, &node.step.label());
+    let several = run.nodes.iter().any(|node| node.step.instance > 1);
+    let most = if all || nodes.len() <= FEW { nodes.len() } else { FEW - 1 };
+    for node in nodes.iter().take(most) {
+        let label = node.step.label();
+        let name = if several { format!("{label}.{}", node.step.instance) } else { label };
+        let said = of(node).map(|status| format!("{}; ", printable(&status.sum()))).unwrap_or_default();
+        let words = words(node, now);
+        let words = match node.state {
+            Link::Connected => paint.cyan(&words),
+            Link::Idle => words,
+            Link::Disconnected => paint.dim(&words),
+        };
+        let _ = writeln!(out, "    {name}: {said}{words}");
+    }
+    if nodes.len() > most {
+        let more = format!("and {} more: swarmc ps {}", nodes.len() - most, run.id);
+        let _ = writeln!(out, "    {}", paint.dim(&more));
+    }
+    // Steps that work by files and are no nodes.
+    for (step, status) in &run.agents {
+        if !run.nodes.iter().any(|node| node.step.label() == *step) {
+            let _ = writeln!(out, "    {step}: {}", printable(&status.sum()));
+        }
+    }
+    out
+}
+
+/// How a node stands, in a line.
+pub(crate) fn words(node: &Standing, now: u64) -> String {
+    let mut words = node.state.word().to_owned();
+    if let Some(stream) = node.stream {
+        let _ = write!(words, ", {}", stream.word());
+    }
+    let ago = duration(Duration::from_millis(now.saturating_sub(node.active_ms)));
+    let _ = write!(words, ", active {ago} ago");
+    if let Some(session) = &node.session {
+        let _ = write!(words, ", session {}", visible(session));
+    }
+    if let Some(waits) = node.waits {
+        let _ = write!(words, ", waits for {waits}");
+    }
+    let pending: Vec<String> = node.pending.iter().map(|other| format!("{}: {}", other.step, other.why)).collect();
+    if !pending.is_empty() {
+        let _ = write!(words, " ({})", pending.join("; "));
+    }
+    words
+}
+
+/// The nodes of a run as JSON.
+pub(crate) fn json(run: &RunSummary) -> Value {
+    run.nodes.iter().map(|node| json!(node)).collect()
+}
+
+fn status<'a>(run: &'a RunSummary, label: &str) -> Option<&'a AgentStatus> {
+    run.agents.iter().find(|(step, _)| step == label).map(|(_, status)| status)
+}
+
+#[cfg(test)]
+mod tests {
+    use swarmc_runtime::{Flow, Pending, StepId};
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_known_and_nothing_that_a_terminal_obeys() {
+        let mut node = Standing {
+            step: StepId::new("coder", 1, 1),
+            attempt: 2,
+            state: Link::Connected,
+            stream: Some(Flow::Writing),
+            session: Some("ses_1\x1b[2J".to_owned()),
+            active_ms: 1_000,
+            waits: None,
+            pending: Vec::new(),
+        };
+        assert_eq!(words(&node, 3_000), "connected, writing, active 2.0s ago, session ses_1\\u{1b}[2J");
+        (node.state, node.stream, node.session) = (Link::Idle, None, None);
+        node.waits = Some("envelopes");
+        node.pending = vec![Pending { step: "reviewer".into(), why: "its turn goes on" }];
+        let expected = "idle, active 2.0s ago, waits for envelopes (reviewer: its turn goes on)";
+        assert_eq!(words(&node, 3_000), expected);
+    }
+}

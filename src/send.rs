@@ -1,0 +1,37 @@
+//! `swarmc send`: a person writes to an agent of a running run, from another terminal or from a script.
+
+use std::io::Read as _;
+
+use miette::{IntoDiagnostic, miette};
+use swarmc_runtime::handoff::ENVELOPE_LIMIT;
+use swarmc_runtime::{UserMessage, send_message};
+
+use crate::args::Send;
+use crate::exit::Exit;
+use crate::home::{Past, home};
+use crate::terminal;
+
+pub(crate) fn exec(args: &Send) -> miette::Result<Exit> {
+    let folder = home()?.find(&args.run).into_diagnostic()?;
+    if Past::read(&folder)?.ledger().finished.is_some() {
+        return Err(miette!("run `{}` has ended: nobody reads messages any more", folder.id));
+    }
+    if !folder.is_running() {
+        let help = format!("go on with `swarmc resume {}`, and write then", folder.id);
+        return Err(miette!(help = help, "run `{}` is not running", folder.id));
+    }
+    let text = match args.text.join(" ") {
+        text if text.is_empty() || text == "-" => {
+            let mut text = String::new();
+            // One byte too many is enough for the run to say so.
+            let most = ENVELOPE_LIMIT as u64 + 1;
+            std::io::stdin().lock().take(most).read_to_string(&mut text).into_diagnostic()?;
+            text
+        }
+        text => text,
+    };
+    let message = UserMessage { to: args.to.clone(), text, interrupt: args.interrupt };
+    let words = send_message(&folder, &message).into_diagnostic()?;
+    terminal::eprint(format!("{words}\n"));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,129 @@
+//! How nodes stand with their agents (seed 002, "Real-time connection state"): what `ps` and `inspect` say while a run
+//! goes on, and when nobody runs it any more.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::specs::Project;
+use crate::swarm_kills::journal;
+
+/// `first` says its session, waits to be let go, and hands over; `second` waits for that.
+const SPEC: &str = r##"
+workflow connected { default main }
+provider talker {
+    exec sh -c "cat >/dev/null; until [ -e speak ]; do sleep 0.01; done; cat opening; until [ -e go ]; do sleep 0.01; done; cat rest"
+    reads claude-stream-json
+}
+provider recorded { script { answer "Done." } }
+agent talks provider=talker
+agent reads provider=recorded
+pipeline main {
+    edges { first -> second }
+    task first agent=talks { prompt "Talk" }
+    task second agent=reads { prompt "Read:\n<<inbox>>" }
+    result second
+}
+"##;
+
+const OPENING: &str = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"ses-1\"}\n\
+    {\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"Well.\"}]}}\n";
+
+const REST: &str = "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"session_id\":\"ses-1\",\"result\":\"{\\\"swarm\\\": \\\"send_handoff\\\", \\\"to\\\": \\\"second\\\", \\\"message\\\": \\\"Go\\\"}\"}\n";
+
+fn project() -> Project {
+    let project = Project::new();
+    for (name, text) in [("spec.kdl", SPEC), ("opening", OPENING), ("rest", REST)] {
+        fs::write(project.root().join(name), text).expect("a file can be written");
+    }
+    project
+}
+
+fn begin(project: &Project) -> Child {
+    let mut command = project.command(&["run", "spec.kdl"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("swarmc starts")
+}
+
+fn let_go(project: &Project, name: &str) {
+    fs::write(project.root().join(name), "").expect("a file can be written");
+}
+
+/// What swarmc prints once `fits` holds of it.
+fn until(project: &Project, arguments: &[&str], fits: impl Fn(&str) -> bool) -> String {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let output = project.swarmc(arguments);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if fits(&printed) {
+            return printed;
+        }
+        assert!(Instant::now() < deadline, "swarmc {arguments:?}\n{printed}");
+        std::thread::yield_now();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn ps_and_inspect_say_who_is_connected_idle_and_disconnected() {
+    let project = project();
+    let mut running = begin(&project);
+    // It has been sent its prompt, and nothing came yet.
+    let reading = until(&project, &["ps", "last"], |ps| ps.contains("first: connected, reading, active "));
+    assert!(!reading.contains("session"), "{reading}");
+    let waits = "second: idle, active ";
+    let why = "waits for its first envelope (first: its turn goes on)";
+    assert!(reading.lines().any(|line| line.contains(waits) && line.ends_with(why)), "{reading}");
+
+    let_go(&project, "speak");
+    let writing = until(&project, &["ps"], |ps| ps.contains("session ses-1"));
+    assert!(writing.contains("first: connected, writing, active "), "{writing}");
+    let inspected = project.done(&["inspect", "last", "first"]);
+    assert!(inspected.contains("node    connected, writing, active "), "{inspected}");
+    let said = json(&project.done(&["ps", "last", "--json"]));
+    let [first, second] = said["runs"][0]["nodes"].as_array().expect("a list").as_slice() else {
+        panic!("two nodes: {said}");
+    };
+    assert_eq!(
+        (&first["step"], &first["state"], &first["stream"]),
+        (&"first".into(), &"connected".into(), &"writing".into())
+    );
+    assert_eq!((&first["session"], &first["attempt"]), (&"ses-1".into(), &1.into()));
+    assert!(first["active_ms"].as_u64() > said["runs"][0]["started_ms"].as_u64(), "{said}");
+    assert_eq!((&second["state"], &second["waits"]), (&"idle".into(), &"its first envelope".into()));
+    assert_eq!(second["pending"][0], serde_json::json!({ "step": "first", "why": "its turn goes on" }));
+    let known = journal(&project).expect("there is a run").into_iter();
+    let known: Vec<Value> = known.filter(|record| record["event"] == "session_known").collect();
+    assert_eq!(known.len(), 1, "{known:?}");
+    assert_eq!((&known[0]["session"], &known[0]["attempt"]), (&"ses-1".into(), &1.into()));
+
+    let_go(&project, "go");
+    assert!(running.wait().expect("it ends").success());
+    let over = project.done(&["ps", "last"]);
+    assert!(over.contains("first: disconnected, active ") && over.contains("second: disconnected"), "{over}");
+    assert!(!over.contains("waits"), "{over}");
+    let inspected = json(&project.done(&["inspect", "last", "first", "--json"]));
+    assert_eq!(inspected["connection"]["state"], "disconnected");
+    assert_eq!(inspected["connection"]["session"], "ses-1");
+    assert!(!project.done(&["ps", "--all"]).contains("first:"), "only `ps RUN` lists what is over");
+}
+
+#[test]
+fn a_killed_runner_leaves_its_nodes_disconnected_with_their_sessions() {
+    let project = project();
+    let mut running = begin(&project);
+    let_go(&project, "speak");
+    until(&project, &["ps"], |ps| ps.contains("session ses-1"));
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+    let gone = project.done(&["ps", "last"]);
+    assert!(gone.contains("first: disconnected, active ") && gone.contains("session ses-1"), "{gone}");
+    assert!(gone.contains("second: disconnected"), "{gone}");
+    let_go(&project, "go");
+    project.done(&["resume", "last"]);
+    assert_eq!(project.output("second"), "Done.");
+}

@@ -1,0 +1,223 @@
+//! Agents that hand over what they should not, through every door but MCP (`mcp.rs`): floods, forgeries, and what is too
+//! large or is no handoff (issue 7, what bad input gets).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
+
+use super::mcp::{Guest, PATIENCE};
+use super::{err, run, scripted, sent};
+
+/// The door of scripts, as one that speaks it itself uses it.
+struct Socket(BufReader<UnixStream>);
+
+impl Socket {
+    fn new(guest: &Guest) -> Socket {
+        let stream = UnixStream::connect(&guest.socket).expect("the socket is open");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        Socket(BufReader::new(stream))
+    }
+
+    /// What one line gets; nothing where the connection is closed.
+    fn says(&mut self, line: &[u8]) -> Option<Value> {
+        // Whoever says too much is not heard out.
+        let _ = self.0.get_mut().write_all(&[line, b"\n"].concat());
+        let mut answer = String::new();
+        let read = self.0.read_line(&mut answer).unwrap_or(0);
+        (read > 0).then(|| serde_json::from_str(&answer).expect("an answer is JSON"))
+    }
+
+    fn asks(&mut self, token: &str, operation: &Value) -> Value {
+        let line = json!({ "token": token, "operation": operation }).to_string();
+        self.says(line.as_bytes()).expect("there is an answer")
+    }
+}
+
+#[test]
+fn nobody_forges_who_sends_or_what_is_answered() {
+    let guest = Guest::new();
+    let socket = &mut Socket::new(&guest);
+    let handoff = |more: Value| {
+        let mut operation = json!({ "swarm": "send_handoff", "to": "second", "message": "m" });
+        operation.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        operation
+    };
+    for (more, why) in [
+        (json!({ "id": "e1" }), "unknown field `id`"),
+        (json!({ "from": "second" }), "unknown field `from`"),
+        (json!({ "fromNodeId": "second" }), "unknown field `fromNodeId`"),
+        (json!({ "token": "0" }), "unknown field `token`"),
+        (json!({ "reply_to": "e1" }), "no envelope `e1` of `second` waits for your answer"),
+        (json!({ "reply_to": "e1\u{1b}[31m" }), "no envelope `e1[31m` of `second`"),
+        (json!({ "to": "first" }), "you cannot hand over to yourself"),
+        (json!({ "to": "user" }), "no edge leads from `first` to `user`"),
+        (json!({ "to": "" }), "no edge leads from `first` to ``"),
+        (json!({ "context_ref": "contextpack://../../x" }), "is no context pack"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "../../etc/passwd" }] }), "lies outside of the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "src/../../x" }] }), "lies outside of the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "file:///etc/passwd" }] }), "lies outside of the run"),
+        (json!({ "artifacts": [{ "type": "file", "ref": "artifact://log/../../x" }] }), "lies outside of the run"),
+        (json!({ "artifacts": [{ "type": "", "ref": "a" }] }), "is no artifact"),
+        (json!({ "artifacts": vec![json!({ "type": "file", "ref": "a" }); 33] }), "32 are the most"),
+        (json!({ "message": "x".repeat(4001) }), "4000 are the most"),
+        (json!({ "structured": { "text": "x".repeat(70_000) } }), "65536 are the most"),
+        (json!({ "structured": [] }), "`structured` is no JSON object"),
+        (json!({ "kind": "order" }), "unknown variant `order`"),
+    ] {
+        let told = socket.asks(&guest.token, &handoff(more.clone()));
+        assert!(told["error"].as_str().is_some_and(|error| error.contains(why)), "{more}: {told}");
+        assert!(!told.to_string().contains("\\u001b"), "{told}");
+    }
+    for token in ["", "0", &"0".repeat(32), &guest.token[1..], &guest.token.to_uppercase(), "../token"] {
+        // Some tokens have no letter.
+        if token != guest.token {
+            let told = socket.asks(token, &handoff(json!({})));
+            assert!(told["error"].as_str().is_some_and(|error| error.contains("opens nothing")), "{told}");
+        }
+    }
+    assert_eq!(socket.asks(&guest.token, &handoff(json!({})))["ok"]["to"], "second");
+    let (project, output) = guest.release();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), ["first → second: m"]);
+    // People hear of it, and not of all.
+    let said = err(&output);
+    assert_eq!(said.matches("`first`: nothing was handed over").count(), 10, "{said}");
+    assert!(said.contains("`first`: further refusals of this turn are not shown"), "{said}");
+}
+
+#[test]
+fn what_is_no_line_of_the_socket_is_told_so() {
+    let guest = Guest::new();
+    let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
+    let unknown = json!({ "token": guest.token, "operation": { "swarm": "spawn_node" } }).to_string();
+    let more = json!({ "token": guest.token, "node": "second" }).to_string();
+    let lines: [&[u8]; 8] =
+        [b"", b"{", b"null", b"\xff\xfe", b"{\"token\": 1}", &deep, unknown.as_bytes(), more.as_bytes()];
+    let socket = &mut Socket::new(&guest);
+    for line in lines {
+        let told = socket.says(line).expect("there is an answer");
+        assert!(told["error"].is_string(), "{told}");
+    }
+    // What is longer than any envelope is not read to its end.
+    let told = Socket::new(&guest).says(&vec![b'x'; 4 << 20]);
+    assert!(told.is_none_or(|told| told["error"].as_str().is_some_and(|error| error.contains("longer than"))));
+    let (project, output) = guest.release();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), Vec::<String>::new());
+}
+
+#[test]
+fn ten_thousand_handoffs_by_the_socket_end_in_a_full_inbox() {
+    let guest = Guest::new();
+    let socket = &mut Socket::new(&guest);
+    let mut taken = 0;
+    for number in 0..10_000 {
+        let operation =
+            json!({ "swarm": "send_handoff", "to": "second", "kind": "handoff", "message": number.to_string() });
+        let told = socket.asks(&guest.token, &operation);
+        taken += usize::from(told["ok"].is_object());
+        let refusal = told["error"].as_str().unwrap_or_default();
+        assert!(told["ok"].is_object() || refusal.contains("which is the most"), "{told}");
+    }
+    assert_eq!(taken, 20, "as many as the edge takes");
+    let (project, output) = guest.release();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project).len(), taken);
+    assert!(err(&output).len() < 10_000, "{}", err(&output));
+}
+
+/// A task whose agent answers with what `script` prints, and one that reads what came of it.
+fn answering(script: &str, max: u32) -> crate::specs::Project {
+    scripted(&format!(
+        r###"
+workflow lines {{ default main }}
+provider shell {{ exec "sh" "-c" ##"""
+    cat >/dev/null
+    {script}
+    """##
+}}
+agent talker provider=shell
+pipeline main {{
+    edges {{ first -> second max={max} }}
+    task first agent=talker {{ prompt "Talk."; output max="4MB" }}
+    task second {{ stdin "<<inbox>>"; run "cat" }}
+    result first
+}}
+"###
+    ))
+}
+
+#[test]
+fn ten_thousand_lines_of_an_answer_are_as_many_as_an_inbox_takes() {
+    let line = r#"{"swarm": "send_handoff", "to": "second", "message": "number &"}"#;
+    let project = answering(&format!("seq 1 10000 | sed 's/.*/{line}/'; echo Sent."), 5000);
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(sent(&project).len(), 1000);
+    assert!(said.contains("9000 more lines ask for something, and 1000 of one answer are the most"), "{said}");
+    assert_eq!(project.output("first").trim(), "Sent.");
+}
+
+#[test]
+fn lines_that_are_no_handoffs_are_told_to_people() {
+    let project = answering(
+        r#"
+    echo '{"swarm": "send_handoff", "to": "second"}'
+    echo '{"swarm": "send_handoff", "to": "second", "message": "m", "from": "second"}'
+    echo '{"swarm": "send_handoff", "to": "nobody", "message": "m"}'
+    echo '{"swarm": "send_handoff", "to": "first", "message": "m"}'
+    echo '{"swarm": "spawn_node"}'
+    printf '{"swarm": "send_handoff", "to": "second", "message": "m", "structured": {"text": "%s"}}\n' $(head -c 70000 /dev/zero | tr '\0' x)
+    echo '{"swarm": "send_handoff", "to": "second", "message": "cut'
+    echo 'Said.'"#,
+        20,
+    );
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(sent(&project), Vec::<String>::new());
+    for why in [
+        "missing field `message`",
+        "unknown field `from`",
+        "no edge leads from `first` to `nobody`",
+        "you cannot hand over to yourself",
+        "unknown variant `spawn_node`",
+        "65536 are the most",
+    ] {
+        assert!(said.contains("`first`: nothing was handed over: ") && said.contains(why), "{why}: {said}");
+    }
+    // What is no JSON is what the agent said.
+    let answer = project.output("first");
+    assert_eq!(answer.trim(), "{\"swarm\": \"send_handoff\", \"to\": \"second\", \"message\": \"cut\nSaid.");
+}
+
+#[test]
+fn ten_thousand_messages_are_as_many_as_a_turn_may_leave() {
+    let project = scripted(
+        r###"
+workflow messages { default main }
+pipeline main {
+    edges { first -> second max=5000 }
+    task first {
+        run "sh" "-c" ##"""
+            cd "$SWARM_WORKSPACE"
+            for number in $(seq 1 10000); do
+                echo '{"to": "second", "type": "data_ready"}' >messages/first_to_second_$number.json
+            done
+            echo Done. >outbox/summary.md
+            echo '{"state": "completed"}' >status.json
+            """##
+        files
+    }
+    task second { stdin "<<inbox>>"; run "true" }
+}
+"###,
+    );
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("there are more than 1000 messages, and the others are not read"), "{said}");
+    assert_eq!(sent(&project).len(), 1000);
+}
