@@ -85,6 +85,7 @@ def asked(child, number, method, params):
     return json.loads(child.stdout.readline())
 
 
+loaded = []
 CAPABILITIES = {
     "loadSession": KIND not in ("forgetful", "plain"),
     "mcpCapabilities": {"http": KIND != "stdio"},
@@ -132,6 +133,7 @@ def session():
                                    "currentValue": "small", "options": [
                                        {"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]}]}
             if method == "session/load":
+                loaded.append(params["sessionId"])
                 # All that was ever said in it is told again.
                 text("What I said before. ", params["sessionId"])
             else:
@@ -172,7 +174,10 @@ def prompt(servers, request):
     if KIND == "dies":
         text("I will")
         os.kill(os.getpid(), 9)
-    if KIND == "silent":
+    if KIND == "talks" and loaded:
+        text(f"Heard: {said.strip()}")
+        return done()
+    if KIND in ("silent", "talks"):
         # With a child, to see that both go.
         subprocess.Popen(["sleep", "600"])
         open("pids", "w").write(f"{os.getpid()}\n")

@@ -51,9 +51,9 @@ fn what_no_agent_should_say_is_passed_over() {
 fn a_turn_that_takes_too_long_is_ended_by_the_protocol_and_else_by_force() {
     for (kind, limit, why) in [
         ("mute", "timeout \"1s\"", "took longer than 1s"),
-        ("mute", "timeout \"4m\" idle=\"1s\"", "no output for 1s"),
+        ("mute", "timeout \"4m\" idle=\"1s\"", "it put out nothing for 1s"),
         ("silent", "timeout \"1s\"", "took longer than 1s"),
-        ("silent", "timeout \"4m\" idle=\"1s\"", "no output for 1s"),
+        ("silent", "timeout \"4m\" idle=\"1s\"", "it put out nothing for 1s"),
         ("deaf", "timeout \"1s\"; grace \"1s\"", "took longer than 1s"),
     ] {
         let started = Instant::now();
@@ -92,12 +92,31 @@ fn a_person_ends_a_turn_and_all_who_take_part_in_it() {
 }
 
 #[test]
+fn a_person_interrupts_a_turn_which_goes_on_in_its_session() {
+    let place = place(&spec("talks", "", ""));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "go: started");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.work().join("pids").exists() {
+        assert!(Instant::now() < deadline, "it never begins");
+    }
+    let sent = place.swarmc(&["send", "last", "go", "--interrupt", "Stop, and sing."]);
+    sent.expect(0, &[], &["`go` is interrupted, and goes on with it"]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let methods = methods(&place);
+    assert_eq!(methods[3..], ["session/cancel", "initialize", "session/load", "session/prompt"]);
+    assert_eq!(
+        super::output(&place).trim_end(),
+        "Heard: --- Message from the person who runs this ---\nStop, and sing.\n--- End of message ---"
+    );
+}
+
+#[test]
 fn a_request_that_nobody_answers_ends_with_its_turn() {
     let place = place(&spec("asks", "", "timeout \"2s\""));
     place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &["took longer than 2s"]);
     let answer = heard(&place).into_iter().find(|message| message["id"] == "p1").expect("it is answered");
     assert_eq!(answer["result"]["outcome"]["outcome"], "cancelled");
-    place.swarmc(&["approve", "last"]).expect(0, &["nothing waits"], &[]);
+    place.swarmc(&["approve", "last"]).expect(2, &[], &["nothing waits"]);
 }
 
 #[test]
