@@ -263,17 +263,19 @@ impl<'p, 'c> Line<'p, 'c> {
         }
     }
 
-    /// Tells others of the turn that has just begun, and of the session that one may go on with.
+    /// Says once in which session the turn is; from then on it can be interrupted where the agent loads sessions.
     fn announce(&mut self) {
         let progress = self.shared.progress();
         if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
             return;
         }
-        let session = progress.session.clone().filter(|_| progress.resumes);
+        let (session, resumes) = (progress.session.clone(), progress.resumes);
         drop(progress);
         self.capture.reads();
-        if let Some(session) = session {
+        if resumes {
             self.capture.yield_with_session(&self.cancel);
+        }
+        if let Some(session) = session {
             self.capture.session(&session.0);
         }
     }
