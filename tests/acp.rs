@@ -151,6 +151,36 @@ fn the_tools_of_the_run_are_handed_over_by_http_or_by_a_pipe() {
 }
 
 #[test]
+fn tool_servers_of_the_plan_are_handed_over_where_the_run_has_no_more_to_say_about_them() {
+    for (policy, tools, handed, why) in [
+        ("", "notes web", &["notes", "web"][..], ""),
+        ("", "\"*\"", &["notes", "web"][..], "tool server `safe` is not handed over: it needs a secret"),
+        ("", "notes.read", &[][..], "tool server `notes` is not handed over: it may use some of its tools only"),
+        ("policy { tool notes human }", "notes", &[][..], "the policy wants somebody to be asked about its tools"),
+    ] {
+        let servers = "secret key env=SAFE_KEY\ntool-server notes { exec \"bin/notes\" serve; env LEVEL=\"7\" }\n\
+                       tool-server web url=\"http://127.0.0.1:1/mcp\"\n\
+                       tool-server safe url=\"http://127.0.0.1:1/safe\" { auth key }\n";
+        let agent = format!("{{ tools {tools}; can network }}");
+        let place = place(&format!("{policy}\n{servers}{}", spec("plain", &agent, "")));
+        let ended = place.command(&["run", "flow.kdl"]).env("SAFE_KEY", "k").output().expect("swarmc starts");
+        Ended::from(ended).expect(0, &[], &[why]);
+        let servers = heard(&place)[1]["params"]["mcpServers"].clone();
+        let names: Vec<&str> =
+            servers.as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+        assert_eq!(names, handed, "{tools}");
+        if names == ["notes", "web"] {
+            let program = place.work().canonicalize().expect("it is there").join("bin/notes");
+            assert_eq!((&servers[0]["command"], &servers[0]["args"]), (&json!(program), &json!(["serve"])));
+            assert!(
+                servers[0]["env"].as_array().is_some_and(|env| env.contains(&json!({ "name": "LEVEL", "value": "7" })))
+            );
+            assert_eq!((&servers[1]["type"], &servers[1]["url"]), (&json!("http"), &json!("http://127.0.0.1:1/mcp")));
+        }
+    }
+}
+
+#[test]
 fn leave_is_given_by_the_kind_of_an_option() {
     for (kind, policy, agent, chosen) in [
         ("asks", "", "{ permissions skip }", "chosen: id-allow_once"),

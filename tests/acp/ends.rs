@@ -28,12 +28,20 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         ("cancelled", "the agent's turn was cancelled, and not by this run"),
         ("tired", "unknown variant `tired`"),
         ("long", "the agent sent a message of more than 16 MiB"),
-        ("asks-for-ever", "the agent asked for leave more than 100 times in one turn"),
         ("floods", "the agent does not read what it is told"),
     ] {
         let (place, ended) = run(kind, "", "");
         ended.expect(3, &[], &["go failed: ", why]);
         assert!(everybody_is_gone(&place), "{kind}");
+    }
+}
+
+#[test]
+fn an_agent_asks_for_leave_a_thousand_times_a_turn_and_no_more() {
+    for agent in ["", "{ permissions skip }"] {
+        let (place, ended) = run("asks-for-ever", agent, "");
+        ended.expect(3, &[], &["the agent asked for leave more than 1000 times in one turn"]);
+        assert!(everybody_is_gone(&place));
     }
 }
 
