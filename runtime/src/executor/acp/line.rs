@@ -263,19 +263,18 @@ impl<'p, 'c> Line<'p, 'c> {
         }
     }
 
-    /// Says once in which session the turn is; from then on it can be interrupted where the agent loads sessions.
+    /// Says once in which session the turn is, where the agent loads sessions: from then on it can be interrupted.
     fn announce(&mut self) {
         let progress = self.shared.progress();
         if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
             return;
         }
-        let (session, resumes) = (progress.session.clone(), progress.resumes);
+        // What nobody can go on with is no session to others.
+        let session = progress.session.clone().filter(|_| progress.resumes);
         drop(progress);
         self.capture.reads();
-        if resumes {
-            self.capture.yield_with_session(&self.cancel);
-        }
         if let Some(session) = session {
+            self.capture.yield_with_session(&self.cancel);
             self.capture.session(&session.0);
         }
     }
