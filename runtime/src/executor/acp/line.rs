@@ -48,6 +48,18 @@ const ROUNDS: usize = 64;
 
 type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
+/// How a turn is gone about.
+pub(super) struct Manner {
+    /// What its conversation has used before.
+    pub earlier: Usage,
+    /// How long the agent may take to end its turn when it is asked to.
+    pub parting: Duration,
+    /// Written to when the dialogue has something to do.
+    pub wake: Arc<OwnedFd>,
+    /// Ends the attempt early.
+    pub cancel: Arc<Cancel>,
+}
+
 /// The line, with all that hangs on it.
 pub(super) struct Line<'p, 'c> {
     services: &'p Services,
@@ -102,17 +114,15 @@ impl Wake for Bell {
 }
 
 impl<'p, 'c> Line<'p, 'c> {
-    /// A line to a program that is about to start. `wake` is written to when there is something to do.
+    /// A line to a program that is about to start.
     pub(super) fn new(
         opening: Opening,
         asker: Asker,
-        earlier: Usage,
-        parting: Duration,
-        wake: Arc<OwnedFd>,
-        cancel: &Arc<Cancel>,
+        manner: Manner,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
     ) -> Line<'p, 'c> {
+        let Manner { earlier, parting, wake, cancel } = manner;
         let shared = Arc::new(Shared::default());
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), wake });
         let (sender, requests) = mpsc::channel();
@@ -144,7 +154,7 @@ impl<'p, 'c> Line<'p, 'c> {
             channel: Some(ours),
             requests,
             pending: Vec::new(),
-            cancel: Arc::clone(cancel),
+            cancel,
             announced: false,
             asked: 0,
             lines: Lines::new(LONGEST),

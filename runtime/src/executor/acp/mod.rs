@@ -26,7 +26,7 @@ use crate::door::Listed;
 use crate::event::{Failure, INLINE, Usage};
 use crate::recording::Answer;
 use dialogue::{Opening, Told};
-use line::Line;
+use line::{Line, Manner};
 
 /// How long a program may stay once its turn is over and its input is closed.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -109,10 +109,13 @@ pub(super) fn ask(
         attempt: job.attempt,
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
-    let parting = job.grace.min(PARTING);
-    let earlier = session.map_or_else(Usage::default, |session| session.used);
-    let bell = place.means.wake();
-    let mut line = Line::new(opening, asker, earlier, parting, bell, &job.cancel, place.services, place.capture);
+    let manner = Manner {
+        earlier: session.map_or_else(Usage::default, |session| session.used),
+        parting: job.grace.min(PARTING),
+        wake: place.means.wake(),
+        cancel: Arc::clone(&job.cancel),
+    };
+    let mut line = Line::new(opening, asker, manner, place.services, place.capture);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,
