@@ -1,5 +1,6 @@
 //! The integration tests, one module a topic.
 
+mod acp;
 mod agents;
 mod approvals;
 mod baseline;

@@ -69,7 +69,8 @@ mod tests {
             assert_eq!(diagnostics.into_sorted(), [], "{name}");
         }
         let programs = ["claude-code", "codex", "opencode", "gemini", "qwen", "pi"];
+        let over_acp = ["opencode-acp", "claude-acp", "codex-acp", "gemini-acp"];
         let models = ["openai-api", "anthropic-api", "gemini-api", "llama-server"];
-        assert_eq!(presets(), [&programs[..], &models].concat());
+        assert_eq!(presets(), [&programs[..], &over_acp, &models].concat());
     }
 }

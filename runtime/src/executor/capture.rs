@@ -133,6 +133,7 @@ impl<'a> Capture<'a> {
 
     /// Writes down bytes of standard output that are read elsewhere.
     pub(super) fn log(&mut self, bytes: &[u8]) {
+        self.pulse.writes();
         if self.broken.is_none() {
             let written = self.out.push(bytes);
             self.keep(written);

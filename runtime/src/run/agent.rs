@@ -166,6 +166,7 @@ impl Loop<'_> {
                     model: agent.model.clone(),
                     mode: agent.mode.or(self.scene.plan.mode),
                     permissions: agent.permissions,
+                    allow: agent.tools.clone().unwrap_or_default(),
                     tools: handover::tools(environment, &self.doors),
                     session: self.session(agent, attempt),
                     keeps: attempt.step.session.is_some(),

@@ -20,12 +20,13 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::{Map, Value};
-use swarmc_plan::{ToolServer, Transport};
+use swarmc_plan::{EnvValue, ToolServer, Transport};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::ToolFault;
 use super::guard::MESSAGE;
+use super::handed::Way;
 use super::offer::{Offered, schema};
 use super::process::Process;
 use super::result::short;
@@ -59,6 +60,8 @@ pub(super) struct Server {
     transport: Transport,
     /// The environment of its process, and the token that its address is sent; else what is missing.
     given: Result<Given, String>,
+    /// Whether what it is given holds a secret.
+    pub is_secret: bool,
     directory: PathBuf,
     limits: Limits,
     state: Mutex<State>,
@@ -113,10 +116,26 @@ impl Server {
             name: server.name.clone(),
             transport: server.transport.clone(),
             given,
+            is_secret: server.auth.is_some() || server.env.iter().any(|it| matches!(it, EnvValue::Secret(_))),
             directory: directory.to_owned(),
             limits,
             state: Mutex::default(),
         }
+    }
+
+    /// How another client than ours reaches it; else what is missing.
+    pub(super) fn way(&self) -> Result<Way, String> {
+        let (environment, _) = self.given.as_ref().map_err(Clone::clone)?;
+        Ok(match &self.transport {
+            Transport::Url(url) => Way::Address(url.clone()),
+            Transport::Exec(argv) => {
+                let mut words = argv.iter().cloned();
+                let program = words.next().unwrap_or_default();
+                // A program of the project is named as it counts from there, wherever the client works.
+                let program = if program.contains('/') { self.directory.join(program) } else { program.into() };
+                Way::Process { program, arguments: words.collect(), environment: environment.clone() }
+            }
+        })
     }
 
     /// Its tools, asked for once.

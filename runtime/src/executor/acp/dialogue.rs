@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 use super::Tools;
 use crate::door::{SOCKET, TOKEN};
 use crate::event::{Failure, Usage};
+use crate::tools::{Handed, Way};
 
 /// The end of what is said of a program that went away.
 pub(super) const GONE: &str = "it went away";
@@ -40,6 +41,8 @@ pub(super) struct Opening {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     pub tools: Option<Tools>,
+    /// Other tool servers.
+    pub servers: Vec<Handed>,
     pub prompt: String,
 }
 
@@ -166,14 +169,29 @@ async fn session(
 
 /// The MCP servers that a session begins with.
 fn servers(hello: &InitializeResponse, opening: &Opening) -> Vec<McpServer> {
-    let Some(tools) = &opening.tools else { return Vec::new() };
-    if hello.agent_capabilities.mcp_capabilities.http {
+    let knows_http = hello.agent_capabilities.mcp_capabilities.http;
+    let own = opening.tools.as_ref().and_then(|tools| own_server(tools, knows_http));
+    let others = opening.servers.iter().filter_map(|server| match &server.way {
+        // The protocol has texts alone.
+        Way::Process { program, arguments, environment } => {
+            let pairs = environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
+            let env = pairs.map(|(name, value)| EnvVariable::new(name, value)).collect();
+            Some(McpServer::Stdio(McpServerStdio::new(&server.name, program).args(arguments.clone()).env(env)))
+        }
+        Way::Address(url) => knows_http.then(|| McpServer::Http(McpServerHttp::new(&server.name, url))),
+    });
+    own.into_iter().chain(others).collect()
+}
+
+/// The server of the run.
+fn own_server(tools: &Tools, knows_http: bool) -> Option<McpServer> {
+    if knows_http {
         let header = HttpHeader::new("Authorization", format!("Bearer {}", tools.token));
-        return vec![McpServer::Http(McpServerHttp::new("swarm", &tools.url).headers(vec![header]))];
+        return Some(McpServer::Http(McpServerHttp::new("swarm", &tools.url).headers(vec![header])));
     }
-    let Ok(program) = std::env::current_exe() else { return Vec::new() };
+    let program = std::env::current_exe().ok()?;
     let env = vec![EnvVariable::new(SOCKET, &tools.socket), EnvVariable::new(TOKEN, &tools.token)];
-    vec![McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env))]
+    Some(McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env)))
 }
 
 /// Has it work in the mode that the plan says, where it has one of that name.

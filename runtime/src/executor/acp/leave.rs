@@ -23,7 +23,7 @@ use crate::run::Input;
 use crate::run::approvals::{Leave, Wish};
 
 /// The requests of one turn at most: whoever asks on has lost its way.
-pub(super) const MOST: usize = 100;
+pub(super) const MOST: usize = 1_000;
 
 /// The bytes of what a call is about that people are shown; more is left out.
 const SHOWN: usize = 64 * 1024;

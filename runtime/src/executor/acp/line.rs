@@ -48,14 +48,24 @@ const ROUNDS: usize = 64;
 
 type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
+/// How a turn is gone about.
+pub(super) struct Manner {
+    /// What its conversation has used before.
+    pub earlier: Usage,
+    /// How long the agent may take to end its turn when it is asked to.
+    pub parting: Duration,
+    /// Written to when the dialogue has something to do.
+    pub wake: Arc<OwnedFd>,
+    /// Ends the attempt early.
+    pub cancel: Arc<Cancel>,
+}
+
 /// The line, with all that hangs on it.
 pub(super) struct Line<'p, 'c> {
     services: &'p Services,
     capture: &'p mut Capture<'c>,
     asker: Asker,
     account: Account,
-    /// What is told that the turn can be interrupted, until it is.
-    cancel: Option<Arc<Cancel>>,
     shared: Arc<Shared>,
     /// None once it has ended.
     dialogue: Option<Dialogue>,
@@ -63,6 +73,10 @@ pub(super) struct Line<'p, 'c> {
     channel: Option<Channel>,
     requests: Receiver<Request>,
     pending: Vec<Pending>,
+    /// Ends the attempt early, where a person writes to the agent.
+    cancel: Arc<Cancel>,
+    /// Whether others know that the turn is under way.
+    announced: bool,
     /// The requests for leave so far.
     asked: usize,
     lines: Lines,
@@ -100,17 +114,15 @@ impl Wake for Bell {
 }
 
 impl<'p, 'c> Line<'p, 'c> {
-    /// A line to a program that is about to start. `wake` is written to when there is something to do.
+    /// A line to a program that is about to start.
     pub(super) fn new(
         opening: Opening,
         asker: Asker,
-        earlier: Usage,
-        parting: Duration,
-        wake: Arc<OwnedFd>,
+        manner: Manner,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
-        cancel: &Arc<Cancel>,
     ) -> Line<'p, 'c> {
+        let Manner { earlier, parting, wake, cancel } = manner;
         let shared = Arc::new(Shared::default());
         let bell = Arc::new(Bell { rung: AtomicBool::new(true), wake });
         let (sender, requests) = mpsc::channel();
@@ -137,12 +149,13 @@ impl<'p, 'c> Line<'p, 'c> {
             capture,
             asker,
             account: Account::new(earlier),
-            cancel: Some(Arc::clone(cancel)),
             shared,
             dialogue: Some(Box::pin(dialogue)),
             channel: Some(ours),
             requests,
             pending: Vec::new(),
+            cancel,
+            announced: false,
             asked: 0,
             lines: Lines::new(LONGEST),
             unread: Vec::new(),
@@ -199,25 +212,10 @@ impl<'p, 'c> Line<'p, 'c> {
             self.take_requests();
             self.take_words();
             self.answer_requests();
-            self.announce();
         }
         // There is more to do, after others have had their turn.
         if self.bell.rung.swap(false, Ordering::SeqCst) {
             self.waker.wake_by_ref();
-        }
-    }
-
-    /// Says once in which session the turn is; from then on it can be interrupted where the agent loads sessions.
-    fn announce(&mut self) {
-        let progress = self.shared.progress();
-        let Some(session) = progress.session.clone().filter(|_| progress.stage == Stage::Prompted) else { return };
-        let resumes = progress.resumes;
-        drop(progress);
-        if let Some(cancel) = self.cancel.take() {
-            self.capture.session(&session.0);
-            if resumes {
-                cancel.begin_to_yield();
-            }
         }
     }
 
@@ -275,6 +273,22 @@ impl<'p, 'c> Line<'p, 'c> {
         }
     }
 
+    /// Says once in which session the turn is, where the agent loads sessions: from then on it can be interrupted.
+    fn announce(&mut self) {
+        let progress = self.shared.progress();
+        if progress.stage != Stage::Prompted || std::mem::replace(&mut self.announced, true) {
+            return;
+        }
+        // What nobody can go on with is no session to others.
+        let session = progress.session.clone().filter(|_| progress.resumes);
+        drop(progress);
+        self.capture.reads();
+        if let Some(session) = session {
+            self.capture.yield_with_session(&self.cancel);
+            self.capture.session(&session.0);
+        }
+    }
+
     /// The turn has failed, whatever the agent says to that.
     fn fail(&mut self, message: String) {
         self.cancel();
@@ -306,9 +320,14 @@ impl<'p, 'c> Line<'p, 'c> {
                 self.update(update);
             }
             TransportFrame::Single(message) => {
+                let is_answer = matches!(message, RawJsonRpcMessage::Response(_));
                 if let Some(channel) = &self.channel {
-                    // It is full of nothing: it has no bound, and the dialogue takes what comes at once.
+                    // Where the dialogue has ended nobody hears it.
                     let _ = channel.tx.unbounded_send(TransportFrame::Single(message));
+                }
+                // What follows an answer may depend on it: the turn may be over.
+                if is_answer {
+                    self.go_on();
                 }
             }
             _ => {}
@@ -387,6 +406,7 @@ impl Sink for Line<'_, '_> {
 
     fn talk(&mut self) -> Talk<'_> {
         self.go_on();
+        self.announce();
         let stage = self.shared.progress().stage;
         if stage == Stage::Listing && self.listing.is_none() {
             self.listing = Some(Instant::now() + LISTING);

@@ -18,7 +18,7 @@ use std::time::Duration;
 use swarmc_plan::{Mode, Permissions};
 
 use super::attempt::{self, Place, millis};
-use super::process::{Cause, End, Limits, run};
+use super::process::{Cause, End, Limits, Sink as _, run};
 use super::spawn::Launch;
 use super::tail::{keep_last, text};
 use super::{Job, Session, Taker};
@@ -26,7 +26,7 @@ use crate::door::Listed;
 use crate::event::{Failure, INLINE, Usage};
 use crate::recording::Answer;
 use dialogue::{Opening, Told};
-use line::Line;
+use line::{Line, Manner};
 
 /// How long a program may stay once its turn is over and its input is closed.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -47,6 +47,8 @@ pub(crate) struct Acp {
     pub mode: Option<Mode>,
     /// Whether it is to ask before it acts.
     pub permissions: Permissions,
+    /// The tools that it may use beside its own.
+    pub allow: Vec<String>,
     /// The MCP server of the run, for those who take part in it.
     pub tools: Option<Tools>,
     /// The conversation that it goes on with.
@@ -86,7 +88,12 @@ pub(super) fn ask(
         *program = job.directory.join(&*program).into_os_string();
     }
     place.capture.begin_turn(None);
+    let (servers, withheld) = place.services.tools.handed(&acp.allow, acp.permissions);
+    for why in withheld {
+        place.capture.stderr(format!("swarmc: {why}\n").as_bytes());
+    }
     let opening = Opening {
+        servers,
         session: session.map(|session| session.id.clone()),
         keeps: acp.keeps,
         directory: absolute(directory),
@@ -102,10 +109,13 @@ pub(super) fn ask(
         attempt: job.attempt,
     };
     let limits = Limits { grace: job.grace.min(LEAVING), ..place.limits };
-    let parting = job.grace.min(PARTING);
-    let earlier = session.map_or_else(Usage::default, |session| session.used);
-    let bell = place.means.wake();
-    let mut line = Line::new(opening, asker, earlier, parting, bell, place.services, place.capture, &job.cancel);
+    let manner = Manner {
+        earlier: session.map_or_else(Usage::default, |session| session.used),
+        parting: job.grace.min(PARTING),
+        wake: place.means.wake(),
+        cancel: Arc::clone(&job.cancel),
+    };
+    let mut line = Line::new(opening, asker, manner, place.services, place.capture);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""An agent that speaks the Agent Client Protocol and does as its first argument says, so that a test can see what
+becomes of it. What it hears is written to the file `heard`, a line a message."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+
+KIND = sys.argv[1]
+heard = open("heard", "a")
+
+
+def say(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def hear():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    heard.write(line)
+    heard.flush()
+    return json.loads(line)
+
+
+def update(update, session="s1"):
+    say({"method": "session/update", "params": {"sessionId": session, "update": update}})
+
+
+def text(words, session="s1"):
+    update({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}, session)
+
+
+def answer(request, result):
+    say({"id": request["id"], "result": result})
+
+
+def permission(number, options=("allow_always", "reject_once", "allow_once")):
+    """Asks for leave, and gives the kind of the option that was chosen."""
+    say({"id": f"p{number}", "method": "session/request_permission", "params": {
+        "sessionId": "s1",
+        "toolCall": {"toolCallId": f"t{number}", "title": f"Write file {number}", "kind": "edit",
+                     "rawInput": {"path": "notes.txt"}},
+        # Neither their order nor their names say anything.
+        "options": [{"optionId": f"id-{kind}", "name": "Yes", "kind": kind} for kind in options],
+    }})
+    while True:
+        message = hear()
+        if message.get("id") == f"p{number}":
+            outcome = message["result"]["outcome"]
+            return outcome.get("optionId", outcome["outcome"])
+        if message.get("method") == "session/cancel":
+            return "asked to end"
+
+
+def rpc(server, method, params):
+    """One request to an MCP server over HTTP."""
+    headers = {header["name"]: header["value"] for header in server["headers"]}
+    headers |= {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    with urllib.request.urlopen(urllib.request.Request(server["url"], body, headers)) as response:
+        return json.load(response)
+
+
+def start(server):
+    """Starts an MCP server, and lists its tools."""
+    env = {**os.environ, **{pair["name"]: pair["value"] for pair in server["env"]}}
+    child = subprocess.Popen([server["command"], *server["args"]], env=env, text=True,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
+    asked(child, 1, "initialize", hello)
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
+    asked(child, 2, "tools/list", {})
+    return child
+
+
+def asked(child, number, method, params):
+    """One request to an MCP server that was started."""
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+    child.stdin.flush()
+    return json.loads(child.stdout.readline())
+
+
+loaded = []
+CAPABILITIES = {
+    "loadSession": KIND not in ("forgetful", "plain"),
+    "mcpCapabilities": {"http": KIND != "stdio"},
+}
+
+
+def initialize():
+    request = hear()
+    if KIND == "mute":
+        time.sleep(600)
+    if KIND == "exit":
+        sys.exit(7)
+    if KIND == "future":
+        return answer(request, {"protocolVersion": 2, "agentCapabilities": {}})
+    if KIND == "nonsense":
+        return answer(request, {"protocolVersion": "one", "agentCapabilities": 7})
+    if KIND == "garbage":
+        for line in ["", "warning: old", "{", "[]", "[1,", "null", "{}", '{"jsonrpc":"2.0"}', "\x00\x01", "[" * 100_000,
+                     '{"a":' * 100_000, '{"jsonrpc":"2.0","id":99,"result":{}}', '{"jsonrpc":"2.0","method":"nobody/knows"}',
+                     '{"jsonrpc":"2.0","id":5,"method":"nobody/knows","params":{}}',
+                     '{"jsonrpc":"2.0","id":6,"method":"fs/read_text_file","params":{"sessionId":"s1","path":"/etc/passwd"}}',
+                     '{"jsonrpc":"2.0","id":7,"method":"session/request_permission","params":{"options":3}}',
+                     '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"new"}}}']:
+            print(line, flush=True)
+        sys.stdout.buffer.write(b"\xff\xfe\xfa{\n")
+        sys.stdout.flush()
+    answer(request, {"protocolVersion": 1, "agentCapabilities": CAPABILITIES, "agentInfo": {"name": "test", "version": "1"},
+                     "authMethods": [{"id": "key", "name": "Give it a key"}]})
+
+
+def session():
+    """Takes requests until there is a prompt; the servers it was told of, and the request."""
+    servers = []
+    while True:
+        request = hear()
+        method, params = request.get("method"), request.get("params", {})
+        if method in ("session/new", "session/load"):
+            servers = params["mcpServers"]
+            if KIND == "locked":
+                say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
+                continue
+            told = {"modes": {"currentModeId": "default", "availableModes": [
+                {"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]},
+                "configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
+                                   "currentValue": "small", "options": [
+                                       {"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]}]}
+            if method == "session/load":
+                loaded.append(params["sessionId"])
+                # All that was ever said in it is told again.
+                text("What I said before. ", params["sessionId"])
+            else:
+                told["sessionId"] = "s1"
+            answer(request, told)
+            if KIND == "relay" and servers:
+                rpc(servers[0], "tools/list", {})
+            if KIND == "stdio" and servers:
+                servers = [start(servers[0])]
+        elif method in ("session/set_mode", "session/set_config_option"):
+            answer(request, {"configOptions": []})
+        elif method == "session/prompt":
+            return servers, request
+
+
+def prompt(servers, request):
+    said = request["params"]["prompt"][0]["text"]
+
+    def done(reason="end_turn"):
+        answer(request, {"stopReason": reason, "usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10}})
+
+    if KIND in ("plain", "garbage", "forgetful", "load"):
+        update({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Look around", "kind": "read"})
+        text("Heard: ")
+        text(said.strip().splitlines()[-1])
+        return done()
+    if KIND in ("max_tokens", "refusal", "max_turn_requests", "cancelled", "tired"):
+        return done(KIND)
+    if KIND == "error":
+        return say({"id": request["id"], "error": {"code": -32603, "message": "Internal error",
+                                                   "data": {"details": "503 Service Unavailable"}}})
+    if KIND == "twice":
+        text("Once.")
+        done()
+        done("refusal")
+        text(" Twice.")
+        return done()
+    if KIND == "dies":
+        text("I will")
+        os.kill(os.getpid(), 9)
+    if KIND == "talks" and loaded:
+        text(f"Heard: {said.strip()}")
+        return done()
+    if KIND in ("silent", "talks"):
+        # With a child, to see that both go.
+        subprocess.Popen(["sleep", "600"])
+        open("pids", "w").write(f"{os.getpid()}\n")
+        text("Working.")
+        while hear().get("method") != "session/cancel":
+            pass
+        return done("cancelled")
+    if KIND == "deaf":
+        # Neither hears nor ends.
+        subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 600"])
+        text("Working.")
+        while True:
+            time.sleep(600)
+    if KIND == "long":
+        sys.stdout.write('{"jsonrpc":"2.0","method":"x","params":{"a":"')
+        for _ in range(100):
+            sys.stdout.write("x" * 1_000_000)
+        print('"}}', flush=True)
+        return done()
+    if KIND == "stranger":
+        text("of another session", "s2")
+        say({"id": "p9", "method": "session/request_permission", "params": {
+            "sessionId": "s2", "toolCall": {"toolCallId": "t"},
+            "options": [{"optionId": "a", "name": "Yes", "kind": "allow_once"}]}})
+        outcome = hear()["result"]["outcome"]
+        text(f"mine: {outcome['outcome']}")
+        return done()
+    if KIND == "asks":
+        text(f"chosen: {permission(1)}")
+        return done()
+    if KIND == "asks-twice":
+        text(f"chosen: {permission(1)}, {permission(2)}")
+        return done()
+    if KIND == "asks-once-only":
+        text(f"chosen: {permission(1, ('allow_once', 'reject_once'))}")
+        return done()
+    if KIND == "asks-for-ever":
+        number = 0
+        while True:
+            number += 1
+            permission(number)
+    if KIND == "floods":
+        # Asks and asks, and reads no answer.
+        number = 0
+        while True:
+            number += 1
+            say({"id": number, "method": "nobody/knows", "params": {"text": "x" * 1000}})
+    if KIND == "relay":
+        tools = rpc(servers[0], "tools/call", {"name": "send_handoff", "arguments": {
+            "to": "second", "message": "From an agent"}})
+        text(f"handed over: {tools['result']['isError']}")
+        return done()
+    if KIND == "stdio":
+        told = asked(servers[0], 3, "tools/call", {"name": "send_handoff", "arguments": {
+            "to": "second", "message": "Over a pipe"}})
+        servers[0].stdin.close()
+        servers[0].wait()
+        text(f"handed over: {told['result']['isError']}")
+        return done()
+    raise SystemExit(f"what is {KIND}?")
+
+
+initialize()
+while True:
+    prompt(*session())

@@ -1,0 +1,160 @@
+//! Real agents over the Agent Client Protocol: the example of its makers, which needs no model, and opencode against the
+//! scripted endpoint.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use swarmc_endpoint::{Answer, Script};
+
+use crate::agents::{Place, programs};
+
+fn done(place: &Place, spec: &str, arguments: &[&str]) -> String {
+    fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
+    let ended = place.swarmc(&[&["run", "w.kdl"], arguments].concat());
+    let (out, err) = texts(&ended);
+    let tools: Vec<Vec<String>> = place.endpoint.prompts().into_iter().map(|request| request.tools).collect();
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}\n{tools:?}");
+    out
+}
+
+fn texts(ended: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&ended.stdout), text(&ended.stderr))
+}
+
+/// The only run of a place, as `inspect` tells of it.
+fn inspected(place: &Place) -> Value {
+    serde_json::from_slice(&place.swarmc(&["inspect", "--json"]).stdout).expect("inspect writes JSON")
+}
+
+/// The texts of what was sent in the only run of a place, in order.
+fn envelopes(place: &Place) -> Vec<Value> {
+    let mut runs = fs::read_dir(place.home().join("runs")).expect("there are runs");
+    let run = runs.next().expect("there is a run").expect("a folder can be read").path();
+    let text = fs::read_to_string(run.join("journal.jsonl")).expect("a journal can be read");
+    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let sent = records.filter(|record| record["event"] == "sent");
+    let texts = sent.filter_map(|record| record["letter"]["content"]["text"].as_str().map(str::to_owned));
+    texts.map(|text| serde_json::from_str(&text).expect("an envelope is JSON")).collect()
+}
+
+const EXAMPLE: &str = r#"
+provider example { acp acp-example }
+agent a provider=example PERMISSIONS
+pipeline main { task go agent=a { timeout "4m"; prompt "Improve it." } }
+"#;
+
+#[test]
+fn the_example_agent_takes_its_turn_and_is_given_leave_or_not() {
+    for (permissions, last) in [
+        ("{ permissions skip }", "Perfect! I've successfully updated the configuration."),
+        ("", "I understand you prefer not to make that change."),
+    ] {
+        let place = Place::new(programs(), Script::new());
+        let out = done(&place, &EXAMPLE.replace("PERMISSIONS", permissions), &["--headless"]);
+        for part in ["[Reading project files]", "[Modifying critical configuration file]", last] {
+            assert!(out.contains(part), "{part}: {out}");
+        }
+        let step = &inspected(&place)["steps"][0];
+        assert_eq!((&step["status"], &step["usage"]), (&json!("succeeded"), &Value::Null));
+        assert!(place.endpoint.prompts().is_empty());
+    }
+}
+
+/// A model that runs a command when it is first asked, and answers then.
+fn worker() -> Script {
+    Script::new()
+        .decide(|request| {
+            let offered = request.tools.iter().any(|tool| tool == "bash");
+            (request.results.is_empty() && offered)
+                .then(|| Answer::call("bash", json!({ "command": "echo sea-cow >cow.txt", "description": "says it" })))
+        })
+        .otherwise(Answer::text("All is well."))
+}
+
+const OPENCODE: &str = r#"
+provider p preset=opencode-acp
+agent keeper provider=p model="scripted/scripted"
+pipeline main { task go { timeout "4m"; prompt "Write of a sea cow." } }
+"#;
+
+#[test]
+fn opencode_uses_its_tools_and_answers() {
+    let place = Place::new(programs(), worker());
+    let out = done(&place, OPENCODE, &["--headless"]);
+    assert!(out.ends_with("All is well.\n"), "{out}");
+    assert_eq!(fs::read_to_string(place.work().join("cow.txt")).expect("it is written"), "sea-cow\n");
+    let step = inspected(&place)["steps"][0].clone();
+    assert!(step["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{step}");
+    assert!(step["usage"]["input"].as_u64() > Some(0), "{step}");
+}
+
+#[test]
+fn opencode_goes_on_with_its_session() {
+    let script = Script::new()
+        .on("Name its captain", Answer::text("Ada."))
+        .on("Name a ship", Answer::text("Terra Nova."))
+        .otherwise(Answer::text("A title."));
+    let place = Place::new(programs(), script);
+    let spec = r#"
+provider p preset=opencode-acp
+agent keeper provider=p model="scripted/scripted"
+pipeline p {
+    task first { session watch; timeout "4m"; prompt "Name a ship." }
+    task second { session watch; depends-on first; timeout "4m"; prompt "Name its captain." }
+}
+"#;
+    let out = done(&place, spec, &[]);
+    assert!(out.contains("Ada.") && out.matches("Terra Nova.").count() == 1, "{out}");
+    let requests = place.endpoint.prompts();
+    let second = requests.iter().find(|request| request.user.iter().any(|text| text.contains("Name its captain")));
+    let second = second.expect("it was asked").body["messages"].to_string();
+    assert!(second.contains("Name a ship.") && second.contains("Terra Nova."), "it knows what was said: {second}");
+    let run = inspected(&place);
+    assert_eq!(run["steps"][0]["session"], run["steps"][1]["session"]);
+}
+
+/// The example of handoffs, with its printer played by opencode and its reviewer by the example agent.
+#[test]
+fn real_agents_take_part_in_the_example_of_handoffs() {
+    let script = Script::new().decide(|request| {
+        let is_printer = request.user.iter().any(|text| text.contains("src/print.rs"));
+        if !is_printer {
+            return Some(Answer::text("A title."));
+        }
+        if !request.results.is_empty() {
+            return Some(Answer::text("Printed."));
+        }
+        let tool = request.tools.iter().find(|tool| tool.ends_with("send_handoff"))?.clone();
+        Some(Answer::call(tool, json!({ "to": "architect", "message": "The printer is as drawn" })))
+    });
+    let place = Place::new(programs(), script.otherwise(Answer::text("There is no tool.")));
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs");
+    for (path, text) in crate::specs::texts(&root) {
+        let file = place.work().join(&path);
+        fs::create_dir_all(file.parent().expect("a file lies in a folder")).expect("a folder can be made");
+        fs::write(file, text).expect("a file can be written");
+    }
+    let spec = fs::read_to_string(root.join("handoffs.kdl")).expect("it is a text");
+    let agents = "provider opencode preset=opencode-acp\nprovider example { acp acp-example }\n\
+                  agent printer provider=opencode model=\"scripted/scripted\"\n\
+                  agent reviewer provider=example {";
+    let spec = spec.replace("agent reviewer provider=recorded {", agents);
+    let spec = spec.replace("task printer agent=coder {", "task printer agent=printer { timeout \"4m\";");
+    let spec = spec.replace("task reviewer agent=reviewer {", "task reviewer agent=reviewer { timeout \"4m\";");
+    let spec = spec.split("\ntest ").next().expect("there is a first part").to_owned();
+    done(&place, &spec, &["--headless"]);
+    let sent = envelopes(&place);
+    let found = |from: &str, to: &str, message: &str| {
+        sent.iter().any(|envelope| {
+            (&envelope["fromNodeId"], &envelope["toNodeId"], &envelope["payload"]["message"])
+                == (&json!(from), &json!(to), &json!(message))
+        })
+    };
+    assert!(found("printer", "architect", "The printer is as drawn"), "{sent:?}");
+    assert!(found("parser", "reviewer", "The parser is ready"), "{sent:?}");
+    let run = inspected(&place);
+    let steps = run["steps"].as_array().expect("there are steps");
+    assert!(steps.iter().all(|step| step["status"] == "succeeded"), "{run}");
+}
