@@ -127,17 +127,19 @@ fn wanted() -> (Vec<Program>, Vec<Model>) {
         let plan = swarmc_compiler::compile("doctor.kdl", &sources).plan;
         let Some(provider) = plan.and_then(|plan| plan.providers.into_iter().next()) else { continue };
         match provider.connection {
-            Connection::Exec { argv, .. } => programs.extend(argv.first().map(|name| Program {
-                preset: Some(preset),
-                install: provider.install,
-                ..program(name)
-            })),
+            Connection::Exec { argv, .. } | Connection::Acp { argv } => {
+                programs.extend(argv.first().map(|name| Program {
+                    preset: Some(preset),
+                    install: provider.install,
+                    ..program(name)
+                }))
+            }
             Connection::Llm { auth, base_url, .. } => {
                 let is_set = |variable: &str| std::env::var_os(variable).is_some_and(|value| !value.is_empty());
                 let key = auth.map(|variable| (variable.clone(), is_set(&variable)));
                 models.push(Model { preset, key, url: base_url });
             }
-            Connection::Acp { .. } | Connection::Script { .. } => {}
+            Connection::Script { .. } => {}
         }
     }
     (programs, models)

@@ -45,6 +45,11 @@ pub(super) fn offers(socket: &Path, token: &str) -> Result<Vec<Offer>, String> {
     serde_json::from_value(offers).map_err(|error| format!("the run is of another version: {error}"))
 }
 
+/// Tells the run at `socket` that a client of whoever has this token has listed its tools.
+pub(super) fn note_listed(socket: &Path, token: &str) -> Result<(), String> {
+    say(socket, &json!({ "token": token, "listed": true })).map(drop)
+}
+
 fn say(socket: &Path, line: &Value) -> Result<Value, String> {
     let asked = || {
         let mut stream = through(socket, UnixStream::connect)?;

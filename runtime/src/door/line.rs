@@ -1,7 +1,8 @@
 //! The door of scripts: a Unix socket on which a line of JSON asks and a line answers.
 //!
 //! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
-//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are.
+//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are; with `"listed": true` it
+//! says as well that a client knows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ struct Line {
     token: String,
     #[serde(default)]
     operation: Option<Value>,
+    #[serde(default)]
+    listed: bool,
 }
 
 /// Takes what agents ask for, until the run has ended.
@@ -64,8 +67,15 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
         let is_whole = line.ends_with(b"\n");
         let told = match serde_json::from_slice::<Line>(&line) {
             _ if !is_whole => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
-            Ok(Line { token, operation: Some(operation) }) => reception.ask(&token, Operation::read(operation)).await,
-            Ok(Line { token, operation: None }) => reception.offers(&token).map(|offers| json!(*offers)),
+            Ok(Line { token, operation: Some(operation), .. }) => {
+                reception.ask(&token, Operation::read(operation)).await
+            }
+            Ok(Line { token, listed, .. }) => {
+                if listed {
+                    reception.note_listed(&token);
+                }
+                reception.offers(&token).map(|offers| json!(*offers))
+            }
             Err(error) => Err(format!("no operation: {error}")),
         };
         let answer = match told {

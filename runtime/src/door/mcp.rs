@@ -54,6 +54,18 @@ impl Tools {
         }
     }
 
+    /// Tells the run that its tools are known.
+    async fn note_listed(&self) {
+        match &self.run {
+            Run::Here(reception) => reception.note_listed(&self.token),
+            Run::Behind(socket) => {
+                let (socket, token) = (Arc::clone(socket), Arc::clone(&self.token));
+                // Whoever cannot be told waits no longer than it would anyway.
+                let _ = tokio::task::spawn_blocking(move || client::note_listed(&socket, &token)).await;
+            }
+        }
+    }
+
     async fn call(&self, request: CallToolRequestParams) -> CallToolResult {
         let told = match operation(&request.name, request.arguments.unwrap_or_default()) {
             Ok(operation) => self.ask(operation).await,
@@ -79,6 +91,7 @@ impl ServerHandler for Tools {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, rmcp::ErrorData> {
+        self.note_listed().await;
         Ok(ListToolsResult::with_all_items(self.offers.iter().map(tool).collect()))
     }
 

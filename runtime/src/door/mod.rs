@@ -7,6 +7,7 @@
 mod client;
 mod http;
 mod line;
+mod listed;
 mod mcp;
 mod stdio;
 mod tools;
@@ -29,6 +30,7 @@ use crate::reactor::Reactor;
 use crate::run::Input;
 
 pub use client::{MCP, SOCKET, TOKEN, ask};
+pub(crate) use listed::Listed;
 pub use stdio::serve_stdio;
 pub(crate) use tools::{Offer, offers, operation};
 
@@ -61,6 +63,8 @@ struct Guest {
     attempt: u32,
     /// What it may ask for.
     offers: Arc<[Offer]>,
+    /// Whether a client of its has listed them.
+    listed: Arc<Listed>,
 }
 
 impl Doors {
@@ -91,13 +95,18 @@ impl Doors {
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let guest = Guest { step: step.clone(), attempt, offers: offers(&receivers).into() };
+        let guest = Guest { step: step.clone(), attempt, offers: offers(&receivers).into(), listed: Arc::default() };
         self.reception.guests().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),
             (OsString::from(TOKEN), OsString::from(token)),
             (OsString::from(MCP), OsString::from(http::address(port, &step.name))),
         ])
+    }
+
+    /// Whether whoever has this token has listed its tools.
+    pub(crate) fn listed(&self, token: &str) -> Option<Arc<Listed>> {
+        self.reception.guest(token).map(|guest| Arc::clone(&guest.listed))
     }
 
     /// An attempt is over: its tokens open nothing any more.
@@ -146,6 +155,13 @@ impl Reception {
         let said = Input::Said { step, attempt, operation: Ok(operation), hearer: Some(hearer) };
         self.inputs.send(said).map_err(|_| ending())?;
         heard.await.map_err(|_| ending())?
+    }
+
+    /// Notes that a client of whoever has this token knows its tools.
+    fn note_listed(&self, token: &str) {
+        if let Some(guest) = self.guest(token) {
+            guest.listed.note();
+        }
     }
 
     /// The tools of whoever has this token.

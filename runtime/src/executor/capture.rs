@@ -131,6 +131,30 @@ impl<'a> Capture<'a> {
         self.fresh_line = true;
     }
 
+    /// Writes down bytes of standard output that are read elsewhere.
+    pub(super) fn log(&mut self, bytes: &[u8]) {
+        if self.broken.is_none() {
+            let written = self.out.push(bytes);
+            self.keep(written);
+        }
+    }
+
+    /// Shows something that an agent told; without, that it tells nothing more.
+    pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
+        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        match item {
+            Some(item) => {
+                self.used_tool |= matches!(item, Item::Tool(_));
+                show.item(&item, &mut self.output, &mut self.fresh_line);
+            }
+            None if !self.fresh_line => {
+                show.bytes(b"\n");
+                self.fresh_line = true;
+            }
+            None => {}
+        }
+    }
+
     /// What follows comes from a check: it is shown and logged, but no longer part of the output.
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
@@ -148,10 +172,7 @@ impl<'a> Capture<'a> {
             note_session(&item, &mut session);
             show.item(&item, &mut self.output, &mut self.fresh_line);
         });
-        if !self.fresh_line {
-            show.bytes(b"\n");
-            self.fresh_line = true;
-        }
+        self.tell(None);
         session.into_iter().for_each(|id| self.session(&id));
         Some(report)
     }
@@ -174,11 +195,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.pulse.writes();
-        if self.broken.is_none() {
-            let written = self.out.push(bytes);
-            self.keep(written);
-        }
+        self.log(bytes);
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match &mut self.decoder {
             None => {

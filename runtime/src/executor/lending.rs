@@ -158,8 +158,14 @@ impl Lent {
             Approval::Auto => Leave::Granted(None),
             of => self.agreement(job, (name, arguments), of, place)?,
         };
-        let outcome = match leave {
-            Leave::Granted(instead) => {
+        let granted = match leave {
+            Leave::Granted(instead) => Ok(instead),
+            Leave::Always => Ok(None),
+            Leave::Refused(why) => Err(why),
+            Leave::Failed(message) => return Err(Stop::Failed(Failure::Agent { message })),
+        };
+        let outcome = match granted {
+            Ok(instead) => {
                 let changed = instead.as_ref().map(Value::to_string);
                 let arguments = instead.as_ref().unwrap_or(arguments);
                 let given = tool(job, place, async { place.services.tools.call(&self.grant, name, arguments).await })?;
@@ -168,8 +174,7 @@ impl Lent {
                     (given, _) => given.map_err(|ToolFault { message, .. }| message),
                 }
             }
-            Leave::Refused(why) => Err(why),
-            Leave::Failed(message) => return Err(Stop::Failed(Failure::Agent { message })),
+            Err(why) => Err(why),
         };
         logged(&outcome, place);
         Ok(outcome)
@@ -188,7 +193,7 @@ impl Lent {
         let called = place.services.tools.name(name);
         let schema = self.tools.iter().find(|tool| tool.name == called).map(|tool| tool.parameters.clone());
         let agent = Arc::from(&*self.grant.agent);
-        let wish = Box::new(Wish { agent, tool: called, arguments: arguments.clone(), schema, of });
+        let wish = Box::new(Wish { agent, tool: called, arguments: arguments.clone(), schema, of, fixed: false });
         let (reply, heard) = oneshot::channel();
         place.services.report(Input::Wants { step: job.step.clone(), attempt: job.attempt, wish, reply });
         // Where nobody answers any more the attempt is about to be ended.

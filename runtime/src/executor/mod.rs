@@ -3,6 +3,7 @@
 //! In: a [`Job`] with everything already rendered. Out: what it put out, live to the viewer and to its logs, and one
 //! report to the run's loop. Invariant: nothing a process does keeps its thread from seeing a cancellation.
 
+mod acp;
 mod alone;
 mod attempt;
 mod cancel;
@@ -20,6 +21,7 @@ mod tail;
 mod trees;
 mod turn;
 mod viewer;
+mod voice;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,6 +30,7 @@ use std::time::Duration;
 
 use swarmc_plan::{Command, Format, PromptDelivery, Recorded, SchemaFlag};
 
+pub(crate) use acp::{Acp, Tools};
 pub(crate) use alone::{alone, bytes, printed};
 pub(crate) use cancel::Cancel;
 pub(crate) use lending::Lending;
@@ -149,6 +152,8 @@ pub(crate) enum Door {
     Program(Box<Program>),
     /// As a model behind HTTP.
     Llm(Box<Model>),
+    /// As a program that speaks the Agent Client Protocol.
+    Acp(Box<Acp>),
     /// Not at all: these answers are recorded, for this task and attempt. The first that fits the turn is taken.
     Recorded(Vec<Recorded>),
     /// It cannot be: why.

@@ -17,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, t
 
 use super::cancel::Cancel;
 use super::spawn::{Finder, Launch};
+use super::voice::{Talk, Voice};
 use crate::control::Wish;
 use crate::event::Process;
 
@@ -43,6 +44,11 @@ pub(super) struct Means {
 }
 
 impl Means {
+    /// Wakes the thread out of its wait.
+    pub(super) fn wake(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.wake)
+    }
+
     pub(super) fn new() -> io::Result<Means> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         Ok(Means { finder: Finder::default(), wake, buffer: vec![0; SMALL_READ] })
@@ -61,6 +67,22 @@ pub(super) trait Sink {
     fn due(&self) -> Option<Instant>;
     /// Some time has passed.
     fn tick(&mut self, now: Instant);
+    /// Whether the process is talked with: its standard input stays open for what [`Sink::talk`] says.
+    fn talks(&self) -> bool {
+        false
+    }
+    /// What is to be said to it now; asked whenever something has happened.
+    fn talk(&mut self) -> Talk<'_> {
+        Talk::default()
+    }
+    /// It was told so many bytes of that.
+    fn told(&mut self, _: usize) {}
+    /// It says nothing more, or hears nothing more.
+    fn hung_up(&mut self) {}
+    /// It is to be ended: how long it may take to end its work by itself, where it was asked to.
+    fn farewell(&mut self) -> Option<Duration> {
+        None
+    }
 }
 
 /// How long a process may take.
@@ -120,12 +142,14 @@ pub(super) fn run(
     let mut running = Running {
         group,
         feed: None,
+        voice: None,
         stdout: None,
         stderr: None,
         child,
         pidfd,
         exited: None,
         linger: None,
+        farewell: None,
         ending: None,
         announce: Some(now + ANNOUNCE),
         reported: None,
@@ -133,7 +157,7 @@ pub(super) fn run(
         limits,
         large: false,
     };
-    running.open_pipes(launch.stdin);
+    running.open_pipes(launch.stdin, sink.talks());
     let cause = running.watch(means, cancel, sink);
     cancel.watch(None);
     // A wish that came too late for this process must not wake the next one.
@@ -147,12 +171,15 @@ struct Running<'a> {
     child: Child,
     pidfd: OwnedFd,
     feed: Option<Feed<'a>>,
+    voice: Option<Voice>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
     /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
     exited: Option<Instant>,
     /// When to look at who holds its pipes beyond its end.
     linger: Option<Instant>,
+    /// Why it is to end its work by itself, and how long it may take.
+    farewell: Option<(Cause, Instant)>,
     ending: Option<Ending>,
     announce: Option<Instant>,
     /// When it reported its result.
@@ -177,23 +204,51 @@ struct Ending {
 }
 
 impl<'a> Running<'a> {
-    fn open_pipes(&mut self, stdin: Option<&'a [u8]>) {
+    fn open_pipes(&mut self, stdin: Option<&'a [u8]>, talks: bool) {
         self.stdout = self.child.stdout.take().map(OwnedFd::from);
         self.stderr = self.child.stderr.take().map(OwnedFd::from);
         if let (Some(pipe), Some(rest)) = (self.child.stdin.take(), stdin)
             && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
         {
+            if talks {
+                self.voice = Some(Voice { pipe, full: false });
+                return;
+            }
             self.feed = Some(Feed { pipe, rest });
             self.feed();
+        }
+    }
+
+    /// Goes on with the talk, where there is one.
+    fn talk(&mut self, now: Instant, sink: &mut dyn Sink) {
+        let talk = sink.talk();
+        if talk.waits {
+            self.last_output = now;
+        }
+        if talk.over {
+            self.reported.get_or_insert(now);
+        }
+        let Some(voice) = &mut self.voice else { return };
+        let (told, goes_on) = voice.say(talk.words);
+        let is_done = talk.over && told == talk.words.len();
+        if is_done || !goes_on {
+            self.voice = None;
+        }
+        sink.told(told);
+        if !goes_on {
+            sink.hung_up();
         }
     }
 
     fn watch(&mut self, means: &mut Means, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
         loop {
             let now = Instant::now();
+            if sink.talks() {
+                self.talk(now, sink);
+            }
             self.consider(now, cancel, sink);
             if self.is_over(now) {
-                return self.ending.as_ref().map_or(Cause::Exit, |ending| ending.cause);
+                return self.cause();
             }
             let ready = self.wait(means, self.next_moment(sink).map(|moment| moment.saturating_duration_since(now)));
             if ready.exited && self.exited.is_none() {
@@ -225,15 +280,20 @@ impl<'a> Running<'a> {
         }
         match cancel.asked() {
             Some(Wish::Kill) => self.kill(Cause::Cancelled, now),
-            Some(Wish::Stop | Wish::Interrupt) => self.end(Cause::Cancelled, now),
+            Some(Wish::Stop | Wish::Interrupt) => self.part(Cause::Cancelled, now, sink),
             None => {}
         }
         if self.exited.is_none() {
             if self.limits.deadline.is_some_and(|deadline| deadline <= now) {
-                self.end(Cause::Timeout, now);
+                self.part(Cause::Timeout, now, sink);
             }
             if self.limits.idle.is_some_and(|idle| self.last_output + idle <= now) && self.reported.is_none() {
-                self.end(Cause::Idle, now);
+                self.part(Cause::Idle, now, sink);
+            }
+            if let Some((cause, due)) = self.farewell
+                && (due <= now || self.reported.is_some())
+            {
+                self.end(cause, now);
             }
             if self.reported.is_some_and(|reported| reported + self.limits.grace <= now) {
                 self.end(Cause::Reported, now);
@@ -265,6 +325,23 @@ impl<'a> Running<'a> {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
+    /// Asks it to end its work, where it can be asked, and ends it otherwise.
+    fn part(&mut self, cause: Cause, now: Instant, sink: &mut dyn Sink) {
+        if self.farewell.is_some() || self.ending.is_some() {
+            return;
+        }
+        match sink.farewell().filter(|_| self.exited.is_none()) {
+            Some(patience) => self.farewell = Some((cause, now + patience)),
+            None => self.end(cause, now),
+        }
+    }
+
+    /// Why it ends or has ended.
+    fn cause(&self) -> Cause {
+        let ending = self.ending.as_ref().map(|ending| ending.cause);
+        ending.or(self.farewell.map(|(cause, _)| cause)).unwrap_or(Cause::Exit)
+    }
+
     /// Sends TERM to the group, once.
     fn end(&mut self, cause: Cause, now: Instant) {
         if self.ending.is_none() {
@@ -280,7 +357,7 @@ impl<'a> Running<'a> {
         let cause = match &self.ending {
             Some(Ending { killed: true, .. }) => return,
             Some(ending) => ending.cause,
-            None => cause,
+            None => self.farewell.map_or(cause, |(cause, _)| cause),
         };
         end_group(self.group, Signal::KILL);
         self.ending = Some(Ending { cause, next: now + LINGER, killed: true });
@@ -288,20 +365,21 @@ impl<'a> Running<'a> {
 
     /// Waits for nobody any more.
     fn let_go(&mut self, now: Instant) {
-        let cause = self.ending.as_ref().map_or(Cause::Exit, |ending| ending.cause);
-        self.ending = Some(Ending { cause, next: now, killed: true });
+        self.ending = Some(Ending { cause: self.cause(), next: now, killed: true });
     }
 
     /// The next moment at which [`Running::consider`] has something to do.
     fn next_moment(&self, sink: &dyn Sink) -> Option<Instant> {
         let living = self.exited.is_none();
-        let unless_ending = |moment: Option<Instant>| moment.filter(|_| living && self.ending.is_none());
+        let acts = living && self.ending.is_none();
+        let unless_ending = |moment: Option<Instant>| moment.filter(|_| acts && self.farewell.is_none());
         [
             sink.due(),
             self.announce.filter(|_| living),
             unless_ending(self.limits.deadline),
             unless_ending(self.limits.idle.filter(|_| self.reported.is_none()).map(|idle| self.last_output + idle)),
             unless_ending(self.reported.map(|reported| reported + self.limits.grace)),
+            self.farewell.filter(|_| acts).map(|(_, due)| due),
             self.linger,
             self.ending.as_ref().filter(|ending| !ending.killed || !living).map(|ending| ending.next),
         ]
@@ -314,12 +392,13 @@ impl<'a> Running<'a> {
         let none = PollFlags::empty();
         let of = |fd: &'_ Option<OwnedFd>| if fd.is_some() { PollFlags::IN } else { none };
         let wake = means.wake.as_fd();
-        let stdin = self.feed.as_ref().map_or(wake, |feed| feed.pipe.as_fd());
+        let full = self.voice.as_ref().filter(|voice| voice.full);
+        let stdin = self.feed.as_ref().map(|feed| feed.pipe.as_fd()).or(full.map(|voice| voice.pipe.as_fd()));
         let exit = if self.exited.is_none() { self.pidfd.as_fd() } else { wake };
         let mut fds = [
             PollFd::from_borrowed_fd(wake, PollFlags::IN),
             PollFd::from_borrowed_fd(exit, if self.exited.is_none() { PollFlags::IN } else { none }),
-            PollFd::from_borrowed_fd(stdin, if self.feed.is_some() { PollFlags::OUT } else { none }),
+            PollFd::from_borrowed_fd(stdin.unwrap_or(wake), if stdin.is_some() { PollFlags::OUT } else { none }),
             PollFd::from_borrowed_fd(self.stdout.as_ref().map_or(wake, AsFd::as_fd), of(&self.stdout)),
             PollFd::from_borrowed_fd(self.stderr.as_ref().map_or(wake, AsFd::as_fd), of(&self.stderr)),
         ];
@@ -339,7 +418,7 @@ impl<'a> Running<'a> {
         }
         Ready {
             exited: self.exited.is_none() && any(1),
-            stdin: self.feed.is_some() && any(2),
+            stdin: stdin.is_some() && any(2),
             stdout: self.stdout.is_some() && any(3),
             stderr: self.stderr.is_some() && any(4),
         }
@@ -367,6 +446,7 @@ impl<'a> Running<'a> {
         };
         let Some(count) = read(pipe, &mut means.buffer) else {
             self.stdout = None;
+            sink.hung_up();
             return;
         };
         let bytes = &means.buffer[..count];

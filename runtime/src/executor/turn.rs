@@ -15,7 +15,7 @@ use super::exchange::{exchange, stated};
 use super::process::{End, Sink};
 use super::reach::is_unreachable;
 use super::tail::{keep_last, text};
-use super::{Asked, Door, Job, Program, Session, Taker, model};
+use super::{Asked, Door, Job, Program, Session, Taker, acp, model};
 use crate::answer::{self, Shape};
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome, Usage};
@@ -131,8 +131,13 @@ impl Conversation<'_> {
 
     /// The session in which the next turn goes on, where the provider can.
     fn session(&self, id: Option<&str>) -> Option<Session> {
-        let Door::Program(program) = &self.taker.door else { return None };
-        let id = id.filter(|id| program.resume.is_some() && may_pass(id))?;
+        let resumes = match &self.taker.door {
+            Door::Program(program) => program.resume.is_some(),
+            // One that does not has told of no session.
+            Door::Acp(_) => true,
+            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => false,
+        };
+        let id = id.filter(|id| resumes && may_pass(id))?;
         Some(Session { id: id.to_owned(), used: self.used })
     }
 
@@ -152,6 +157,7 @@ impl Conversation<'_> {
         }
         let session = match &self.taker.door {
             Door::Program(program) => session.as_ref().or(program.session.as_ref()),
+            Door::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
             Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => None,
         };
         let mut messages = std::mem::take(&mut self.messages);
@@ -162,6 +168,7 @@ impl Conversation<'_> {
             Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
             Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
             Door::Program(program) => self.program(program, prompt, path, session, place),
+            Door::Acp(acp) => Ok(acp::ask(self.job, self.taker, acp, prompt, session, place)),
             Door::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
                 let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);

@@ -15,7 +15,7 @@ use super::values::View;
 use crate::answer::{self, Shape};
 use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
-use crate::executor::{Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
+use crate::executor::{Acp, Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
 use crate::files::{Desk, taught};
 use crate::graph::Key;
 use crate::llm::Question;
@@ -112,7 +112,11 @@ impl Loop<'_> {
             Err(failure @ Failure::Spawn { .. }) => (Arc::default(), Door::Closed(failure)),
             Err(failure) => return Err(failure),
         };
-        let live = matches!(&door, Door::Program(program) if program.session.is_some());
+        let live = match &door {
+            Door::Program(program) => program.session.is_some(),
+            Door::Acp(acp) => acp.session.is_some(),
+            Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => false,
+        };
         let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
         let (agent, provider) = (name.to_owned(), provider.name.clone());
         Ok(Taker { agent, provider, prompt, effective, system, environment, door })
@@ -155,9 +159,17 @@ impl Loop<'_> {
                 };
                 return Door::Llm(Box::new(Model { question, lending }));
             }
-            Connection::Acp { .. } => {
-                let message = format!("this version cannot reach provider `{}`: it speaks `acp`", provider.name);
-                return Door::Closed(Failure::Spawn { message });
+            Connection::Acp { argv } => {
+                return Door::Acp(Box::new(Acp {
+                    argv: argv.iter().map(OsString::from).collect(),
+                    install: provider.install.clone(),
+                    model: agent.model.clone(),
+                    mode: agent.mode.or(self.scene.plan.mode),
+                    permissions: agent.permissions,
+                    tools: handover::tools(environment, &self.doors),
+                    session: self.session(agent, attempt),
+                    keeps: attempt.step.session.is_some(),
+                }));
             }
         };
         let mut options = Vec::new();
@@ -221,7 +233,8 @@ fn told(
     if let Some(role) = system {
         effective.0.insert(0, Block { apart: has_flag, ..Block::new("role", role) });
     }
-    let reads_prompt = is_model || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. });
+    let reads_prompt = is_model
+        || matches!(connection, Connection::Exec { prompt: PromptDelivery::Stdin, .. } | Connection::Acp { .. });
     if let Some(data) = stdin.filter(|_| reads_prompt) {
         effective.0.push(Block::new("inputs", data.to_owned()));
     }

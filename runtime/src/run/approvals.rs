@@ -41,6 +41,8 @@ pub(crate) struct Wish {
     pub schema: Option<Value>,
     /// Whose agreement it needs.
     pub of: Approval,
+    /// Whether the call can only be made as it stands, by an agent that makes it itself.
+    pub fixed: bool,
 }
 
 /// What became of it.
@@ -48,6 +50,8 @@ pub(crate) struct Wish {
 pub(crate) enum Leave {
     /// The call may be made, with these arguments in place of its own where there are some.
     Granted(Option<Value>),
+    /// So may all further ones of this tool; said to those who make their calls themselves.
+    Always,
     /// It may not: why.
     Refused(String),
     /// The attempt has failed: why.
@@ -57,11 +61,21 @@ pub(crate) enum Leave {
 /// Where a task waits.
 pub(crate) type Asker = oneshot::Sender<Leave>;
 
+/// A task that waits.
+#[derive(Debug)]
+struct Waits {
+    step: StepId,
+    attempt: u32,
+    /// Whether its call can only be made as it stands.
+    fixed: bool,
+    reply: Asker,
+}
+
 /// The requests that this process waits with.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
     /// The tasks that wait, by the number of their request.
-    tasks: BTreeMap<u32, (StepId, u32, Asker)>,
+    tasks: BTreeMap<u32, Waits>,
     /// The requests of former processes that were taken up again.
     used: BTreeSet<u32>,
     /// Who hears of an answer when it is durable.
@@ -71,7 +85,7 @@ pub(super) struct Asking {
 impl Asking {
     /// Nobody waits in an attempt any more.
     pub(super) fn over(&mut self, step: &StepId, attempt: u32) {
-        self.tasks.retain(|_, (of, number, _)| of != step || *number != attempt);
+        self.tasks.retain(|_, waits| waits.step != *step || waits.attempt != attempt);
     }
 
     /// Nobody waits at all, and nobody hears of an answer.
@@ -102,14 +116,14 @@ impl Loop<'_> {
             Some((id, verdict)) => {
                 self.asking.used.insert(id);
                 if let Some(verdict) = verdict {
-                    let leave = self.leave(&wants, &verdict);
+                    let leave = self.leave(&wants, &verdict, wish.fixed);
                     return self.asking.told.push((reply, leave));
                 }
                 id
             }
             None => self.request(&step, attempt, &wish.agent, wants),
         };
-        self.asking.tasks.insert(id, (step.clone(), attempt, reply));
+        self.asking.tasks.insert(id, Waits { step, attempt, fixed: wish.fixed, reply });
         self.decide_at_once(key, id, wish.of);
     }
 
@@ -181,21 +195,24 @@ impl Loop<'_> {
     }
 
     pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
-        let leave = match fails {
-            Some(message) => Leave::Failed(message),
-            None => self.leave(&waiting.request.wants, &verdict),
-        };
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
-        if let Some((_, _, reply)) = self.asking.tasks.remove(&verdict.id) {
+        if let Some(Waits { fixed, reply, .. }) = self.asking.tasks.remove(&verdict.id) {
+            let leave = match fails {
+                Some(message) => Leave::Failed(message),
+                None => self.leave(&waiting.request.wants, &verdict, fixed),
+            };
             self.asking.told.push((reply, leave));
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
     }
 
     /// What a verdict means for who wants to call a tool.
-    fn leave(&self, wants: &Wants, verdict: &Verdict) -> Leave {
+    fn leave(&self, wants: &Wants, verdict: &Verdict, fixed: bool) -> Leave {
         if !verdict.allows() {
             return Leave::Refused(format!("not called: {}", verdict.refusal()));
+        }
+        if fixed && verdict.choice == Choice::Always {
+            return Leave::Always;
         }
         let text = verdict.arguments.as_ref().map(|arguments| self.scene.told(arguments));
         match text.map(|text| text.map(|text| serde_json::from_str(&text))) {
@@ -226,6 +243,11 @@ impl Loop<'_> {
             (None, _) => None,
             (Some(_), Wants::Spawn { .. }) => {
                 return Err(format!("approval {id} is for a helper, which takes no arguments"));
+            }
+            (Some(_), _) if self.asking.tasks.get(id).is_some_and(|waits| waits.fixed) => {
+                return Err(format!(
+                    "approval {id} takes no other arguments: its agent makes the call itself, and can only be allowed it or not"
+                ));
             }
             (Some(_), _) if choice != Choice::Allow => {
                 return Err("other arguments are for one call: `allow` it".to_owned());

@@ -12,7 +12,8 @@ use std::path::Path;
 use serde_json::Value;
 use swarmc_plan::{Connection, MCP_TOKEN, MCP_URL, McpHandover, McpVariable, Provider};
 
-use crate::door::{MCP, TOKEN};
+use crate::door::{Doors, MCP, SOCKET, TOKEN};
+use crate::executor::Tools;
 use crate::home::digest;
 
 /// The words behind those of a provider's command; none where the attempt was not invited.
@@ -49,6 +50,14 @@ pub(super) fn tell(
         environment.push((OsString::from(name), value));
     }
     Ok(())
+}
+
+/// The MCP server of the run, as an agent that speaks ACP is told of it; none where the attempt was not invited.
+pub(super) fn tools(environment: &[(OsString, OsString)], doors: &Doors) -> Option<Tools> {
+    let [url, token, socket] = [MCP, TOKEN, SOCKET].map(|name| value(environment, name).map(str::to_owned));
+    let (url, token, socket) = (url?, token?, socket?);
+    let listed = doors.listed(&token)?;
+    Some(Tools { url, token, socket, listed })
 }
 
 fn of(provider: &Provider) -> Option<&McpHandover> {

@@ -123,7 +123,7 @@ impl Loop<'_> {
     fn is_watched(&self, key: Key, step: &Step, work: &Work) -> bool {
         let changes = match work {
             Work::Agent(asked) => asked.takers.iter().any(|taker| match &taker.door {
-                Door::Program(_) => true,
+                Door::Program(_) | Door::Acp(_) => true,
                 Door::Llm(model) => model.lending.is_some(),
                 Door::Recorded(_) | Door::Closed(_) => false,
             }),

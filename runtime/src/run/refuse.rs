@@ -63,8 +63,7 @@ fn of_pipeline(pipeline: &Pipeline) -> Option<String> {
 
 /// Whether this version can reach an agent.
 fn runs(plan: &Plan, agent: &str) -> bool {
-    let provider = plan.agent(agent).and_then(|agent| plan.provider(&agent.provider));
-    provider.is_some_and(|provider| !matches!(provider.connection, Connection::Acp { .. }))
+    plan.agent(agent).is_some_and(|agent| plan.provider(&agent.provider).is_some())
 }
 
 fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
@@ -94,7 +93,6 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
     }
     let provider = plan.provider(&agent.provider)?;
     match &provider.connection {
-        Connection::Acp { .. } => Some(format!("its provider `{}` speaks `acp`", provider.name)),
         Connection::Llm { model: None, .. } if agent.model.is_none() => {
             Some(format!("neither its agent `{}` nor provider `{}` names a model", agent.name, provider.name))
         }
@@ -107,7 +105,7 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
                 agent.name, provider.name
             ))
         }
-        Connection::Llm { .. } | Connection::Exec { .. } | Connection::Script { .. } => None,
+        Connection::Llm { .. } | Connection::Exec { .. } | Connection::Acp { .. } | Connection::Script { .. } => None,
     }
 }
 

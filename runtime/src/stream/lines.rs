@@ -6,7 +6,7 @@ use memchr::memchr;
 const KEPT: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     limit: usize,
     /// The beginning of a line whose end has not come yet.
     partial: Vec<u8>,
@@ -16,12 +16,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(limit: usize) -> Lines {
+    pub(crate) fn new(limit: usize) -> Lines {
         Lines { limit, partial: Vec::new(), too_long: false, skipped: 0 }
     }
 
     /// Hands out every line that ends in `bytes`, without its newline.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8], each: &mut dyn FnMut(&[u8])) {
         while let Some(end) = memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
@@ -36,7 +36,7 @@ impl Lines {
     }
 
     /// Hands out the line that has not ended, if there is one.
-    pub(super) fn finish(&mut self, each: &mut dyn FnMut(&[u8])) {
+    pub(crate) fn finish(&mut self, each: &mut dyn FnMut(&[u8])) {
         if std::mem::take(&mut self.too_long) {
             self.skipped += 1;
         } else if !self.partial.is_empty() {
@@ -47,8 +47,13 @@ impl Lines {
     }
 
     /// The lines that were too long.
-    pub(super) fn skipped(&self) -> u64 {
+    pub(crate) fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// Whether the line that has not ended is too long.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.too_long
     }
 
     fn keep(&mut self, bytes: &[u8]) {

@@ -20,9 +20,9 @@ use swarmc_plan::Format;
 
 use crate::Usage;
 use json::Json;
-use lines::Lines;
-pub(crate) use turn::sum;
+pub(crate) use lines::Lines;
 use turn::{Sink, Turn};
+pub(crate) use turn::{cut, sum};
 
 /// The longest line that is read, in bytes; a longer one is skipped, whatever it says. Events that matter are a few
 /// kilobytes, tool results with pictures in them and whole conversations, which some programs repeat, megabytes.

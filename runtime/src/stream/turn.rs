@@ -153,7 +153,7 @@ pub(crate) fn sum(one: Usage, other: Usage) -> Usage {
 }
 
 /// Keeps the end of an answer that is too long.
-pub(super) fn cut(text: &mut String) {
+pub(crate) fn cut(text: &mut String) {
     if text.len() > ANSWER_LIMIT {
         let start = text.ceil_char_boundary(text.len() - ANSWER_LIMIT);
         text.drain(..start);

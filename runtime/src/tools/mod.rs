@@ -279,6 +279,11 @@ impl Toolbox {
         .unwrap_or_default()
     }
 
+    /// What the policy says of a tool that is none of ours, or of all.
+    pub(crate) fn said(&self, tool: &str) -> Option<Approval> {
+        self.policy.tools.get(tool).or_else(|| self.policy.tools.get("*")).copied()
+    }
+
     /// Whose agreement a call needs that the grant allows; one that it does not fails without anybody being asked.
     pub(crate) fn gate(&self, grant: &Grant, tool: &str) -> Approval {
         match find(grant, &self.names(), tool) {

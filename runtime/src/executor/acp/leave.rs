@@ -1,0 +1,160 @@
+//! What an agent asks leave for: said to the run, which asks people or the policy, and answered by the kind of an option.
+//!
+//! Invariant: nothing is allowed that was not agreed to as it stands, and every request is answered, at the end of the
+//! turn at the latest.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    RequestPermissionResponse, SelectedPermissionOutcome, ToolKind,
+};
+use serde_json::{Map, Value, json};
+use swarmc_plan::{Approval, Permissions};
+use tokio::sync::oneshot;
+
+use super::account::title;
+use crate::event::StepId;
+use crate::executor::pool::Services;
+use crate::run::Input;
+use crate::run::approvals::{Leave, Wish};
+
+/// The requests of one turn at most: whoever asks on has lost its way.
+pub(super) const MOST: usize = 100;
+
+/// The bytes of what a call is about that people are shown; more is left out.
+const SHOWN: usize = 64 * 1024;
+
+/// A request, and how to answer it.
+pub(super) type Request = (RequestPermissionRequest, Responder<RequestPermissionResponse>);
+
+/// Who asks.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub agent: Arc<str>,
+    pub permissions: Permissions,
+    pub step: StepId,
+    pub attempt: u32,
+}
+
+/// A request that waits for somebody.
+pub(super) struct Pending {
+    heard: oneshot::Receiver<Leave>,
+    options: Vec<PermissionOption>,
+    responder: Responder<RequestPermissionResponse>,
+}
+
+impl Asker {
+    /// Takes a request; what waits for somebody, unless it is answered at once. Beside it what it is about, for people.
+    pub(super) fn take(&self, (request, responder): Request, services: &Services) -> (String, Option<Pending>) {
+        let fields = &request.tool_call.fields;
+        let shown = title(fields.name.as_deref(), fields.title.as_deref().unwrap_or_default());
+        let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| word(fields.kind)));
+        let of = match self.permissions {
+            Permissions::Skip => Approval::Auto,
+            Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
+        };
+        if of == Approval::Auto {
+            answer(responder, &request.options, &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]);
+            return (shown, None);
+        }
+        let agent = Arc::clone(&self.agent);
+        let wish = Wish { agent, tool, arguments: arguments(&request), schema: None, of, fixed: true };
+        let (reply, heard) = oneshot::channel();
+        let (step, attempt) = (self.step.clone(), self.attempt);
+        services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
+        (shown, Some(Pending { heard, options: request.options, responder }))
+    }
+}
+
+impl Pending {
+    /// Answers the request, if somebody has said what; the request again otherwise. An error where the turn fails for it.
+    pub(super) fn poll(mut self, context: &mut Context<'_>) -> Result<Option<Pending>, String> {
+        let leave = match Pin::new(&mut self.heard).poll(context) {
+            Poll::Pending => return Ok(Some(self)),
+            Poll::Ready(leave) => leave,
+        };
+        use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+        match leave {
+            Ok(Leave::Granted(None)) => answer(self.responder, &self.options, &[AllowOnce, AllowAlways]),
+            Ok(Leave::Always) => answer(self.responder, &self.options, &[AllowAlways, AllowOnce]),
+            // It cannot be told of other arguments, and the call with its own was not agreed to.
+            Ok(Leave::Granted(Some(_)) | Leave::Refused(_)) => {
+                answer(self.responder, &self.options, &[RejectOnce, RejectAlways]);
+            }
+            Ok(Leave::Failed(message)) => {
+                cancel(self.responder);
+                return Err(message);
+            }
+            // Nobody answers any more: the attempt is about to be ended.
+            Err(_) => cancel(self.responder),
+        }
+        Ok(None)
+    }
+
+    /// Says that the turn ends before anybody has answered.
+    pub(super) fn cancel(self) {
+        cancel(self.responder);
+    }
+}
+
+/// Answers with the first option of the first of these kinds that there is; that the turn is over, where there is none.
+fn answer(
+    responder: Responder<RequestPermissionResponse>,
+    options: &[PermissionOption],
+    kinds: &[PermissionOptionKind],
+) {
+    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
+    let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
+        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+    });
+    // Whoever asked may have gone.
+    let _ = responder.respond(RequestPermissionResponse::new(outcome));
+}
+
+pub(super) fn cancel(responder: Responder<RequestPermissionResponse>) {
+    let _ = responder.respond(RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled));
+}
+
+/// What a tool without a name is called.
+fn word(kind: Option<ToolKind>) -> &'static str {
+    match kind {
+        Some(ToolKind::Read) => "read",
+        Some(ToolKind::Edit) => "edit",
+        Some(ToolKind::Delete) => "delete",
+        Some(ToolKind::Move) => "move",
+        Some(ToolKind::Search) => "search",
+        Some(ToolKind::Execute) => "execute",
+        Some(ToolKind::Think) => "think",
+        Some(ToolKind::Fetch) => "fetch",
+        Some(ToolKind::SwitchMode) => "switch_mode",
+        _ => "other",
+    }
+}
+
+/// What a request is about, for people: what it says of itself, as far as that fits.
+fn arguments(request: &RequestPermissionRequest) -> Value {
+    let fields = &request.tool_call.fields;
+    let mut said = Map::new();
+    let mut say = |key: &str, value: Value| {
+        let is_short = serde_json::to_string(&value).is_ok_and(|text| text.len() <= SHOWN);
+        let value = if is_short { value } else { json!("(too long to be shown)") };
+        said.insert(key.to_owned(), value);
+    };
+    if let Some(title) = &fields.title {
+        say("title", json!(title));
+    }
+    if let Some(locations) = fields.locations.as_ref().filter(|locations| !locations.is_empty()) {
+        say("paths", locations.iter().map(|location| json!(location.path)).collect());
+    }
+    if let Some(input) = &fields.raw_input {
+        say("input", input.clone());
+    }
+    if let Some(content) = fields.content.as_ref().filter(|content| !content.is_empty()) {
+        say("content", serde_json::to_value(content).unwrap_or_default());
+    }
+    Value::Object(said)
+}

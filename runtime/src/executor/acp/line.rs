@@ -1,0 +1,412 @@
+//! The line to an agent: what its program puts out goes to the dialogue, what the dialogue says goes to the program.
+//!
+//! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes the
+//! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
+//! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, and an answer.
+
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use agent_client_protocol::v1::schema::{CancelNotification, RequestPermissionRequest, SessionNotification};
+use agent_client_protocol::{Channel, Client, Error, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
+use futures_core::Stream as _;
+
+use super::account::Account;
+use super::dialogue::{self, Opening, Shared, Stage, Told};
+use super::leave::{self, Asker, Pending, Request};
+use crate::event::{Failure, Process, Usage};
+use crate::executor::cancel::Cancel;
+use crate::executor::capture::Capture;
+use crate::executor::pool::Services;
+use crate::executor::process::Sink;
+use crate::executor::voice::Talk;
+use crate::stream::{Item, Lines};
+
+/// The longest message of an agent, in bytes: pictures and whole files stand in some.
+const LONGEST: usize = 16 << 20;
+
+/// The bytes that an agent may leave unread, beyond its prompt.
+const UNREAD: usize = 4 << 20;
+
+/// How long an agent may take for everything before its turn: on a busy machine some take a minute to start.
+const OPENING: Duration = Duration::from_secs(180);
+
+/// How long its clients may take to list the tools of the run.
+const LISTING: Duration = Duration::from_secs(10);
+
+/// The notification that is no business of the dialogue's.
+const UPDATE: &str = "session/update";
+
+/// How often the dialogue is asked to go on before something else has its turn.
+const ROUNDS: usize = 64;
+
+type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// The line, with all that hangs on it.
+pub(super) struct Line<'p, 'c> {
+    services: &'p Services,
+    capture: &'p mut Capture<'c>,
+    asker: Asker,
+    account: Account,
+    /// What is told that the turn can be interrupted, until it is.
+    cancel: Option<Arc<Cancel>>,
+    shared: Arc<Shared>,
+    /// None once it has ended.
+    dialogue: Option<Dialogue>,
+    /// Our end of what the dialogue hears and says; none once the program says and hears nothing more.
+    channel: Option<Channel>,
+    requests: Receiver<Request>,
+    pending: Vec<Pending>,
+    /// The requests for leave so far.
+    asked: usize,
+    lines: Lines,
+    /// What the program is still to read.
+    unread: Vec<u8>,
+    /// What it may leave unread at most.
+    patience: usize,
+    /// How long it may take to end its turn when it is asked to.
+    parting: Duration,
+    is_parting: bool,
+    /// When everything before the turn, and the listing of tools in it, has taken too long.
+    opening: Instant,
+    listing: Option<Instant>,
+    bell: Arc<Bell>,
+    waker: Waker,
+}
+
+/// Wakes the thread that runs the dialogue.
+struct Bell {
+    rung: AtomicBool,
+    wake: Arc<OwnedFd>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Bell>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Bell>) {
+        if !self.rung.swap(true, Ordering::SeqCst) {
+            // It fails only when the counter is full, and then the thread is awake anyway.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+impl<'p, 'c> Line<'p, 'c> {
+    /// A line to a program that is about to start. `wake` is written to when there is something to do.
+    pub(super) fn new(
+        opening: Opening,
+        asker: Asker,
+        earlier: Usage,
+        parting: Duration,
+        wake: Arc<OwnedFd>,
+        services: &'p Services,
+        capture: &'p mut Capture<'c>,
+        cancel: &Arc<Cancel>,
+    ) -> Line<'p, 'c> {
+        let shared = Arc::new(Shared::default());
+        let bell = Arc::new(Bell { rung: AtomicBool::new(true), wake });
+        let (sender, requests) = mpsc::channel();
+        let (channel, ours) = Channel::duplex();
+        let patience = UNREAD + 2 * opening.prompt.len();
+        let heard = Arc::clone(&shared);
+        let dialogue = Client
+            .v1()
+            .name("swarmc")
+            .on_receive_request(
+                async move |request: RequestPermissionRequest, responder, _| {
+                    // Whoever would take it has gone: dropped, it is answered with an error.
+                    let _ = sender.send((request, responder));
+                    Ok(())
+                },
+                agent_client_protocol::on_receive_request!(),
+            )
+            .connect_with(channel, async move |connection| {
+                dialogue::turn(connection, opening, heard).await;
+                Ok(())
+            });
+        Line {
+            services,
+            capture,
+            asker,
+            account: Account::new(earlier),
+            cancel: Some(Arc::clone(cancel)),
+            shared,
+            dialogue: Some(Box::pin(dialogue)),
+            channel: Some(ours),
+            requests,
+            pending: Vec::new(),
+            asked: 0,
+            lines: Lines::new(LONGEST),
+            unread: Vec::new(),
+            patience,
+            parting,
+            is_parting: false,
+            opening: Instant::now() + OPENING,
+            listing: None,
+            waker: Waker::from(Arc::clone(&bell)),
+            bell,
+        }
+    }
+
+    /// What the turn came to.
+    pub(super) fn finish(mut self) -> Told {
+        // What it said last may still have to be heard.
+        self.hung_up();
+        self.go_on();
+        self.capture.tell(None);
+        let mut progress = self.shared.progress();
+        let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
+        let (failure, response) = match progress.ended.take() {
+            Some(Ok(response)) => (None, Some(response)),
+            Some(Err(failure)) => (Some(failure), None),
+            None => {
+                let message = format!("the agent was to take its turn, and {}", dialogue::GONE);
+                (Some(Failure::Agent { message }), None)
+            }
+        };
+        drop(progress);
+        let report = self.account.report(response.as_ref());
+        Told { failure, usage: report.usage, session, text: report.text }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.progress().ended.is_some()
+    }
+
+    /// Has the dialogue go on as far as it can.
+    fn go_on(&mut self) {
+        for _ in 0..ROUNDS {
+            if !self.bell.rung.swap(false, Ordering::SeqCst) {
+                return;
+            }
+            let mut context = Context::from_waker(&self.waker);
+            if let Some(dialogue) = &mut self.dialogue
+                && let std::task::Poll::Ready(ended) = dialogue.as_mut().poll(&mut context)
+            {
+                self.dialogue = None;
+                if let Err(error) = ended {
+                    self.shared.end(Err(Failure::Agent { message: error.message }));
+                }
+            }
+            self.take_requests();
+            self.take_words();
+            self.answer_requests();
+            self.announce();
+        }
+        // There is more to do, after others have had their turn.
+        if self.bell.rung.swap(false, Ordering::SeqCst) {
+            self.waker.wake_by_ref();
+        }
+    }
+
+    /// Says once in which session the turn is; from then on it can be interrupted where the agent loads sessions.
+    fn announce(&mut self) {
+        let progress = self.shared.progress();
+        let Some(session) = progress.session.clone().filter(|_| progress.stage == Stage::Prompted) else { return };
+        let resumes = progress.resumes;
+        drop(progress);
+        if let Some(cancel) = self.cancel.take() {
+            self.capture.session(&session.0);
+            if resumes {
+                cancel.begin_to_yield();
+            }
+        }
+    }
+
+    /// What the dialogue says is written down for the program.
+    fn take_words(&mut self) {
+        let Some(channel) = &mut self.channel else { return };
+        let mut context = Context::from_waker(&self.waker);
+        while let std::task::Poll::Ready(Some(frame)) = Pin::new(&mut channel.rx).poll_next(&mut context) {
+            if let Ok(line) = frame.to_json() {
+                self.unread.extend_from_slice(line.as_bytes());
+                self.unread.push(b'\n');
+            }
+        }
+        if self.unread.len() > self.patience {
+            self.fail("the agent does not read what it is told".to_owned());
+        }
+    }
+
+    /// Passes on what the agent asks leave for.
+    fn take_requests(&mut self) {
+        while let Ok((request, responder)) = self.requests.try_recv() {
+            let session = self.shared.progress().session.clone();
+            if session.as_ref() != Some(&request.session_id) || self.is_parting || self.is_over() {
+                leave::cancel(responder);
+                continue;
+            }
+            self.asked += 1;
+            if self.asked > leave::MOST {
+                leave::cancel(responder);
+                self.fail(format!("the agent asked for leave more than {} times in one turn", leave::MOST));
+                continue;
+            }
+            let (shown, pending) = self.asker.take((request, responder), self.services);
+            if pending.is_some() {
+                self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
+            }
+            self.pending.extend(pending);
+        }
+    }
+
+    fn answer_requests(&mut self) {
+        let mut context = Context::from_waker(&self.waker);
+        let mut problem = None;
+        let waiting = std::mem::take(&mut self.pending).into_iter();
+        self.pending = waiting
+            .filter_map(|pending| {
+                pending.poll(&mut context).unwrap_or_else(|message| {
+                    problem = Some(message);
+                    None
+                })
+            })
+            .collect();
+        if let Some(message) = problem {
+            self.fail(message);
+        }
+    }
+
+    /// The turn has failed, whatever the agent says to that.
+    fn fail(&mut self, message: String) {
+        self.cancel();
+        self.shared.end(Err(Failure::Agent { message }));
+    }
+
+    /// Asks the agent to end its turn; whether it takes one.
+    fn cancel(&mut self) -> bool {
+        self.pending.drain(..).for_each(Pending::cancel);
+        let progress = self.shared.progress();
+        let (Stage::Prompted, Some(session), Some(connection)) =
+            (progress.stage, progress.session.clone(), progress.connection.clone())
+        else {
+            return false;
+        };
+        drop(progress);
+        connection.send_notification(CancelNotification::new(session)).is_ok()
+    }
+
+    /// One line of the program's output.
+    fn hear(&mut self, line: &[u8]) {
+        // Programs print warnings too; a message is an object.
+        if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+            return;
+        }
+        let frame = TransportFrame::parse_json(&String::from_utf8_lossy(line));
+        match frame {
+            TransportFrame::Single(RawJsonRpcMessage::Notification(update)) if &*update.method == UPDATE => {
+                self.update(update);
+            }
+            TransportFrame::Single(message) => {
+                if let Some(channel) = &self.channel {
+                    // It is full of nothing: it has no bound, and the dialogue takes what comes at once.
+                    let _ = channel.tx.unbounded_send(TransportFrame::Single(message));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Something that the agent tells. What is of another session, or of a kind that nobody knows, is skipped.
+    fn update(&mut self, update: RawJsonRpcNotification) {
+        let Some(params) = update.params else { return };
+        let Ok(told) = serde_json::from_value::<SessionNotification>(params.into_value()) else { return };
+        let progress = self.shared.progress();
+        let (is_ours, stage) = (progress.session.as_ref() == Some(&told.session_id), progress.stage);
+        let is_over = progress.ended.is_some();
+        drop(progress);
+        match stage {
+            // Of a session that is loaded all that was ever said in it is told again.
+            Stage::Opening | Stage::Listing => self.account.before(&told.update),
+            Stage::Prompted if is_ours && !is_over => {
+                self.account.take(told.update, &mut |item| self.capture.tell(Some(item)));
+            }
+            Stage::Prompted => {}
+        }
+    }
+}
+
+impl Sink for Line<'_, '_> {
+    fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.capture.log(bytes);
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(LONGEST));
+        lines.feed(bytes, &mut |line| self.hear(line));
+        if lines.skipped() > 0 || lines.is_too_long() {
+            self.fail(format!("the agent sent a message of more than {} MiB", LONGEST >> 20));
+        }
+        self.lines = lines;
+        self.is_over()
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.capture.stderr(bytes);
+    }
+
+    fn lives(&mut self, process: Process) {
+        self.capture.lives(process);
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let stage = self.shared.progress().stage;
+        let own = match stage {
+            _ if self.is_over() => None,
+            Stage::Opening => Some(self.opening),
+            Stage::Listing => self.listing,
+            Stage::Prompted => None,
+        };
+        [self.capture.due(), own].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.capture.tick(now);
+        let stage = self.shared.progress().stage;
+        if stage == Stage::Opening && self.opening <= now {
+            let message = format!("the agent did not begin its turn within {} seconds", OPENING.as_secs());
+            self.shared.end(Err(Failure::Spawn { message }));
+        }
+        if self.listing.is_some_and(|due| due <= now) {
+            self.listing = None;
+            if stage == Stage::Listing {
+                self.capture.stderr(b"swarmc: the tools of the run were not listed in time; the turn begins without\n");
+                self.shared.enough.notify_one();
+            }
+        }
+    }
+
+    fn talks(&self) -> bool {
+        true
+    }
+
+    fn talk(&mut self) -> Talk<'_> {
+        self.go_on();
+        let stage = self.shared.progress().stage;
+        if stage == Stage::Listing && self.listing.is_none() {
+            self.listing = Some(Instant::now() + LISTING);
+        }
+        Talk { words: &self.unread, over: self.is_over(), waits: !self.pending.is_empty() }
+    }
+
+    fn told(&mut self, count: usize) {
+        self.unread.drain(..count);
+    }
+
+    fn hung_up(&mut self) {
+        self.channel = None;
+        self.unread = Vec::new();
+        self.waker.wake_by_ref();
+    }
+
+    fn farewell(&mut self) -> Option<Duration> {
+        self.is_parting = true;
+        let asked = !self.is_over() && self.cancel();
+        asked.then_some(self.parting)
+    }
+}
