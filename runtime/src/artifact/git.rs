@@ -304,3 +304,138 @@ fn ask(
     let stdin = Some(stdin).filter(|bytes| !bytes.is_empty());
     bytes(&argv, environment, (folder, stdin), (PATIENCE, ANSWER), &Cancel::default())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Command;
+
+    use super::*;
+
+    struct Checkout(TempDir);
+
+    impl Checkout {
+        fn new() -> Checkout {
+            let checkout = Checkout(tempfile::tempdir().expect("a folder"));
+            fs::create_dir(checkout.at("tree")).expect("a folder");
+            checkout.git(&["init", "--quiet"]);
+            checkout
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.at("tree").join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+
+        fn git(&self, words: &[&str]) {
+            let person = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
+            let mut command = Command::new("git");
+            let output = command.args(person).args(words).current_dir(self.at("tree")).output().expect("git starts");
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+
+        fn commit(&self) {
+            self.git(&["add", "-A"]);
+            self.git(&["commit", "--quiet", "--allow-empty", "-m", "One"]);
+        }
+
+        fn look(&self, folder: &str) -> Git {
+            let environment = [("PATH", std::env::var_os("PATH").expect("a PATH")), ("HOME", self.at("home").into())];
+            let environment = environment.map(|(name, value)| (OsString::from(name), value));
+            let places = (self.at("scratch"), self.at("tree/runs"));
+            let folder = self.at(folder).canonicalize().expect("it is there");
+            Git::look(&folder, &environment, (&places.0, &places.1)).expect("it is a checkout")
+        }
+    }
+
+    #[test]
+    fn what_a_turn_did_is_told_whatever_it_did() {
+        let checkout = Checkout::new();
+        for path in ["kept", "dirty", "again", "gone", "committed", "mode", "to-link", "deep/in/it"] {
+            checkout.write(path, &format!("{path}\n"));
+        }
+        checkout.write(".gitignore", "*.log\n");
+        checkout.commit();
+        checkout.write("dirty", "before\n");
+        checkout.write("again", "before\n");
+        checkout.write("untracked", "before\n");
+        checkout.write("goes", "before\n");
+        checkout.write("staged", "before\n");
+        checkout.git(&["add", "staged"]);
+        let index = fs::read(checkout.at("tree/.git/index")).expect("an index");
+        let mut git = checkout.look("tree");
+        checkout.write("again", "after\n");
+        checkout.write("untracked", "after\n");
+        checkout.write("new/one", "after\n");
+        checkout.write("noise.log", "after\n");
+        fs::remove_file(checkout.at("tree/goes")).expect("it is there");
+        fs::remove_file(checkout.at("tree/gone")).expect("it is there");
+        fs::set_permissions(checkout.at("tree/mode"), fs::Permissions::from_mode(0o755)).expect("it is there");
+        fs::remove_file(checkout.at("tree/to-link")).expect("it is there");
+        symlink("/etc/passwd", checkout.at("tree/to-link")).expect("a link");
+        assert_eq!(fs::read(checkout.at("tree/.git/index")).expect("an index"), index, "nobody touches it");
+        // Whoever commits has changed something all the same.
+        checkout.write("committed", "after\n");
+        checkout.git(&["commit", "--quiet", "-m", "Two", "committed"]);
+        let changes = git.changes().expect("git says");
+        let text = changes.text;
+        assert_eq!((changes.files, changes.omitted), (8, Vec::<String>::new()), "{text}");
+        for part in [
+            "--- a/again\n+++ b/again\n@@ -1 +1 @@\n-before\n+after\n",
+            "--- a/untracked\n+++ b/untracked\n@@ -1 +1 @@\n-before\n+after\n",
+            "--- a/committed\n+++ b/committed\n@@ -1 +1 @@\n-committed\n+after\n",
+            "new file mode 100644\n--- /dev/null\n+++ b/new/one\n@@ -0,0 +1 @@\n+after\n",
+            "deleted file mode 100644\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n",
+            "deleted file mode 100644\n--- a/goes\n+++ /dev/null\n@@ -1 +0,0 @@\n-before\n",
+            "diff --git a/mode b/mode\nold mode 100644\nnew mode 100755\n",
+            "new file mode 120000\n--- /dev/null\n+++ b/to-link\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains("dirty") && !text.contains("staged") && !text.contains("root:"), "{text}");
+    }
+
+    #[test]
+    fn no_folder_is_followed_out_and_what_lies_apart_is_not_looked_at() {
+        let checkout = Checkout::new();
+        checkout.write("deep/file", "inside\n");
+        checkout.write("sub/other", "one\n");
+        checkout.commit();
+        fs::create_dir_all(checkout.at("outside")).expect("a folder");
+        fs::write(checkout.at("outside/file"), "secret\n").expect("a file");
+        let (mut all, mut part) = (checkout.look("tree"), checkout.look("tree/sub"));
+        fs::remove_dir_all(checkout.at("tree/deep")).expect("it is there");
+        symlink(checkout.at("outside"), checkout.at("tree/deep")).expect("a link");
+        checkout.write("runs/journal", "ours\n");
+        checkout.write("sub/other", "two\n");
+        checkout.write("large", &"x\n".repeat(1 << 20));
+        let changes = all.changes().expect("git says");
+        assert!(changes.text.contains("-inside\n") && !changes.text.contains("secret"), "{}", changes.text);
+        assert!(!changes.text.contains("journal"), "{}", changes.text);
+        assert_eq!(changes.omitted, ["1 files of more than 1024 KiB"]);
+        // Of a part of the checkout that part alone.
+        let changes = part.changes().expect("git says");
+        assert_eq!(changes.files, 1, "{}", changes.text);
+        assert!(
+            changes.text.contains("--- a/sub/other\n+++ b/sub/other\n@@ -1 +1 @@\n-one\n+two\n"),
+            "{}",
+            changes.text
+        );
+    }
+
+    #[test]
+    fn a_checkout_without_a_commit_is_one() {
+        let checkout = Checkout::new();
+        checkout.write("there", "one\n");
+        let mut git = checkout.look("tree");
+        checkout.write("there", "two\n");
+        assert_eq!(git.changes().expect("git says").files, 1);
+        let mut git = checkout.look("tree");
+        assert_eq!(git.changes().expect("git says").files, 0);
+    }
+}
