@@ -1,5 +1,6 @@
 //! Context packs and diffs in a repository of 10,000 files, as somebody waits for them: a whole run of one scripted task,
-//! with and without. A pack may add 300 ms, and a diff three times a `git status`: one for each look, and half of each.
+//! with and without. A pack may add 300 ms, and a diff three times a `git status`: it takes two looks at the tree, one
+//! before the turn and one after it, each a `git status` and half of one.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -20,7 +21,7 @@ agent two provider=shell
 context-pack all { budget tokens=4000; goal "It"; files "src/**/*.rs" summary=#true max=20 }
 pipeline plain { task work agent=one { prompt "Work" } }
 pipeline packed { task work agent=one { prompt "Work" context=all } }
-pipeline unwatched { task work agent=two { prompt "Work" } }
+pipeline unwatched { task work agent=two { prompt "Work" }; task next agent=one { depends-on work; prompt "Go on" } }
 pipeline watched { edges { work -> next }; task work agent=two { prompt "Work" }; task next agent=one { prompt "<<inbox>>" } }
 "#;
 

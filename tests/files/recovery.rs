@@ -1,6 +1,8 @@
 //! What happens when an agent fails: its report, and the four things that a spec can say then.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -50,7 +52,9 @@ fn failing() -> String {
 fn events(project: &crate::specs::Project, kind: &str) -> Vec<Value> {
     let journal = crate::specs::only(&project.home().join("runs")).join("journal.jsonl");
     let text = fs::read_to_string(journal).expect("a journal can be read");
-    text.lines().map(parsed).filter(|record| record["event"] == kind).collect()
+    // Zeros lie ahead of it while the run goes on.
+    let lines = text.lines().filter(|line| line.starts_with('{'));
+    lines.map(parsed).filter(|record| record["event"] == kind).collect()
 }
 
 #[test]
@@ -158,4 +162,33 @@ fn recovery_by_escalation() {
     let asked = events(&project, "gate_opened");
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0]["message"].to_string().contains("ValidationError"), "{asked:?}");
+}
+
+#[test]
+fn who_is_asked_may_have_it_repeated_or_skipped() {
+    // What cannot succeed is asked about at once.
+    let failing = failing().replace("\"recoverable\": true", "\"recoverable\": false");
+    for (answer, code, ends) in [("retry", 0, "✓ worker"), ("skip", 0, "worker: skipped"), ("fail", 3, "✗ worker")]
+    {
+        let script = format!("if [ -e $ROOT/mended ]; then cp inbox/a.txt outbox/; {DONE}; else {failing}\nfi");
+        let more = r#"env ROOT="<<run:dir>>"; retry 5 backoff="1ms"; on-failure escalate; files { input "a.txt"; output "a.txt" }"#;
+        let project = project(&task("worker", &script, more));
+        fs::write(project.root().join("a.txt"), "given").expect("a file can be written");
+        let mut command = project.command(&["run", "spec.kdl"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("swarmc starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while parsed(&project.done(&["ps", "--json"]))["runs"][0]["gates"] != json!(["worker"]) {
+            assert!(Instant::now() < deadline, "nobody is asked");
+            std::thread::yield_now();
+        }
+        assert_eq!(events(&project, "attempt_started").len(), 1);
+        fs::write(crate::specs::only(&project.home().join("runs")).join("mended"), "").expect("a file can be written");
+        project.done(&["approve", "last", "worker", answer]);
+        let output = child.wait_with_output().expect("swarmc ends");
+        let said = super::err(&output);
+        assert!(output.status.code() == Some(code) && said.contains(ends), "{answer}: {said}");
+        // Once more is in a folder of its own, with the same inputs; what was left before is kept.
+        assert_eq!(fs::read_to_string(folder(&project, "worker", 2).join("outbox/a.txt")).is_ok(), answer == "retry");
+        assert_eq!(read(&project, "worker", "outbox/partial/half.csv"), "half\n");
+    }
 }

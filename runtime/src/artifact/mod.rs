@@ -6,6 +6,7 @@
 mod diff;
 mod git;
 mod snapshot;
+mod version;
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use ignore::WalkBuilder;
-use similar::TextDiff;
 
 use super::diff::{Changes, LARGEST_FILE};
+use super::version::unified;
 
 /// The files of a folder that are compared at most, and the bytes of all of them together.
 const FILES: usize = 5_000;
@@ -71,7 +71,7 @@ impl Snapshot {
         for path in paths {
             let (old, new) = (self.files.get(path), after.files.get(path));
             if old != new {
-                changes.push(&unified(path, old.map(String::as_str), new.map(String::as_str)));
+                changes.push(&told(path, old.map(String::as_str), new.map(String::as_str)));
             }
         }
         changes
@@ -79,12 +79,11 @@ impl Snapshot {
 }
 
 /// The difference of one file, as Git would write it.
-fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
+fn told(path: &str, old: Option<&str>, new: Option<&str>) -> String {
     let name = |side: char, there: bool| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
     let (from, to) = (name('a', old.is_some()), name('b', new.is_some()));
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    let diff = TextDiff::configure().timeout(std::time::Duration::from_secs(2)).diff_lines(old, new);
-    format!("diff --git a/{path} b/{path}\n{}", diff.unified_diff().context_radius(3).header(&from, &to))
+    let lines = unified((&from, &to), old.unwrap_or_default(), new.unwrap_or_default());
+    format!("diff --git a/{path} b/{path}\n{lines}")
 }
 
 #[cfg(test)]

@@ -269,7 +269,7 @@ mod tests {
         assert!(unknown.contains("unknown field `summary`, expected one of `to`, `message`"), "{unknown}");
         assert_eq!(
             told("send\u{7}", json!({})),
-            "there is no tool `send`: there are `send_handoff`, `spawn_node` and `read_inbox`"
+            "there is no tool `send`: there are `send_handoff`, `spawn_node`, `read_inbox` and `read_context`"
         );
         assert_eq!(told(READ_INBOX, json!({ "of": "x" })), "`read_inbox` takes no arguments");
     }

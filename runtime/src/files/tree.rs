@@ -273,9 +273,8 @@ enum Seen<'w> {
 
 /// Walks a folder and those in it, `deepest` of which are open at once, for as long as `meet` wants to go on.
 fn walk(root: BorrowedFd<'_>, deepest: usize, mut meet: impl FnMut(Seen<'_>) -> bool) {
-    let opened = |above: BorrowedFd<'_>, name: &CStr| {
-        openat(above, name, FOLDER, Mode::empty()).and_then(|folder| Dir::new(folder)).ok()
-    };
+    let opened =
+        |above: BorrowedFd<'_>, name: &CStr| openat(above, name, FOLDER, Mode::empty()).and_then(Dir::new).ok();
     let mut open: Vec<Dir> = opened(root, c".").into_iter().collect();
     while let Some(folder) = open.last_mut() {
         let entry = folder.read();

@@ -9,6 +9,7 @@ mod size;
 mod summary;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -203,25 +204,32 @@ impl Pack {
             constraints: Map::new(),
             meta: (!omitted.is_empty()).then_some(PackMeta { omitted }),
         };
-        items.into_iter().for_each(|item| pack.append(item.clone()));
+        let mut files = BTreeMap::new();
+        items.into_iter().for_each(|item| pack.append(item, &mut files));
         pack
     }
 
-    /// Appends something to a pack.
-    pub(crate) fn append(&mut self, item: Item) {
+    /// Appends something to a pack; `files` says where each file stands that it names, of which there may be many.
+    fn append<'i>(&mut self, item: &'i Item, files: &mut BTreeMap<&'i str, usize>) {
         match item {
-            Item::Goal(goal) if self.goal.is_empty() => self.goal = goal,
+            Item::Goal(goal) if self.goal.is_empty() => self.goal.clone_from(goal),
             Item::Goal(goal) => self.goal = format!("{}\n{goal}", self.goal),
-            Item::Done(text) => self.definition_of_done.push(text),
-            Item::Doc(doc) => self.doc_refs.push(doc),
-            Item::Fact(name, value) => _ = self.repo_facts.insert(name, value),
-            Item::File(file) => match self.relevant_files.iter_mut().find(|known| known.path == file.path) {
-                Some(known) => known.summary = known.summary.take().or(file.summary),
-                None => self.relevant_files.push(file),
+            Item::Done(text) => self.definition_of_done.push(text.clone()),
+            Item::Doc(doc) => self.doc_refs.push(doc.clone()),
+            Item::Fact(name, value) => _ = self.repo_facts.insert(name.clone(), value.clone()),
+            Item::File(file) => match files.entry(&file.path) {
+                Entry::Occupied(known) => {
+                    let known = &mut self.relevant_files[*known.get()];
+                    known.summary = known.summary.take().or_else(|| file.summary.clone());
+                }
+                Entry::Vacant(free) => {
+                    free.insert(self.relevant_files.len());
+                    self.relevant_files.push(file.clone());
+                }
             },
-            Item::Input(input) => self.inputs.push(input),
-            Item::Artifact(artifact) => self.artifacts.push(artifact),
-            Item::Constraint(name, value) => _ = self.constraints.insert(name, value),
+            Item::Input(input) => self.inputs.push(input.clone()),
+            Item::Artifact(artifact) => self.artifacts.push(artifact.clone()),
+            Item::Constraint(name, value) => _ = self.constraints.insert(name.clone(), value.clone()),
         }
     }
 
