@@ -171,7 +171,7 @@ mod tests {
         let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Reads\nmuch" });
         let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "Hm." } });
         let (shown, text) = told(&[chunk("I will "), chunk("look."), tool, chunk("It is "), thought, chunk("right.")]);
-        assert_eq!(shown, "I will look.[Reads…]\nIt is right.");
+        assert_eq!(shown, "I will look.[Reads]\nIt is right.");
         assert_eq!(text.as_deref(), Some("It is right."));
     }
 
