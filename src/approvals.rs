@@ -59,15 +59,18 @@ impl Pending {
                 lines.extend(bounded(&task).into_iter().map(|line| format!("  {line}")));
                 lines
             }
+            Wants::Node { plays, letter, .. } => {
+                let payload = text(&letter.content).map_or_else(|words| vec![words], |text| bounded(&pretty(&text)));
+                let mut lines = vec![format!("agent  {}", visible(plays)), "payload".to_owned()];
+                lines.extend(payload.into_iter().map(|line| format!("  {line}")));
+                lines
+            }
         }
     }
 
     /// Whether the journal alone does not hold what it is.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        let (Wants::Tool { arguments: text, .. }
-        | Wants::Spawn { task: text, .. }
-        | Wants::GoOn { evidence: text, .. }) = &self.request.wants;
-        matches!(text, Content::Artifact { .. })
+        matches!(self.request.wants.content(), Content::Artifact { .. })
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -81,6 +84,9 @@ impl Pending {
             }
             Wants::GoOn { same, times, .. } => {
                 (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
+            }
+            Wants::Node { plays, to, .. } => {
+                (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
             }
         }
         value

@@ -172,6 +172,7 @@ impl<'a> View<'a> {
                 Wants::Tool { arguments, .. } => value["arguments"] = text(arguments),
                 Wants::Spawn { task, .. } => value["task"] = json!(self.text(task)),
                 Wants::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
+                Wants::Node { letter, .. } => value["payload"] = text(&letter.content),
             }
             value["answer"] = verdict.map_or(Value::Null, |verdict| {
                 let arguments = verdict.arguments.as_ref().map(text);

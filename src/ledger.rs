@@ -331,7 +331,8 @@ impl Ledger {
             }
             // A stop leaves it open: who resumes the run is asked again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
-                self.approvals.retain(|_, pending| pending.step != *step);
+                let lasts = |pending: &Pending| matches!(pending.request.wants, Wants::Node { .. });
+                self.approvals.retain(|_, pending| pending.step != *step || lasts(pending));
             }
             Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
             Event::RunFinished { .. } => self.approvals.clear(),

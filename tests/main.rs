@@ -29,6 +29,7 @@ mod rehearsed;
 mod runs;
 mod schema;
 mod seeds;
+mod spawns;
 mod specs;
 mod stalls;
 mod stats;

@@ -56,8 +56,13 @@ impl Pipeline {
     /// The turns of a step at most: its first one, and one for each envelope that may wake it.
     pub fn turns(&self, step: &Step) -> u64 {
         let wakes = step.reads_inbox();
-        let ways = self.edges.iter().filter(|edge| wakes && edge.kind == crate::EdgeKind::Handoff);
+        let ways = self.edges.iter().filter(|edge| wakes && edge.wakes(&step.name));
         1 + ways.filter(|edge| edge.leads_to(&step.name)).map(|edge| u64::from(edge.most())).sum::<u64>()
+    }
+
+    /// Whether a step is only there when another one asks for it.
+    pub fn is_spawned(&self, step: &str) -> bool {
+        self.edges.iter().any(|edge| edge.kind == crate::EdgeKind::Spawn && edge.to == step)
     }
 
     /// Every step, those in loops included, in declaration order.

@@ -348,6 +348,11 @@ impl Edge {
         self.max.unwrap_or(Edge::MOST)
     }
 
+    /// Whether what comes by it gives a step a further turn: what begins its first one does not.
+    pub fn wakes(&self, step: &str) -> bool {
+        self.kind == EdgeKind::Handoff || self.kind == EdgeKind::Spawn && self.from == step
+    }
+
     /// Whether an envelope may come to a step by it: what is handed over, or an answer to that.
     pub fn leads_to(&self, step: &str) -> bool {
         self.receivers().any(|receiver| receiver == step)
@@ -369,6 +374,8 @@ pub enum EdgeKind {
     Handoff,
     /// News.
     Signal,
+    /// The first payload of its receiver, which is only there when it is asked for.
+    Spawn,
 }
 
 /// Whether an envelope must be answered.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AnsweredBy, Content};
+use crate::event::{AnsweredBy, Content, Letter};
 
 /// The characters of arguments that an agent is told of, which a person gave in place of its own.
 const SHOWN: usize = 500;
@@ -56,6 +56,17 @@ pub enum Wants {
         /// What they put out, or changed, or how they failed.
         evidence: Content,
     },
+    /// To have a task of its pipeline started, with this as its first payload.
+    Node {
+        /// The agent of that task.
+        plays: Arc<str>,
+        /// The task.
+        to: Arc<str>,
+        /// The way that the payload takes, by its number in the pipeline's edges.
+        way: usize,
+        /// The payload.
+        letter: Box<Letter>,
+    },
 }
 
 /// What turns have in common that go in circles.
@@ -90,6 +101,7 @@ impl Wants {
             Wants::Tool { tool, .. } => format!("tool {tool}"),
             Wants::Spawn { .. } => "a helper".to_owned(),
             Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
+            Wants::Node { to, .. } => format!("task {to}"),
         }
     }
 
@@ -112,11 +124,13 @@ impl Wants {
         }
     }
 
-    /// The tool that it is about.
-    pub(crate) fn tool(&self) -> Option<&Arc<str>> {
+    /// What is to be stored, for who agrees to it.
+    pub fn content(&self) -> &Content {
         match self {
-            Wants::Tool { tool, .. } => Some(tool),
-            Wants::Spawn { .. } | Wants::GoOn { .. } => None,
+            Wants::Tool { arguments, .. } => arguments,
+            Wants::Spawn { task, .. } => task,
+            Wants::Node { letter, .. } => &letter.content,
+            Wants::GoOn { evidence, .. } => evidence,
         }
     }
 }
@@ -202,6 +216,7 @@ pub(crate) fn changed(arguments: &str, given: &str) -> String {
 mod tests {
     use super::*;
     use crate::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+    use crate::handoff::EnvelopeKind;
 
     /// As much as stands in an event itself.
     fn longest(piece: &str) -> String {
@@ -223,6 +238,19 @@ mod tests {
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
             let tool = Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()) };
             let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
+            let letter = Letter {
+                id: "e".repeat(21).into(),
+                kind: EnvelopeKind::Handoff,
+                priority: swarmc_plan::Priority::Normal,
+                response: swarmc_plan::Response::Required,
+                answers: None,
+                person: false,
+                interrupts: false,
+                said: Some("0".repeat(16).into()),
+                content: text(),
+            };
+            let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());
+            let node = Wants::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
             let request = |wants| Event::ApprovalAsked {
                 step: step.clone(),
                 attempt: 1,
@@ -231,7 +259,7 @@ mod tests {
             let (by, arguments) = (AnsweredBy::Person, Some(text()));
             let verdict = Verdict { id: 1, choice: Choice::Deny, by, because: Some(because), arguments };
             let answered = Event::ApprovalAnswered { step: step.clone(), attempt: 1, verdict };
-            for event in [request(tool), request(spawn), answered] {
+            for event in [request(tool), request(spawn), request(node), answered] {
                 let record = Record { seq: u64::MAX, at: u64::MAX, event };
                 let line = serde_json::to_string(&record).unwrap();
                 assert!(line.len() < LARGEST, "{piece:?}: {}", line.len());

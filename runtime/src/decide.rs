@@ -197,6 +197,8 @@ fn close(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
         let quiet = state.quiet(scope);
         quiet.begin.into_iter().for_each(|key| state.line_up(key));
+        let skipped = quiet.unspawned.into_iter();
+        commands.extend(skipped.map(|key| Command::Skip { step: state.id(key), reason: SkipReason::Unspawned }));
         commands
             .extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
     }

@@ -129,6 +129,8 @@ pub(crate) struct Node {
     pub(crate) lanes: [Option<u32>; 2],
     /// Envelopes may come to it, so that it can have further turns.
     pub(crate) wired: bool,
+    /// It is only there when another step asks for it.
+    pub(crate) spawned: bool,
     /// Its prompt reads its inbox, so that its first turn waits for an envelope.
     pub(crate) heeds: bool,
     /// So many turns in a row that come to the same hold it up; 0 is never.

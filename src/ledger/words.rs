@@ -32,6 +32,7 @@ pub(super) fn skipped(reason: &SkipReason) -> String {
         },
         SkipReason::Join => "none of what it waits for holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody asked for it".to_owned(),
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure, Step, When,
+    Agent, Body, Budget, EdgeKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure,
+    Step, When,
 };
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
@@ -136,6 +137,8 @@ impl<'a> Build<'a> {
         let ways = Ways::new(pipeline, &names);
         for way in &ways.list {
             self.regions[way.to.region as usize].nodes[way.to.step as usize].wired = true;
+            let node = &mut self.regions[way.to.region as usize].nodes[way.to.step as usize];
+            node.spawned |= way.kind == EdgeKind::Spawn;
         }
         self.scopes.push(Scope { pipeline: name, region, result, fail_fast, budget, ways, names, order });
         Ok(())
@@ -299,6 +302,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
         talk: talk(step),
         lanes: [None; 2],
         wired: false,
+        spawned: false,
         heeds: step.says_inbox(),
         stall: step.stall,
         reads_inbox: step.reads_inbox(),

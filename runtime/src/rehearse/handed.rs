@@ -5,19 +5,23 @@ use std::sync::Arc;
 use super::Stage;
 use crate::approval::{Choice, Request, Verdict};
 use crate::event::{AnsweredBy, Event, StepId};
-use crate::handoff::Operation;
+use crate::handoff::{Handoff, Operation};
 
 impl Stage<'_, '_> {
     /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
     pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
         for operation in operations {
             let Some(key) = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt)) else { return };
+            let hand_over = |handoff: Handoff, spawns: bool| {
+                let (event, _) =
+                    self.scene.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, self.clock))?;
+                Ok(Some(event))
+            };
             let event = operation.and_then(|operation| match operation {
-                Operation::SendHandoff(handoff) => {
-                    let (event, _) = self.scene.hand_over(&self.state, key, *handoff, (self.seq + 1, self.clock))?;
-                    Ok(Some(event))
-                }
-                Operation::ReadInbox {} => Ok(None),
+                Operation::ReadInbox {} | Operation::ReadContext(_) => Ok(None),
+                Operation::SendHandoff(handoff) => hand_over(*handoff, false),
+                // Somebody agrees to everything.
+                Operation::SpawnNode(handoff) => hand_over(*handoff, true),
             });
             match event {
                 Ok(Some(event)) => self.record(event),

@@ -188,7 +188,7 @@ impl Loop<'_> {
         Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)? })
     }
 
-    fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
+    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
         let id = self.state.next_request();
         let request = Request { id, agent: Arc::clone(agent), wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
@@ -196,7 +196,7 @@ impl Loop<'_> {
     }
 
     /// Answers a request for which nobody need be asked, or nobody can be. The reason where whoever asked fails for it.
-    fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
+    pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
         let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
         let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
@@ -231,6 +231,7 @@ impl Loop<'_> {
             self.asking.told.push((reply, leave));
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
+        self.deliver_decided();
     }
 
     /// What a verdict means for who wants to call a tool.
@@ -278,6 +279,9 @@ impl Loop<'_> {
                 return Err(format!(
                     "approval {id} takes no other arguments: its agent makes the call itself, and can only be allowed it or not"
                 ));
+            }
+            (Some(_), Wants::Node { .. }) => {
+                return Err(format!("approval {id} is for a task, which takes no arguments"));
             }
             (Some(_), _) if choice != Choice::Allow => {
                 return Err("other arguments are for one call: `allow` it".to_owned());

@@ -141,6 +141,7 @@ impl Loop<'_> {
         if self.floor > 0 {
             self.mend_outputs();
             self.note_sent();
+            self.deliver_decided();
             self.answer_all_headless();
         }
         self.turn();

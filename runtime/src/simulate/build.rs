@@ -177,7 +177,11 @@ pub(crate) fn edge(line: &str) -> swarmc_plan::Edge {
         from: words[0].to_owned(),
         to: words[2].to_owned(),
         both: words[1] == "<->",
-        kind: if words.contains(&"signal") { EdgeKind::Signal } else { EdgeKind::Handoff },
+        kind: match () {
+            () if words.contains(&"signal") => EdgeKind::Signal,
+            () if words.contains(&"spawn") => EdgeKind::Spawn,
+            () => EdgeKind::Handoff,
+        },
         carries: None,
         response: if words.contains(&"required") { Response::Required } else { Response::None },
         max,

@@ -140,6 +140,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::Need { step, status } => format!("{step} {}", status.word()),
         SkipReason::Join => "join".to_owned(),
         SkipReason::When => "when".to_owned(),
+        SkipReason::Unspawned => "unspawned".to_owned(),
         SkipReason::OnFailure => "on-failure".to_owned(),
         SkipReason::Stopped { by } => format!("stopped by {by}"),
         SkipReason::FailFast => "fail-fast".to_owned(),

@@ -85,6 +85,7 @@ impl State {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
+            Event::ApprovalAnswered { verdict, .. } if self.spawn_decided(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
                 if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {

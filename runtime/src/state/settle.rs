@@ -123,12 +123,12 @@ impl State {
     /// Everything that it needs is there: it may start, or waits for its first envelope.
     pub(super) fn ready(&mut self, key: Key) {
         let node = self.node(key);
-        match node.heeds && node.wired {
-            _ if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
+        match node.heeds && node.wired || node.spawned {
             true => {
                 self.enter(key, Phase::Listening);
                 self.rouse(key);
             }
+            false if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
             false => self.enter(key, Phase::Ready),
         }
     }
