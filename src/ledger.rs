@@ -2,6 +2,8 @@
 //!
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
+mod words;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use swarmc_runtime::{
     Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage, Verdict, Wants,
 };
 
+use self::words::{skipped, sum, words};
 use crate::approvals::Pending;
 use crate::team::Team;
 
@@ -563,42 +566,5 @@ impl Row {
             "fallback": self.fallback,
             "repairs": self.repairs,
         })
-    }
-}
-
-/// The sum of two usages; what is unknown in one of them stays unknown only where nothing is known.
-fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
-    let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
-    Some(Usage {
-        input: a.input.saturating_add(b.input),
-        output: a.output.saturating_add(b.output),
-        cache_read: a.cache_read.saturating_add(b.cache_read),
-        cache_write: a.cache_write.saturating_add(b.cache_write),
-        cost: a.cost.zip(b.cost).map(|(a, b)| a + b),
-    })
-}
-
-fn words(failure: &Failure, exit: Option<i32>) -> String {
-    match (failure, exit) {
-        (Failure::Exit, Some(code)) if code > 128 => format!("exit {code} (signal {})", code - 128),
-        (Failure::Exit, Some(code)) => format!("exit {code}"),
-        (failure, _) => failure.to_string(),
-    }
-}
-
-fn skipped(reason: &SkipReason) -> String {
-    match reason {
-        SkipReason::Need { step, status } => match status {
-            Status::Skipped => format!("`{step}` was skipped"),
-            status => format!("`{step}` {}", status.word()),
-        },
-        SkipReason::Join => "none of what it waits for holds".to_owned(),
-        SkipReason::When => "its `when` is false".to_owned(),
-        SkipReason::Unspawned => "nobody asked for it".to_owned(),
-        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
-        SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
-        SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
-        SkipReason::OverBudget => "the budget was spent".to_owned(),
-        SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
     }
 }

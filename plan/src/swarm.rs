@@ -349,7 +349,7 @@ impl Edge {
     }
 
     /// Whether what comes by it gives a step a further turn: what begins its first one does not.
-    pub(crate) fn wakes(&self, step: &str) -> bool {
+    pub fn wakes(&self, step: &str) -> bool {
         self.kind == EdgeKind::Handoff || self.kind == EdgeKind::Spawn && self.from == step
     }
 

@@ -47,6 +47,15 @@ pub enum Wants {
         /// The tools that it would have.
         tools: Vec<String>,
     },
+    /// To take a further turn, or attempt, though the last ones came to the same.
+    GoOn {
+        /// What they have in common.
+        same: Same,
+        /// How many of them, in a row.
+        times: u32,
+        /// What they put out, or changed, or how they failed.
+        evidence: Content,
+    },
     /// To have a task of its pipeline started, with this as its first payload.
     Node {
         /// The agent of that task.
@@ -57,15 +66,6 @@ pub enum Wants {
         way: usize,
         /// The payload.
         letter: Box<Letter>,
-    },
-    /// To take a further turn, or attempt, though the last ones came to the same.
-    GoOn {
-        /// What they have in common.
-        same: Same,
-        /// How many of them, in a row.
-        times: u32,
-        /// What they put out, or changed, or how they failed.
-        evidence: Content,
     },
 }
 
@@ -100,8 +100,8 @@ impl Wants {
         match self {
             Wants::Tool { tool, .. } => format!("tool {tool}"),
             Wants::Spawn { .. } => "a helper".to_owned(),
-            Wants::Node { to, .. } => format!("task {to}"),
             Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
+            Wants::Node { to, .. } => format!("task {to}"),
         }
     }
 

@@ -23,8 +23,8 @@ impl Emitter<'_, '_, '_> {
     pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
         let ast = pipeline.ast;
         let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
-        let work = edges.iter().filter(|edge| edge.kind == plan::EdgeKind::Handoff);
-        let woken = work.flat_map(plan::Edge::receivers).map(str::to_owned).collect();
+        let woken = |edge| plan::Edge::receivers(edge).filter(|name| edge.wakes(name)).map(str::to_owned);
+        let woken = edges.iter().flat_map(woken).collect();
         let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken };
         for (index, step) in pipeline.steps.iter().enumerate() {
             lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);

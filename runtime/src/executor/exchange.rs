@@ -76,9 +76,7 @@ pub(super) fn stated(job: &Job, environment: &[(OsString, OsString)]) -> BTreeMa
 /// Shows and logs a recorded answer as if it were put out now.
 fn show(answer: &Answer, capture: &mut Capture<'_>) {
     capture.begin_turn(None);
-    if let Some(session) = &answer.session {
-        capture.session(session);
-    }
+    answer.session.iter().for_each(|id| capture.session(id));
     if let Some(text) = &answer.text {
         capture.stdout(text);
     }

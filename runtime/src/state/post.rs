@@ -203,11 +203,11 @@ impl State {
         let wakes =
             self.node(key).reads_inbox && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
-            Phase::Listening if wakes => self.enter(key, Phase::Ready),
             // What a person wrote breaks the circle.
-            Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
+            Phase::Listening | Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
                 self.enter(key, Phase::Stalled);
             }
+            Phase::Listening if wakes => self.enter(key, Phase::Ready),
             Phase::Idle if wakes => {
                 let step = self.step_mut(key);
                 step.earlier = step.attempt;

@@ -124,11 +124,11 @@ impl State {
     pub(super) fn ready(&mut self, key: Key) {
         let node = self.node(key);
         match node.heeds && node.wired || node.spawned {
-            _ if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
             true => {
                 self.enter(key, Phase::Listening);
                 self.rouse(key);
             }
+            false if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
             false => self.enter(key, Phase::Ready),
         }
     }

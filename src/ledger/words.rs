@@ -1,0 +1,42 @@
+//! What a row of the ledger says in words, and how its usage adds up.
+
+use swarmc_runtime::{Failure, SkipReason, Status, Usage};
+
+/// The sum of two usages; what is unknown in one of them stays unknown only where nothing is known.
+pub(super) fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
+    let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
+    Some(Usage {
+        input: a.input.saturating_add(b.input),
+        output: a.output.saturating_add(b.output),
+        cache_read: a.cache_read.saturating_add(b.cache_read),
+        cache_write: a.cache_write.saturating_add(b.cache_write),
+        cost: a.cost.zip(b.cost).map(|(a, b)| a + b),
+    })
+}
+
+/// Why an attempt failed, in a few words.
+pub(super) fn words(failure: &Failure, exit: Option<i32>) -> String {
+    match (failure, exit) {
+        (Failure::Exit, Some(code)) if code > 128 => format!("exit {code} (signal {})", code - 128),
+        (Failure::Exit, Some(code)) => format!("exit {code}"),
+        (failure, _) => failure.to_string(),
+    }
+}
+
+/// Why a step was skipped.
+pub(super) fn skipped(reason: &SkipReason) -> String {
+    match reason {
+        SkipReason::Need { step, status } => match status {
+            Status::Skipped => format!("`{step}` was skipped"),
+            status => format!("`{step}` {}", status.word()),
+        },
+        SkipReason::Join => "none of what it waits for holds".to_owned(),
+        SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody asked for it".to_owned(),
+        SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
+        SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
+        SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),
+        SkipReason::OverBudget => "the budget was spent".to_owned(),
+        SkipReason::Ended { by } => format!("`{by}` failed, which nothing handles"),
+    }
+}
