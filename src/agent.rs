@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::handoff::{Artifact, EnvelopeKind, Handoff, MESSAGE_LIMIT, Operation, Verdict};
+use swarmc_runtime::handoff::{Artifact, EnvelopeKind, Handoff, MESSAGE_LIMIT, Operation, Reading, Verdict};
 use swarmc_runtime::{SOCKET, TOKEN, ask};
 
 use crate::args;
@@ -15,6 +15,10 @@ use crate::terminal;
 pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
     let operation = match &args.operation {
         args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(handoff(args)?)),
+        args::AgentOperation::SpawnNode(args) => Operation::SpawnNode(Box::new(handoff(args)?)),
+        args::AgentOperation::ReadContext(args::ReadContext { reference, offset }) => {
+            Operation::ReadContext(Reading { reference: reference.clone(), offset: *offset })
+        }
         args::AgentOperation::ReadInbox(args::ReadInbox {}) => Operation::ReadInbox {},
     };
     let (socket, token) = (variable(SOCKET)?, variable(TOKEN)?);

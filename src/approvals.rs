@@ -44,8 +44,8 @@ impl Pending {
             (None, Content::Artifact { bytes, .. }) => Err(format!("({} of text)", size(*bytes))),
         };
         match &self.request.wants {
-            Wants::Tool { arguments, .. } => match text(arguments) {
-                Ok(arguments) => bounded(&pretty(&arguments)),
+            Wants::Tool { arguments: shown, .. } | Wants::GoOn { evidence: shown, .. } => match text(shown) {
+                Ok(shown) => bounded(&pretty(&shown)),
                 Err(words) => vec![words],
             },
             Wants::Spawn { plays, task, tools } => {
@@ -59,13 +59,18 @@ impl Pending {
                 lines.extend(bounded(&task).into_iter().map(|line| format!("  {line}")));
                 lines
             }
+            Wants::Node { plays, letter, .. } => {
+                let payload = text(&letter.content).map_or_else(|words| vec![words], |text| bounded(&pretty(&text)));
+                let mut lines = vec![format!("agent  {}", visible(plays)), "payload".to_owned()];
+                lines.extend(payload.into_iter().map(|line| format!("  {line}")));
+                lines
+            }
         }
     }
 
     /// Whether the journal alone does not hold what it is.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        let (Wants::Tool { arguments: text, .. } | Wants::Spawn { task: text, .. }) = &self.request.wants;
-        matches!(text, Content::Artifact { .. })
+        matches!(self.request.wants.content(), Content::Artifact { .. })
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -76,6 +81,12 @@ impl Pending {
             Wants::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
             Wants::Spawn { plays, tools, .. } => {
                 (value["wants"], value["plays"], value["tools"]) = (json!("spawn"), json!(&**plays), json!(tools));
+            }
+            Wants::Node { plays, to, .. } => {
+                (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
+            }
+            Wants::GoOn { same, times, .. } => {
+                (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
             }
         }
         value

@@ -5,8 +5,8 @@ mod agent;
 use std::path::PathBuf;
 
 pub(crate) use agent::{
-    Agent, Mcp, Operation as AgentOperation, Priority as AgentPriority, ReadInbox, Response as AgentResponse,
-    SendHandoff,
+    Agent, Mcp, Operation as AgentOperation, Priority as AgentPriority, ReadContext, ReadInbox,
+    Response as AgentResponse, SendHandoff,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 

@@ -338,6 +338,8 @@ impl Screen {
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
+            // What is asked stands beside it.
+            RowState::Stalled => return None,
             RowState::Idle => {
                 let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
                 format!("  {name}: waits for envelopes after {took}: {post}")

@@ -171,6 +171,8 @@ impl<'a> View<'a> {
             match &pending.request.wants {
                 Wants::Tool { arguments, .. } => value["arguments"] = text(arguments),
                 Wants::Spawn { task, .. } => value["task"] = json!(self.text(task)),
+                Wants::Node { letter, .. } => value["payload"] = text(&letter.content),
+                Wants::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
             }
             value["answer"] = verdict.map_or(Value::Null, |verdict| {
                 let arguments = verdict.arguments.as_ref().map(text);

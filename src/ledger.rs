@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
-use swarmc_runtime::{Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage};
+use swarmc_runtime::{
+    Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage, Verdict, Wants,
+};
 
 use crate::approvals::Pending;
 use crate::team::Team;
@@ -110,6 +112,8 @@ pub(crate) enum RowState {
     Waiting,
     /// Between two turns: it waits for envelopes.
     Idle,
+    /// It goes in circles, and nobody has said whether it goes on.
+    Stalled,
     /// A gate that nobody has answered.
     Asking,
     Cancelled,
@@ -122,6 +126,7 @@ impl RowState {
             RowState::Running => "running",
             RowState::Waiting => "retrying",
             RowState::Idle => "idle",
+            RowState::Stalled => "stalled",
             RowState::Asking => "waiting",
             RowState::Cancelled => "cancelled",
             RowState::Ended(status) => status.word(),
@@ -170,10 +175,9 @@ impl Ledger {
             _ => None,
         };
         let edges = || others.clone().chain([pipeline]).flat_map(|pipeline| &pipeline.edges);
-        let answered = |edge: &swarmc_plan::Edge| edge.both || edge.response != swarmc_plan::Response::None;
-        let nodes = edges().map(|edge| &edge.to).chain(edges().filter(|edge| answered(edge)).map(|edge| &edge.from));
+        let nodes = edges().flat_map(swarmc_plan::Edge::receivers).map(str::to_owned);
         // A task by itself has nobody to hand over to.
-        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.cloned().collect() };
+        let nodes: HashSet<String> = if task.is_some() { HashSet::new() } else { nodes.collect() };
         let loops = pipeline.all_steps().filter(|step| matches!(step.body, Body::Loop(_)));
         let alone = task.is_some();
         Ledger {
@@ -302,11 +306,18 @@ impl Ledger {
                 if let Some(team) = self.teams.get_mut(step) {
                     team.does(&request.agent, "waits for agreement");
                 }
+                if let Wants::GoOn { .. } = request.wants {
+                    let row = self.row(step, record.at);
+                    self.rows[row].state = RowState::Stalled;
+                }
                 let (step, request, since) = (step.clone(), request.clone(), record.at);
                 self.approvals.insert(request.id, Pending { step, request, since });
             }
             Event::ApprovalAnswered { step, verdict, .. } => {
                 let Some(pending) = self.approvals.remove(&verdict.id) else { return };
+                if let Wants::GoOn { .. } = pending.request.wants {
+                    return self.went_on(step, &pending.request.wants, verdict);
+                }
                 let Request { agent, wants, .. } = pending.request;
                 if let Some(team) = self.teams.get_mut(step) {
                     team.does(&agent, if verdict.allows() { "may go on" } else { "was refused" });
@@ -317,11 +328,27 @@ impl Ledger {
             }
             // A stop leaves it open: who resumes the run is asked again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
-                self.approvals.retain(|_, pending| pending.step != *step);
+                let lasts = |pending: &Pending| matches!(pending.request.wants, Wants::Node { .. });
+                self.approvals.retain(|_, pending| pending.step != *step || lasts(pending));
             }
             Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
             Event::RunFinished { .. } => self.approvals.clear(),
             _ => {}
+        }
+    }
+
+    /// Somebody said whether a step goes on that goes in circles.
+    fn went_on(&mut self, step: &StepId, wants: &Wants, verdict: &Verdict) {
+        let lenient = self.rules.get(&*step.name).is_some_and(|rule| rule.1);
+        let Some(row) = self.index.get(step).map(|&index| &mut self.rows[index]) else { return };
+        row.state = match (verdict.allows(), &row.failure) {
+            (true, None) => RowState::Idle,
+            (true, Some(_)) => RowState::Waiting,
+            (false, _) if lenient => RowState::Ended(Status::Skipped),
+            (false, _) => RowState::Ended(Status::Failed),
+        };
+        if !verdict.allows() {
+            row.failure = Some(wants.denied(verdict));
         }
     }
 
@@ -437,7 +464,10 @@ impl Ledger {
     /// The steps that are at work or between two attempts, the longest first.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| {
-            matches!(row.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking)
+            matches!(
+                row.state,
+                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking
+            )
         })
     }
 
@@ -448,7 +478,9 @@ impl Ledger {
                 continue;
             }
             match row.state {
-                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking => counts.running += 1,
+                RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking => {
+                    counts.running += 1
+                }
                 RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
                 RowState::Ended(Status::Failed) => counts.failed += 1,
                 RowState::Ended(Status::Skipped) => counts.skipped += 1,
@@ -523,7 +555,7 @@ impl Row {
             "skip": self.skip,
             "attempts": self.attempt,
             "started_ms": self.started_ms,
-            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking)).then_some(self.ended_ms),
+            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking)).then_some(self.ended_ms),
             "exit": self.exit,
             "stderr": self.stderr,
             "usage": self.usage,
@@ -562,6 +594,7 @@ fn skipped(reason: &SkipReason) -> String {
         },
         SkipReason::Join => "none of what it waits for holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody asked for it".to_owned(),
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` ended the pipeline"),
         SkipReason::FailFast => "another step failed (`fail-fast`)".to_owned(),

@@ -128,6 +128,8 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
     let mut text = format!("{:<width$}  {:>6}", ledger.label(&row.step), duration(row.elapsed(now)));
     if row.state == RowState::Asking {
         text.push_str("  waits for an answer");
+    } else if row.state == RowState::Stalled {
+        text.push_str("  goes in circles, waits for somebody's word");
     } else if row.state == RowState::Idle {
         text.push_str("  waits for envelopes");
     } else if row.state == RowState::Waiting {

@@ -80,9 +80,12 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
             RowState::Ended(Status::Succeeded) => paint.green(&status),
             RowState::Ended(Status::Failed) => paint.red(&status),
             RowState::Ended(Status::Skipped) => paint.dim(&status),
-            RowState::Running | RowState::Waiting | RowState::Idle | RowState::Asking | RowState::Cancelled => {
-                paint.yellow(&status)
-            }
+            RowState::Running
+            | RowState::Waiting
+            | RowState::Idle
+            | RowState::Stalled
+            | RowState::Asking
+            | RowState::Cancelled => paint.yellow(&status),
         };
         let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };
         let turns = row.post.as_ref().map_or(0, |post| post.turns);

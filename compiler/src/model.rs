@@ -150,6 +150,8 @@ pub(crate) struct Pipeline<'a> {
     pub env_reads: Vec<Read>,
     /// What its edges carry, in their order.
     pub carries: Vec<Option<Type>>,
+    /// By step, the edge by which it is spawned: it is skipped where nobody does.
+    pub spawned: Vec<Option<Span>>,
     /// The steps whose output is the value.
     pub result: Vec<usize>,
     pub order: Order,

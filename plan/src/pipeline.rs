@@ -55,15 +55,14 @@ pub struct Pipeline {
 impl Pipeline {
     /// The turns of a step at most: its first one, and one for each envelope that may wake it.
     pub fn turns(&self, step: &Step) -> u64 {
-        let reads = |text: &crate::Template| {
-            text.segments.iter().any(|segment| {
-                matches!(segment, crate::Segment::Directive(found) if found.kind == crate::DirectiveKind::Inbox)
-            })
-        };
-        // A command that does not read its inbox is not woken.
-        let wakes = matches!(step.body, crate::Body::Prompt(_)) || step.stdin.as_ref().is_some_and(reads);
-        let ways = self.edges.iter().filter(|edge| wakes && edge.kind == crate::EdgeKind::Handoff);
+        let wakes = step.reads_inbox();
+        let ways = self.edges.iter().filter(|edge| wakes && edge.wakes(&step.name));
         1 + ways.filter(|edge| edge.leads_to(&step.name)).map(|edge| u64::from(edge.most())).sum::<u64>()
+    }
+
+    /// Whether a step is only there when another one asks for it.
+    pub fn is_spawned(&self, step: &str) -> bool {
+        self.edges.iter().any(|edge| edge.kind == crate::EdgeKind::Spawn && edge.to == step)
     }
 
     /// Every step, those in loops included, in declaration order.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::provider::Environment;
-use crate::{Budget, Expression, FileProtocol, Iteration, Origin, Schema, Template};
+use crate::{Budget, DirectiveKind, Expression, FileProtocol, Iteration, Origin, Schema, Template};
 
 /// One step of a pipeline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,6 +55,10 @@ pub struct Step {
     /// How long a command-line agent that has reported its result may take to exit, in milliseconds; then it is ended,
     /// and counts as done.
     pub grace_ms: u64,
+    /// So many turns in a row that put out, send and change the same, or attempts that fail the same check, hold it up
+    /// until somebody says whether it goes on; 0 is never.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub stall: u32,
     /// Commands that must exit with 0 after the body, in order; otherwise the attempt failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Command>,
@@ -178,6 +182,22 @@ pub struct Gate {
 const ESCALATED: [&str; 3] = ["retry", "skip", "fail"];
 
 impl Step {
+    /// Whether its prompt, or what its process reads on standard input, says `<<inbox>>`: where envelopes may come to it,
+    /// its first turn waits for one.
+    pub fn says_inbox(&self) -> bool {
+        let prompt = match &self.body {
+            Body::Prompt(body) => Some(&body.prompt),
+            _ => None,
+        };
+        prompt.into_iter().chain(&self.stdin).any(|text| text.reads(DirectiveKind::Inbox))
+    }
+
+    /// Whether its turns read what is sent to it, so that an envelope gives it one: a command that does not would only do
+    /// again what it did.
+    pub fn reads_inbox(&self) -> bool {
+        matches!(self.body, Body::Prompt(_)) || self.files.is_some() || self.says_inbox()
+    }
+
     /// What a person may be asked about the step: what its gate asks, or what is to become of its failure. Nobody to ask
     /// lets a failure be one.
     pub fn question(&self) -> Option<Cow<'_, Gate>> {

@@ -348,9 +348,20 @@ impl Edge {
         self.max.unwrap_or(Edge::MOST)
     }
 
+    /// Whether what comes by it gives a step a further turn: what begins its first one does not.
+    pub(crate) fn wakes(&self, step: &str) -> bool {
+        self.kind == EdgeKind::Handoff || self.kind == EdgeKind::Spawn && self.from == step
+    }
+
     /// Whether an envelope may come to a step by it: what is handed over, or an answer to that.
     pub fn leads_to(&self, step: &str) -> bool {
-        self.to == step || self.from == step && (self.both || self.response != Response::None)
+        self.receivers().any(|receiver| receiver == step)
+    }
+
+    /// The steps that an envelope may come to by it.
+    pub fn receivers(&self) -> impl Iterator<Item = &str> {
+        let answered = self.both || self.response != Response::None;
+        [Some(&self.to), Some(&self.from).filter(|_| answered)].into_iter().flatten().map(String::as_str)
     }
 }
 
@@ -363,6 +374,8 @@ pub enum EdgeKind {
     Handoff,
     /// News.
     Signal,
+    /// The first payload of its receiver, which is only there when it is asked for.
+    Spawn,
 }
 
 /// Whether an envelope must be answered.

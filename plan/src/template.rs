@@ -20,6 +20,13 @@ pub struct Template {
     pub digest: String,
 }
 
+impl Template {
+    /// Whether a directive of it reads such a value.
+    pub fn reads(&self, kind: DirectiveKind) -> bool {
+        self.segments.iter().any(|segment| matches!(segment, Segment::Directive(found) if found.kind == kind))
+    }
+}
+
 /// A piece of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{AnsweredBy, Content};
+use crate::event::{AnsweredBy, Content, Letter};
 
 /// The characters of arguments that an agent is told of, which a person gave in place of its own.
 const SHOWN: usize = 500;
@@ -47,6 +47,51 @@ pub enum Wants {
         /// The tools that it would have.
         tools: Vec<String>,
     },
+    /// To have a task of its pipeline started, with this as its first payload.
+    Node {
+        /// The agent of that task.
+        plays: Arc<str>,
+        /// The task.
+        to: Arc<str>,
+        /// The way that the payload takes, by its number in the pipeline's edges.
+        way: usize,
+        /// The payload.
+        letter: Box<Letter>,
+    },
+    /// To take a further turn, or attempt, though the last ones came to the same.
+    GoOn {
+        /// What they have in common.
+        same: Same,
+        /// How many of them, in a row.
+        times: u32,
+        /// What they put out, or changed, or how they failed.
+        evidence: Content,
+    },
+}
+
+/// What turns have in common that go in circles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Same {
+    /// What they put out and sent, and what they changed.
+    Output,
+    /// What they changed.
+    Diff,
+    /// The check that they fail.
+    Check,
+}
+
+impl Same {
+    /// So many of them, in words.
+    fn words(self, times: u32) -> String {
+        match (self, times) {
+            (Same::Check, 1) => "an attempt that failed a check".to_owned(),
+            (_, 1) => "a turn".to_owned(),
+            (Same::Output, times) => format!("{times} turns that came to the same"),
+            (Same::Diff, times) => format!("{times} turns that changed the same"),
+            (Same::Check, times) => format!("{times} attempts that failed the same check"),
+        }
+    }
 }
 
 impl Wants {
@@ -55,7 +100,18 @@ impl Wants {
         match self {
             Wants::Tool { tool, .. } => format!("tool {tool}"),
             Wants::Spawn { .. } => "a helper".to_owned(),
+            Wants::Node { to, .. } => format!("task {to}"),
+            Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
         }
+    }
+
+    /// Why a step has failed that was not to go on.
+    pub fn denied(&self, verdict: &Verdict) -> String {
+        let circles = match self {
+            Wants::GoOn { same, times, .. } => same.words(*times),
+            other => other.words(),
+        };
+        format!("it went in circles ({circles}), and {}", verdict.refusal())
     }
 
     /// Whether both are the same wish.
@@ -68,11 +124,13 @@ impl Wants {
         }
     }
 
-    /// The tool that it is about.
-    pub(crate) fn tool(&self) -> Option<&Arc<str>> {
+    /// What is to be stored, for who agrees to it.
+    pub fn content(&self) -> &Content {
         match self {
-            Wants::Tool { tool, .. } => Some(tool),
-            Wants::Spawn { .. } => None,
+            Wants::Tool { arguments, .. } => arguments,
+            Wants::Spawn { task, .. } => task,
+            Wants::Node { letter, .. } => &letter.content,
+            Wants::GoOn { evidence, .. } => evidence,
         }
     }
 }
@@ -158,6 +216,7 @@ pub(crate) fn changed(arguments: &str, given: &str) -> String {
 mod tests {
     use super::*;
     use crate::event::{Event, LARGEST, LONGEST_PATH, Record, StepId, fits, shorten};
+    use crate::handoff::EnvelopeKind;
 
     /// As much as stands in an event itself.
     fn longest(piece: &str) -> String {
@@ -179,6 +238,19 @@ mod tests {
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
             let tool = Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()) };
             let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
+            let letter = Letter {
+                id: "e".repeat(21).into(),
+                kind: EnvelopeKind::Handoff,
+                priority: swarmc_plan::Priority::Normal,
+                response: swarmc_plan::Response::Required,
+                answers: None,
+                person: false,
+                interrupts: false,
+                said: Some("0".repeat(16).into()),
+                content: text(),
+            };
+            let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());
+            let node = Wants::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
             let request = |wants| Event::ApprovalAsked {
                 step: step.clone(),
                 attempt: 1,
@@ -187,7 +259,7 @@ mod tests {
             let (by, arguments) = (AnsweredBy::Person, Some(text()));
             let verdict = Verdict { id: 1, choice: Choice::Deny, by, because: Some(because), arguments };
             let answered = Event::ApprovalAnswered { step: step.clone(), attempt: 1, verdict };
-            for event in [request(tool), request(spawn), answered] {
+            for event in [request(tool), request(spawn), request(node), answered] {
                 let record = Record { seq: u64::MAX, at: u64::MAX, event };
                 let line = serde_json::to_string(&record).unwrap();
                 assert!(line.len() < LARGEST, "{piece:?}: {}", line.len());

@@ -67,6 +67,14 @@ pub enum Command {
         /// The gate.
         step: StepId,
     },
+    /// Ask somebody whether a step goes on that goes in circles, and report `ApprovalAsked`, unless that is open already;
+    /// `ApprovalAnswered` comes whenever somebody answers.
+    AskToGoOn {
+        /// The step.
+        step: StepId,
+        /// The attempt that ended last.
+        attempt: u32,
+    },
     /// Record `StepSkipped`.
     Skip {
         /// The step.
@@ -124,6 +132,7 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         wake(state, now, &mut commands);
         skip(state, &mut commands);
         judge(state, &mut commands);
+        stalled(state, &mut commands);
         close(state, &mut commands);
         conclude(state, &mut commands);
         start(state, &mut commands);
@@ -175,11 +184,21 @@ fn judge(state: &mut State, commands: &mut Vec<Command>) {
     }
 }
 
+/// Has somebody asked about those that go in circles.
+fn stalled(state: &mut State, commands: &mut Vec<Command>) {
+    while let Some(key) = state.agenda.stalled.pop_first() {
+        state.step_mut(key).place = Place::Nowhere;
+        commands.push(Command::AskToGoOn { step: state.id(key), attempt: state.step(key).attempt });
+    }
+}
+
 /// Lets those go on for whom nobody writes any more.
 fn close(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
         let quiet = state.quiet(scope);
         quiet.begin.into_iter().for_each(|key| state.line_up(key));
+        let skipped = quiet.unspawned.into_iter();
+        commands.extend(skipped.map(|key| Command::Skip { step: state.id(key), reason: SkipReason::Unspawned }));
         commands
             .extend(quiet.close.into_iter().map(|key| Command::Close { step: state.id(key), owes: state.owes(key) }));
     }

@@ -469,6 +469,8 @@ pub enum SkipReason {
     Join,
     /// Its own `when` is false.
     When,
+    /// It is only there when somebody asks for it (an edge with `kind=spawn`), and nobody did.
+    Unspawned,
     /// It failed, and says `on-failure skip`.
     OnFailure,
     /// Its pipeline was ended by a `stop`.

@@ -129,17 +129,14 @@ pub(crate) struct Node {
     pub(crate) lanes: [Option<u32>; 2],
     /// Envelopes may come to it, so that it can have further turns.
     pub(crate) wired: bool,
+    /// It is only there when another step asks for it.
+    pub(crate) spawned: bool,
     /// Its prompt reads its inbox, so that its first turn waits for an envelope.
     pub(crate) heeds: bool,
-    /// It finds its inbox among its files.
-    pub(crate) files: bool,
-}
-
-impl Node {
-    /// Whether its turns read what is sent to it: a command that does not would only do again what it did.
-    pub(crate) fn reads_inbox(&self) -> bool {
-        self.heeds || self.files || self.agent.is_some()
-    }
+    /// So many turns in a row that come to the same hold it up; 0 is never.
+    pub(crate) stall: u32,
+    /// Its turns read what is sent to it, so that it wakes them.
+    pub(crate) reads_inbox: bool,
 }
 
 /// A conversation that several steps of a pipeline go on with.

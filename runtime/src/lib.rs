@@ -38,7 +38,7 @@ mod tools;
 mod transient;
 
 pub use answer::typed;
-pub use approval::{Choice, Request, Verdict, Wants};
+pub use approval::{Choice, Request, Same, Verdict, Wants};
 pub use control::{Control, GateAnswer, UserMessage};
 pub use decide::{Command, decide};
 pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};

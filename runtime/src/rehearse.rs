@@ -266,6 +266,8 @@ impl Stage<'_, '_> {
                 self.due.retain(|_, due| !matches!(due, Due::Answer(gate, _) if *gate == step));
                 self.answered(step, Answer::Nobody);
             }
+            // Those who play do so as they are told.
+            Command::AskToGoOn { step, attempt } => self.go_on(&step, attempt),
             Command::WakeAt(_) => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {

@@ -16,7 +16,12 @@ pub(crate) struct Agent {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Operation {
     SendHandoff(SendHandoff),
+    /// Has a further task started, along an edge with `kind=spawn`: what is given is its first payload.
+    ///
+    /// Where the policy says `spawn human`, somebody has to agree first: the receipt has the number of the request then.
+    SpawnNode(SendHandoff),
     ReadInbox(ReadInbox),
+    ReadContext(ReadContext),
 }
 
 /// Hands something over along an edge.
@@ -61,11 +66,22 @@ pub(crate) struct SendHandoff {
 #[derive(Debug, Args)]
 pub(crate) struct ReadInbox {}
 
+/// Prints a stored context pack or artifact.
+#[derive(Debug, Args)]
+pub(crate) struct ReadContext {
+    /// What envelopes and packs say of it: `contextpack://pack/ID`, `artifact://KIND/ID`. Without, the pack of this turn.
+    #[arg(value_name = "REF")]
+    pub(crate) reference: Option<String>,
+    /// The byte that is read first: what is long is read in parts of 64 KB, and `next` says where the next one begins.
+    #[arg(long, value_name = "BYTE")]
+    pub(crate) offset: Option<u64>,
+}
+
 /// Serves MCP on standard input and output, for an agent that a run has started.
 ///
-/// The server `swarm` has the tools `send_handoff` and `read_inbox`, and speaks for the task whose `SWARM_SOCKET` and
-/// `SWARM_TOKEN` stand in its environment. An agent that can use MCP over HTTP needs no process for it: `SWARM_MCP` is the
-/// address, and `SWARM_TOKEN` the bearer token. Ends with its input.
+/// The server `swarm` has the tools `send_handoff`, `spawn_node`, `read_inbox` and `read_context`, and speaks for the task
+/// whose `SWARM_SOCKET` and `SWARM_TOKEN` stand in its environment. An agent that can use MCP over HTTP needs no process for
+/// it: `SWARM_MCP` is the address, and `SWARM_TOKEN` the bearer token. Ends with its input.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {}
 

@@ -117,6 +117,7 @@ fn reason_of(reason: &SkipReason) -> String {
         SkipReason::Need { step, status } => format!("it needs `{step}`, which {}", past(*status)),
         SkipReason::Join => "none of what it depends on holds".to_owned(),
         SkipReason::When => "its `when` is false".to_owned(),
+        SkipReason::Unspawned => "nobody spawned it".to_owned(),
         SkipReason::OnFailure => "it failed, and says `on-failure skip`".to_owned(),
         SkipReason::Stopped { by } => format!("`{by}` stopped the pipeline"),
         SkipReason::FailFast => "a failure ended the pipeline before".to_owned(),

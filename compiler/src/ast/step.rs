@@ -30,6 +30,10 @@ pub(crate) struct Step {
     pub timeout_ms: Option<u64>,
     pub idle_ms: Option<u64>,
     pub grace_ms: u64,
+    /// The turns in a row that come to the same until somebody is asked; 3 in a step with turns when left out.
+    pub stall: u32,
+    /// Whether that is written.
+    pub stalls: bool,
     pub checks: Vec<Line>,
     pub concurrency: Option<u32>,
     pub reads: Vec<Text>,

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use swarmc_plan::EdgeKind;
+
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -26,11 +28,52 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
             }
         }
     }
+    for edge in edges.list.iter().filter(|edge| edge.kind == EdgeKind::Spawn) {
+        if edge.both {
+            diagnostics.push(
+                Diagnostic::new(Code::WrongValue, "nobody can spawn both ways")
+                    .label(edge.span, "`<->` with `kind=spawn`")
+                    .help(format!(
+                        "write `{from} -> {to} kind=spawn`, and `{from} <-> {to}` for what they hand over later",
+                        from = edge.from.value,
+                        to = edge.to.value
+                    )),
+            );
+        }
+        let ends = [&edge.from, &edge.to].map(|end| steps.get(end.value.as_str()).filter(|step| step.agent.is_none()));
+        for step in ends.into_iter().flatten().filter(|step| silent(step).is_none()) {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WrongValue,
+                    format!("`{}` has no agent, and agents alone spawn agents", step.name()),
+                )
+                .label(step.ast.name.span, "a command")
+                .label(edge.span, "`kind=spawn`")
+                .help("give it a `prompt`, or take the edge out"),
+            );
+        }
+        let each = steps.get(edge.to.value.as_str()).filter(|step| step.list.is_some());
+        if let Some(step) = each {
+            diagnostics.push(
+                Diagnostic::new(Code::WrongValue, format!("`{}` has items, and is not spawned", step.name()))
+                    .label(step.ast.name.span, "with `for-each`")
+                    .label(edge.span, "`kind=spawn`")
+                    .help("take the edge out, or the `for-each`"),
+            );
+        }
+    }
     carried(edges, &pipeline.carries, types, diagnostics);
 }
 
 pub(super) fn check_swarm(swarm: &Swarm<'_>, types: &Types, diagnostics: &mut Diagnostics) {
     let Some(edges) = &swarm.ast.edges else { return };
+    for edge in edges.list.iter().filter(|edge| edge.kind == EdgeKind::Spawn) {
+        diagnostics.push(
+            Diagnostic::new(Code::WrongValue, "members of a swarm are there from the start")
+                .label(edge.span, "`kind=spawn` is for tasks of a pipeline")
+                .help("take it out; `spawn` in the swarm says who may have further agents started"),
+        );
+    }
     carried(edges, &swarm.carries, types, diagnostics);
 }
 

@@ -3,24 +3,25 @@
 //! Whoever steers the one that spawns has what the spawned can do. Nothing is said where a person or the coordinator
 //! approves each new agent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use swarmc_plan::{Approval, Capability};
+use swarmc_plan::{Approval, Capability, EdgeKind};
 
-use crate::ast::{Agent, LeaderKind, Name, Swarm};
+use crate::ast::{Agent, LeaderKind, Name, Spanned, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::Model;
+use crate::model::{Model, Step};
 use crate::resolve::tables::What;
 use crate::source::Span;
 use crate::suggest;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let policy = model.spec.policy.as_ref().and_then(|policy| policy.spawn.as_ref()).map(|approval| approval.value);
+    pipelines(model, policy.unwrap_or(Approval::Auto), diagnostics);
     for swarm in &model.spec.swarms {
         let members = members(model, swarm);
         let coordinator = swarm.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
         let approval = swarm.spawn.approval.as_ref().map(|approval| approval.value);
-        let policy = model.spec.policy.as_ref().and_then(|policy| policy.spawn.as_ref()).map(|approval| approval.value);
         let approval = approval.or(policy).unwrap_or(Approval::Auto);
         let mut told = BTreeSet::new();
         for member in &members {
@@ -42,6 +43,56 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
             }
         }
     }
+}
+
+/// The edges of pipelines by which one task has another one started.
+fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostics) {
+    for pipeline in &model.pipelines {
+        let steps: BTreeMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();
+        let agent = |name: &Name| Some(model.agents.get(steps.get(name.value.as_str())?.agent?)?.ast);
+        let edges = pipeline.ast.edges.iter().flat_map(|edges| &edges.list);
+        for edge in edges.filter(|edge| edge.kind == EdgeKind::Spawn) {
+            let (Some(spawner), Some(spawned)) = (agent(&edge.from), agent(&edge.to)) else { continue };
+            let Some(spawn) = spawner.can.iter().find(|can| can.value == Capability::Spawn) else {
+                diagnostics.push(
+                    Diagnostic::new(
+                        Code::SpawnEscalation,
+                        format!("agent `{}` of `{}` may not spawn", spawner.name.value, edge.from.value),
+                    )
+                    .label(edge.span, format!("`{}` spawns `{}`", edge.from.value, edge.to.value))
+                    .label(spawner.name.span, "without `can spawn`")
+                    .help(format!("write `can spawn` in agent `{}`", spawner.name.value)),
+                );
+                continue;
+            };
+            let more = more(spawner, spawned);
+            if approval != Approval::Auto || more.is_empty() {
+                continue;
+            }
+            let (own, others) = (&spawner.name.value, &spawned.name.value);
+            let words = suggest::list(more.iter().map(|can| word(can.value)), "and");
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::SpawnEscalation,
+                    format!(
+                        "`{}` can spawn `{}`, whose agent `{others}` can do more: {words}",
+                        edge.from.value, edge.to.value
+                    ),
+                )
+                .label(spawn.span, format!("`{own}` can have others started"))
+                .label(more[0].span, format!("`{own}` cannot do this itself"))
+                .help("let a person approve it, `policy { spawn human }`, or give both the same `can`"),
+            );
+        }
+    }
+}
+
+/// What an agent can do that its spawner cannot.
+fn more<'a>(spawner: &Agent, spawned: &'a Agent) -> Vec<&'a Spanned<Capability>> {
+    let is_power =
+        |can: &&Spanned<Capability>| can.value != Capability::Spawn && can.value != Capability::UntrustedInput;
+    let has = |wanted: Capability| spawner.can.iter().any(|can| can.value == wanted);
+    spawned.can.iter().filter(is_power).filter(|can| !has(can.value)).collect()
 }
 
 /// Who takes part, and as which agent.
@@ -83,17 +134,10 @@ fn escalations(
 ) {
     let mut seen = BTreeSet::new();
     for other in members.iter().filter(|other| seen.insert(other.agent.name.span)) {
-        let more: Vec<&str> = other
-            .agent
-            .can
-            .iter()
-            .filter(|can| can.value != Capability::Spawn && can.value != Capability::UntrustedInput)
-            .filter(|can| spawner.can(can.value).is_none())
-            .map(|can| word(can.value))
-            .collect();
-        let Some(place) = other.agent.can.iter().find(|can| more.contains(&word(can.value))) else { continue };
+        let more = more(spawner.agent, other.agent);
+        let Some(place) = more.first() else { continue };
         let (own, others) = (&spawner.agent.name.value, &other.agent.name.value);
-        let more = suggest::list(more.into_iter(), "and");
+        let more = suggest::list(more.iter().map(|can| word(can.value)), "and");
         diagnostics.push(
             Diagnostic::new(
                 Code::SpawnEscalation,

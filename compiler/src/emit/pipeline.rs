@@ -1,5 +1,7 @@
 //! Pipelines: the flat list of the model as the nested lists of the plan.
 
+use std::collections::BTreeSet;
+
 use swarmc_plan as plan;
 
 use super::{Emitter, command, text};
@@ -8,16 +10,24 @@ use crate::model::{Body, Condition, Need, Pipeline, Prose, Read, Step};
 use crate::template::Root;
 use crate::types::{Field, Kind, Type};
 
-/// The steps of each list of a pipeline: that of the pipeline itself first, then that of step N at N + 1.
-type Lists = Vec<Vec<usize>>;
+/// The steps of a pipeline by where they stand.
+struct Lists {
+    /// Those of each list: that of the pipeline itself first, then that of step N at N + 1.
+    of: Vec<Vec<usize>>,
+    /// The names of those that something handed over may come to.
+    woken: BTreeSet<String>,
+}
 
 impl Emitter<'_, '_, '_> {
     /// A pipeline; `params` are the types of its own parameters.
     pub(super) fn pipeline(&self, pipeline: &Pipeline<'_>, params: &[Type]) -> plan::Pipeline {
         let ast = pipeline.ast;
-        let mut lists: Lists = vec![Vec::new(); pipeline.steps.len() + 1];
+        let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
+        let work = edges.iter().filter(|edge| edge.kind == plan::EdgeKind::Handoff);
+        let woken = work.flat_map(plan::Edge::receivers).map(str::to_owned).collect();
+        let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken };
         for (index, step) in pipeline.steps.iter().enumerate() {
-            lists[step.within.map_or(0, |holder| holder + 1)].push(index);
+            lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);
         }
         plan::Pipeline {
             name: ast.name.value.clone(),
@@ -40,7 +50,7 @@ impl Emitter<'_, '_, '_> {
             env: self.env(&pipeline.env),
             steps: self.steps(pipeline, &lists, 0),
             result: pipeline.result.iter().map(|&step| pipeline.steps[step].name().to_owned()).collect(),
-            edges: self.edges(ast.edges.as_ref(), &pipeline.carries),
+            edges,
             budget: ast.budget.as_ref().map(|budget| self.budget(budget)),
             worktree: ast.worktree.is_some(),
             origin: self.origin(ast.name.span),
@@ -49,7 +59,7 @@ impl Emitter<'_, '_, '_> {
 
     /// The steps of one list. Loops nest at most sixteen deep.
     fn steps(&self, pipeline: &Pipeline<'_>, lists: &Lists, list: usize) -> Vec<plan::Step> {
-        lists[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
+        lists.of[list].iter().map(|&index| self.step(pipeline, lists, index)).collect()
     }
 
     fn step(&self, pipeline: &Pipeline<'_>, lists: &Lists, index: usize) -> plan::Step {
@@ -72,7 +82,7 @@ impl Emitter<'_, '_, '_> {
             known.map_or_else(|| input.from.value.clone(), |(_, target)| name(*target))
         };
         let agent = |agent: usize| self.model.agents[agent].ast.name.value.clone();
-        plan::Step {
+        let emitted = plan::Step {
             name: ast.name.value.clone(),
             description: ast.description.clone(),
             needs: step.needs.iter().map(|need| self.need(pipeline, need)).collect(),
@@ -112,6 +122,7 @@ impl Emitter<'_, '_, '_> {
             timeout_ms: ast.timeout_ms,
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
+            stall: ast.stall,
             checks: ast.checks.iter().map(command::command).collect(),
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
@@ -124,7 +135,10 @@ impl Emitter<'_, '_, '_> {
             env: self.env_of(&step.env, is_back),
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
-        }
+        };
+        // Without turns there is nothing to go in circles, unless it says so.
+        let counts = ast.stalls || lists.woken.contains(&emitted.name) && emitted.reads_inbox();
+        plan::Step { stall: if counts { ast.stall } else { 0 }, ..emitted }
     }
 
     /// What the output must be: what is declared, or any JSON where a computed value is known to be no text.

@@ -112,7 +112,15 @@ impl Flow<'_, '_> {
     fn make_runs(&mut self, step: usize) -> Sized {
         let needs = self.needs_hold(step)?;
         let when = self.when_holds(step)?;
-        self.diagram.and(needs, when)
+        let runs = self.diagram.and(needs, when)?;
+        match self.pipeline.spawned[step] {
+            // If somebody asks for it, which nobody can say.
+            Some(_) => {
+                let asked = self.anything(step)?;
+                self.diagram.and(runs, asked)
+            }
+            None => Ok(runs),
+        }
     }
 
     /// Holds where everything that the step waits for allows it to start, and what holds it runs.

@@ -98,6 +98,7 @@ fn certain(pipeline: &Pipeline<'_>) -> Vec<bool> {
             When::Success | When::Failure => false,
         };
         certain[index] = step.when.is_none()
+            && pipeline.spawned[index].is_none()
             && step.ast.on_failure == OnFailure::Fail
             && step.ast.join.value == Join::All
             && step.needs.iter().all(holds);

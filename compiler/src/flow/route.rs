@@ -87,6 +87,8 @@ impl Flow<'_, '_> {
                             text: format!("`{name}` counts as skipped when it fails"),
                         },
                     });
+                } else if let Some(span) = pipeline.spawned[at] {
+                    hops.push(Hop { span, text: format!("`{name}` is skipped unless it is spawned") });
                 } else if let Some(when) = &resolved.when {
                     let span = when.text.span(0..when.text.as_str().len());
                     hops.push(Hop { span, text: format!("`{name}` is skipped when this is false") });

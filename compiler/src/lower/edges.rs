@@ -57,6 +57,7 @@ fn edge(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::Edge> {
         both,
         kind: match section.word_of("kind").as_str() {
             "signal" => plan::EdgeKind::Signal,
+            "spawn" => plan::EdgeKind::Spawn,
             _ => plan::EdgeKind::Handoff,
         },
         carries: node.property("carries").map(|datum| type_expr(datum, &[], false, diagnostics)),

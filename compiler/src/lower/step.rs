@@ -77,6 +77,8 @@ pub(super) fn step(element: &Element, text: &str, diagnostics: &mut Diagnostics)
         timeout_ms: timeout.and_then(|timeout| timeout.argument(0)).map(millis),
         idle_ms: timeout.and_then(|timeout| timeout.property("idle")).map(millis),
         grace_ms: task.child("grace").number(),
+        stall: task.child("stall").count(),
+        stalls: element.child("stall").is_some(),
         checks: element.children("check").filter_map(|check| command(check, diagnostics)).collect(),
         concurrency: concurrency(element),
         reads: element.children("reads").flat_map(texts).collect(),

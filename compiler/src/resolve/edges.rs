@@ -16,7 +16,7 @@ use crate::types::{Lookup, Type, Types};
 impl Resolver<'_, '_, '_, '_> {
     /// Looks the ends up; `unknown` says what is wrong with one that is not there.
     pub(super) fn edges(&mut self, edges: &Edges, names: &Names, unknown: &dyn Fn(&Name) -> Diagnostic) {
-        let mut ways: BTreeMap<(&str, &str, bool), Span> = BTreeMap::new();
+        let mut ways: BTreeMap<(&str, &str, u8), Span> = BTreeMap::new();
         for edge in &edges.list {
             for end in [&edge.from, &edge.to] {
                 if names.exact(&end.value).is_none() {
@@ -26,9 +26,9 @@ impl Resolver<'_, '_, '_, '_> {
             if self.diagnostics.covers(edge.span) {
                 continue;
             }
-            let signal = edge.kind == swarmc_plan::EdgeKind::Signal;
-            let there = (edge.from.value.as_str(), edge.to.value.as_str(), signal);
-            let back = edge.both.then_some((there.1, there.0, signal));
+            let kind = edge.kind as u8;
+            let there = (edge.from.value.as_str(), edge.to.value.as_str(), kind);
+            let back = edge.both.then_some((there.1, there.0, kind));
             let taken = std::iter::once(there).chain(back).find_map(|way| Some((way, *ways.get(&way)?)));
             if let Some(((from, to, _), first)) = taken {
                 self.diagnostics.push(

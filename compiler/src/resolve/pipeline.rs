@@ -1,6 +1,6 @@
 //! Pipelines: their steps as one flat list, what they wait for, and what comes of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::Names;
 use super::tables::What;
@@ -97,6 +97,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.guards_of_fields(&mut resolved);
         let (until, until_reads) = self.untils(&pipeline.until, &within);
         let order = order::order(&mut resolved);
+        let edges = pipeline.edges.iter().flat_map(|edges| &edges.list);
+        let spawns = edges.filter(|edge| edge.kind == swarmc_plan::EdgeKind::Spawn);
+        let spawns: BTreeMap<&str, Span> = spawns.map(|edge| (edge.to.value.as_str(), edge.span)).collect();
+        let spawned = resolved.iter().map(|step| spawns.get(step.name()).copied()).collect();
         let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
@@ -109,6 +113,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             env,
             env_reads,
             carries: Vec::new(),
+            spawned,
             result,
             order,
         }

@@ -37,6 +37,7 @@ pub static TASK: Node = Node::new(
     &RETRY,
     &TIMEOUT,
     &GRACE,
+    &STALL,
     &CHECK,
     &CONCURRENCY,
     &WRITES,
@@ -152,6 +153,12 @@ static TIMEOUT: Node = Node::new("timeout", "The time of one attempt at most; no
     .properties(&[Property::new("idle", Kind::Duration, "The time without a byte of output at most.")]);
 static GRACE: Node = Node::new("grace", "How long an agent that has reported its result may take to exit.")
     .arguments(&[defaulted("TIME", Kind::Duration, "30s")]);
+static STALL: Node = Node::new(
+    "stall",
+    "After how many turns in a row that put out, send and change the same, or attempts that fail the same check, somebody \
+     is asked whether it goes on (`swarmc approve`); 0 is never. Counted where edges lead to the task, or it says so.",
+)
+.arguments(&[defaulted("N", Kind::Count(0, 1000), "3")]);
 static CHECK: Node =
     Node::new("check", "A command that must exit with 0 after the body; otherwise the attempt failed.")
         .rest("WORD", Kind::Scalar)

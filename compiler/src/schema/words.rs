@@ -149,8 +149,11 @@ pub(crate) const EACH_JOIN: &[Word] = &[
     word("settled", "no item must"),
 ];
 
-pub(crate) const EDGE_KIND: &[Word] =
-    &[word("handoff", "work is handed over"), word("signal", "something is made known")];
+pub(crate) const EDGE_KIND: &[Word] = &[
+    word("handoff", "work is handed over"),
+    word("signal", "something is made known"),
+    word("spawn", "the receiver is only there when the sender asks for it"),
+];
 
 pub(crate) const RESPONSE: &[Word] = &[
     word("none", "no answer is expected"),

@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use crate::event::StepId;
 use crate::handoff::Operation;
 use crate::reactor::Reactor;
-use crate::run::Input;
+use crate::run::{Input, Reach};
 
 pub use client::{MCP, SOCKET, TOKEN, ask};
 pub(crate) use listed::Listed;
@@ -79,8 +79,8 @@ impl Doors {
         }
     }
 
-    /// What an attempt's processes need in their environment to come in; `receivers` are those that they may hand over
-    /// to.
+    /// What an attempt's processes need in their environment to come in; `reach` says who they may
+    /// ask for what.
     ///
     /// # Errors
     /// The socket or the port cannot be opened, or the system has no random numbers.
@@ -88,14 +88,14 @@ impl Doors {
         &self,
         step: &StepId,
         attempt: u32,
-        receivers: Vec<String>,
+        reach: &Reach,
     ) -> Result<Vec<(OsString, OsString)>, String> {
         let port = self.listen()?;
         let mut random = [0; TOKEN_BYTES];
         let read = File::open(RANDOM).and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| format!("cannot read {RANDOM}: {error}"))?;
         let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let guest = Guest { step: step.clone(), attempt, offers: offers(&receivers).into(), listed: Arc::default() };
+        let guest = Guest { step: step.clone(), attempt, offers: offers(reach).into(), listed: Arc::default() };
         self.reception.guests().insert(token.clone(), Arc::new(guest));
         Ok(vec![
             (OsString::from(SOCKET), self.socket.clone().into_os_string()),

@@ -34,6 +34,9 @@ pub struct Letter {
     /// Whether a turn that is under way is to be ended for it, where that loses nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupts: bool,
+    /// The digest of what it says, whatever its id and time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Arc<str>>,
     /// The envelope as JSON; of a person, the text.
     pub content: Content,
 }

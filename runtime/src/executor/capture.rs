@@ -144,6 +144,7 @@ impl<'a> Capture<'a> {
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match item {
             Some(item) => {
+                self.pulse.writes();
                 self.used_tool |= matches!(item, Item::Tool(_));
                 show.item(&item, &mut self.output, &mut self.fresh_line);
             }
@@ -195,6 +196,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
+        self.pulse.writes();
         self.log(bytes);
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match &mut self.decoder {

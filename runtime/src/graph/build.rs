@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Budget, DirectiveKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry,
-    RoundFailure, Segment, Step, When,
+    Agent, Body, Budget, EdgeKind, Effect, Exhausted, Iteration, Need, OnFailure, Pipeline, Plan, Retry, RoundFailure,
+    Step, When,
 };
 
 use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
@@ -137,6 +137,8 @@ impl<'a> Build<'a> {
         let ways = Ways::new(pipeline, &names);
         for way in &ways.list {
             self.regions[way.to.region as usize].nodes[way.to.step as usize].wired = true;
+            let node = &mut self.regions[way.to.region as usize].nodes[way.to.step as usize];
+            node.spawned |= way.kind == EdgeKind::Spawn;
         }
         self.scopes.push(Scope { pipeline: name, region, result, fail_fast, budget, ways, names, order });
         Ok(())
@@ -300,19 +302,11 @@ fn bare(step: &Step, kind: Kind) -> Node {
         talk: talk(step),
         lanes: [None; 2],
         wired: false,
-        heeds: reads_inbox(step),
-        files: step.files.is_some(),
+        spawned: false,
+        heeds: step.says_inbox(),
+        stall: step.stall,
+        reads_inbox: step.reads_inbox(),
     }
-}
-
-fn reads_inbox(step: &Step) -> bool {
-    let prompt = match &step.body {
-        Body::Prompt(body) => Some(&body.prompt),
-        _ => None,
-    };
-    let is_inbox =
-        |segment: &Segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox);
-    prompt.into_iter().chain(&step.stdin).flat_map(|text| &text.segments).any(is_inbox)
 }
 
 fn talk(step: &Step) -> Option<Box<Talk>> {

@@ -44,6 +44,8 @@ impl Ways {
                 (false, Response::None) => {}
                 (false, _) => {
                     let response = Response::None;
+                    // What answers the first payload of a task is no first payload.
+                    let kind = if kind == EdgeKind::Spawn { EdgeKind::Handoff } else { kind };
                     list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: true });
                 }
             }

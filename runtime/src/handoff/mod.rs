@@ -9,7 +9,7 @@ mod operation;
 use schemars::{Schema, schema_for};
 
 pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
-pub use operation::{Handoff, Operation};
+pub use operation::{Handoff, Operation, Reading};
 
 /// The JSON Schema (draft 2020-12) of an [`Envelope`].
 pub fn envelope_schema() -> Schema {

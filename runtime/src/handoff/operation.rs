@@ -13,8 +13,25 @@ use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
 pub enum Operation {
     /// Hand something over along an edge.
     SendHandoff(Box<Handoff>),
+    /// Have a further agent started, along an edge for that, with this as its first payload.
+    SpawnNode(Box<Handoff>),
     /// Read the inputs of this turn, and what waits for the next one.
     ReadInbox {},
+    /// Read a stored context pack or artifact.
+    ReadContext(Reading),
+}
+
+/// Which stored thing is read, and from where.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    /// What envelopes and packs say of it: `contextpack://pack/ID`, `artifact://KIND/ID`. The pack of your own turn, when left
+    /// out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// The byte that is read first, 0 when left out: what is long is read in parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
 }
 
 impl Operation {

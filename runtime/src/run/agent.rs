@@ -199,8 +199,7 @@ impl Loop<'_> {
     fn operations(&self, attempt: &Attempt<'_>) -> Vec<Offer> {
         let key = self.state.find(attempt.id).filter(|_| !attempt.mends && self.replaying.is_none());
         let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
-        let receivers: Vec<String> = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
-        offers(&receivers)
+        offers(&self.scene.reach(&self.state, key))
     }
 
     /// The conversation that a turn of `agent` goes on with.

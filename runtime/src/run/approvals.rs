@@ -152,6 +152,33 @@ impl Loop<'_> {
         Ok(())
     }
 
+    /// A step goes in circles: somebody is to say whether it goes on.
+    pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
+        let Some(key) = self.state.find(step) else { return };
+        let asks = |waiting: &&Waiting| waiting.step == *step && matches!(waiting.request.wants, Wants::GoOn { .. });
+        let known = self.state.waiting().find(asks).map(|waiting| waiting.request.id);
+        let id = match (known, self.state.go_on_wish(key)) {
+            (Some(id), _) => id,
+            (None, Some(Wants::GoOn { same, times, evidence })) => {
+                let evidence = match self.stored(evidence) {
+                    Ok(evidence) => evidence,
+                    Err(error) => return self.give_up(error.to_string()),
+                };
+                let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+                self.request(step, attempt, &agent, Wants::GoOn { same, times, evidence })
+            }
+            (None, _) => return,
+        };
+        if let Some(replaying) = &self.replaying {
+            let next = attempt + u32::from(self.state.step(key).started);
+            let choice = if replaying.replay.holds(step, next) { Choice::Allow } else { Choice::Deny };
+            let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
+            return self.record(Event::ApprovalAnswered { step: step.clone(), attempt, verdict });
+        }
+        // Where it may not go on that is what becomes of the step, whatever the policy calls it.
+        let _ = self.decide_at_once(key, id, Approval::Human);
+    }
+
     /// A call as somebody is to agree to it.
     pub(super) fn tool_wish(&self, tool: String, arguments: String, schema: Option<Value>) -> Result<Wants, Failure> {
         let store = &self.scene.store;
@@ -161,7 +188,7 @@ impl Loop<'_> {
         Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)? })
     }
 
-    fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
+    pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
         let id = self.state.next_request();
         let request = Request { id, agent: Arc::clone(agent), wants };
         self.record(Event::ApprovalAsked { step: step.clone(), attempt, request });
@@ -169,7 +196,7 @@ impl Loop<'_> {
     }
 
     /// Answers a request for which nobody need be asked, or nobody can be. The reason where whoever asked fails for it.
-    fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
+    pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
         let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
         let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
@@ -204,6 +231,7 @@ impl Loop<'_> {
             self.asking.told.push((reply, leave));
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
+        self.deliver_decided();
     }
 
     /// What a verdict means for who wants to call a tool.
@@ -244,10 +272,16 @@ impl Loop<'_> {
             (Some(_), Wants::Spawn { .. }) => {
                 return Err(format!("approval {id} is for a helper, which takes no arguments"));
             }
+            (Some(_), Wants::GoOn { .. }) => {
+                return Err(format!("approval {id} is for a further turn, which takes no arguments"));
+            }
             (Some(_), _) if self.asking.tasks.get(id).is_some_and(|waits| waits.fixed) => {
                 return Err(format!(
                     "approval {id} takes no other arguments: its agent makes the call itself, and can only be allowed it or not"
                 ));
+            }
+            (Some(_), Wants::Node { .. }) => {
+                return Err(format!("approval {id} is for a task, which takes no arguments"));
             }
             (Some(_), _) if choice != Choice::Allow => {
                 return Err("other arguments are for one call: `allow` it".to_owned());

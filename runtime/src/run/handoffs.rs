@@ -6,11 +6,15 @@ use tokio::sync::oneshot;
 use super::run_loop::{Loop, now};
 use super::scene::short;
 use crate::event::{Event, Letter, StepId};
-use crate::handoff::{Envelope, Handoff, Operation};
+use crate::graph::Key;
+use crate::handoff::{Envelope, Handoff, Operation, Reading};
 
 /// The refusals of one turn that people are told of.
 const TOLD: u32 = 10;
 const AFTER: u32 = TOLD + 1;
+
+/// The bytes of a stored thing that are read at once.
+const PART: usize = 64 * 1024;
 
 /// Who waits to hear what became of an operation.
 pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
@@ -57,10 +61,13 @@ impl Loop<'_> {
                     return Ok(json!({ "id": id, "to": handoff.to }));
                 }
                 let at = now().max(self.clock);
-                let (event, envelope) = self.scene.hand_over(&self.state, key, *handoff, (self.seq + 1, at))?;
+                let (event, envelope) =
+                    self.scene.hand_over(&self.state, key, (*handoff, false), (self.seq + 1, at))?;
                 self.record(event);
                 Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
             }
+            Operation::SpawnNode(handoff) => self.spawn_node((key, step, attempt), *handoff),
+            Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
                 let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
                     letters.iter().map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
@@ -69,6 +76,23 @@ impl Loop<'_> {
                 Ok(json!({ "inputs": inputs, "waiting": waiting }))
             }
         }
+    }
+
+    /// A part of a stored thing that belongs to the same activation of the pipeline.
+    fn read_context(&self, (key, attempt): (Key, u32), reading: &Reading) -> Result<Value, String> {
+        let scope = self.state.frame(key.frame).scope;
+        let kept = match &reading.reference {
+            Some(reference) => self.state.referred(scope, reference).ok_or_else(|| {
+                "nothing here has this reference: give it as an envelope or a pack of this run says it".to_owned()
+            }),
+            None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),
+        }?;
+        let text = self.scene.store.text(&kept.content)?;
+        let from = usize::try_from(reading.offset.unwrap_or(0)).unwrap_or(usize::MAX).min(text.len());
+        let from = text.floor_char_boundary(from);
+        let to = text.floor_char_boundary(from.saturating_add(PART));
+        let rest = (to < text.len()).then_some(to);
+        Ok(json!({ "reference": kept.reference(), "bytes": text.len(), "text": text[from..to], "next": rest }))
     }
 
     /// Notes what the attempts that were open when a runner was killed had sent: they start again, and what they send
@@ -87,7 +111,7 @@ impl Loop<'_> {
     }
 
     /// The id of what an attempt sent before its runner was killed, where it sends the same again.
-    fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
+    pub(super) fn sent_before(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<String> {
         let sent = self.again.get_mut(&(step.clone(), attempt))?;
         let position = sent.iter().position(|envelope| handoff.is_in(envelope))?;
         Some(sent.remove(position).id)

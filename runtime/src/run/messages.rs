@@ -100,6 +100,7 @@ impl Loop<'_> {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
         let letter = Letter {
+            said: None,
             id: format!("e{}", self.seq + 1).into(),
             kind: EnvelopeKind::Handoff,
             priority: Priority::High,
@@ -152,7 +153,7 @@ impl Loop<'_> {
         if node.kind.is_container() {
             return Err(format!("`{}` is no single agent: it has others inside", to.name));
         }
-        if !node.reads_inbox() {
+        if !node.reads_inbox {
             return Err(format!("`{}` reads no messages: it has no agent", to.name));
         }
         if !self.state.may_receive(to.scope, to.spot) {

@@ -19,6 +19,7 @@ pub(crate) mod refuse;
 mod replay;
 mod run_loop;
 pub(crate) mod scene;
+mod spawns;
 mod survivors;
 pub(crate) mod swarms;
 #[cfg(test)]
@@ -59,7 +60,7 @@ use environment::Surroundings;
 pub(crate) use input::Input;
 use run_loop::Loop;
 use scene::Scene;
-pub(crate) use scene::handed::asked_for;
+pub(crate) use scene::handed::{Reach, asked_for};
 use texts::content;
 pub(crate) use values::View;
 

@@ -165,8 +165,8 @@ impl Loop<'_> {
         }
         let node = self.state.find(id).filter(|&key| self.replaying.is_none() && self.scene.is_node(&self.state, key));
         if let Some(key) = node {
-            let receivers = self.scene.receivers(&self.state, key).into_iter().map(str::to_owned).collect();
-            let invited = self.doors.invite(id, attempt, receivers).map_err(|message| Failure::Spawn { message })?;
+            let reach = self.scene.reach(&self.state, key);
+            let invited = self.doors.invite(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
             environment.extend(invited);
             if let Some(provider) = provider {
                 handover::tell(provider, &mut environment, &self.folder.path)

@@ -141,6 +141,7 @@ impl Loop<'_> {
         if self.floor > 0 {
             self.mend_outputs();
             self.note_sent();
+            self.deliver_decided();
             self.answer_all_headless();
         }
         self.turn();
@@ -375,6 +376,7 @@ impl Loop<'_> {
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
             Command::TimeOut { step } => self.time_out(step),
+            Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
                 if self.cancel_swarm(&step, attempt) {

@@ -16,6 +16,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         "sends" => {
             let has = |word: &str| words.contains(&word);
             let letter = Letter {
+                said: words.iter().find_map(|word| word.strip_prefix("says=")).map(Into::into),
                 person: false,
                 interrupts: false,
                 id: words[2].into(),
@@ -34,6 +35,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
         }
         "hears" => {
             let letter = Letter {
+                said: None,
                 person: true,
                 interrupts: false,
                 id: words[1].into(),
@@ -210,4 +212,19 @@ fn an_interrupted_turn_is_followed_by_another_which_counts_its_attempts_anew() {
     check(alone(), &format!("{events}, a takes e1, a started 3, a ended 3"), "start b 1");
     // A run that ends ends it for good.
     check(alone(), "a started, a hears e1, stop requested, a cancelled", "");
+}
+
+#[test]
+fn a_task_that_is_spawned_is_there_when_it_is_asked_for() {
+    let pair = || wired("a prompt\n b heeds\n c prompt < b", "a -> b spawn");
+    check(pair(), "", "start a 1");
+    check(pair(), "a started, a sends b e1", "start b 1");
+    // Nobody asked: it is skipped, and those who need it with it.
+    check(pair(), "a started, a ended", "skip b (unspawned)");
+    // A prompt that does not read the inbox waits as well.
+    check(wired("a prompt\n b prompt", "a -> b spawn"), "", "start a 1");
+    // One that could be asked for by somebody who waits is waited for.
+    let chain = || wired("a prompt\n b prompt\n c prompt", "a -> b\nb -> c spawn");
+    check(chain(), "b done", "start a 1");
+    check(chain(), "b done, a done", "close b, skip c (unspawned)");
 }

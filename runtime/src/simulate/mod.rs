@@ -8,5 +8,6 @@ mod model;
 mod properties;
 mod random;
 mod run;
+mod stalls;
 mod tables;
 mod world;

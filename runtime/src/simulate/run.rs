@@ -177,6 +177,8 @@ impl<'a> Run<'a> {
                 let choice = Some("yes".to_owned());
                 self.bring(0, Event::GateAnswered { step, choice, output: None, by: AnsweredBy::Timeout });
             }
+            // Whatever attempts come to in the simulated world, nobody counts.
+            Command::AskToGoOn { .. } => {}
             Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
             Command::Close { step, owes } => self.bring(0, Event::NodeClosed { step, owes }),
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),

@@ -85,6 +85,9 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
             vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
         }
         (_, "sends" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
+        (_, "says" | "changes" | "checks" | "asked" | "allowed" | "always" | "denied") => {
+            vec![super::stalls::event(step, &words[1..])]
+        }
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
@@ -119,6 +122,7 @@ pub(super) fn commands(commands: &mut [Command]) -> String {
         Command::Conclude { step, failure: None, .. } => format!("conclude {}", id(step)),
         Command::Conclude { step, failure: Some(failure), .. } => format!("conclude {} ({failure})", id(step)),
         Command::Ask { step } => format!("ask {}", id(step)),
+        Command::AskToGoOn { step, .. } => format!("ask {} to go on", id(step)),
         Command::Overdue => "overdue".to_owned(),
         Command::TimeOut { step } => format!("time out {}", id(step)),
         Command::Skip { step, reason } => format!("skip {} ({})", id(step), because(reason)),
@@ -136,6 +140,7 @@ fn because(reason: &SkipReason) -> String {
         SkipReason::Need { step, status } => format!("{step} {}", status.word()),
         SkipReason::Join => "join".to_owned(),
         SkipReason::When => "when".to_owned(),
+        SkipReason::Unspawned => "unspawned".to_owned(),
         SkipReason::OnFailure => "on-failure".to_owned(),
         SkipReason::Stopped { by } => format!("stopped by {by}"),
         SkipReason::FailFast => "fail-fast".to_owned(),

@@ -24,6 +24,8 @@ pub(crate) struct Agenda {
     /// Loops, for-eaches and calls whose inside has ended.
     pub(crate) conclude: BTreeSet<Key>,
     pub(crate) timers: BTreeSet<(u64, Key)>,
+    /// Steps that go in circles, about which somebody is to be asked.
+    pub(crate) stalled: BTreeSet<Key>,
     /// Attempts to be ended.
     pub(crate) cancel: BTreeSet<Key>,
     /// Starts that are ordered, and of which no event told yet.
@@ -75,6 +77,7 @@ pub(crate) enum Place {
     /// In a lane.
     Parked(u32),
     Conclude,
+    Stalled,
     Timer(u64),
     Ordered,
 }
@@ -125,6 +128,7 @@ impl Agenda {
             tasks: BTreeSet::new(),
             conclude: BTreeSet::new(),
             timers: BTreeSet::new(),
+            stalled: BTreeSet::new(),
             cancel: BTreeSet::new(),
             ordered: BTreeSet::new(),
             rounds: BTreeSet::new(),
@@ -192,12 +196,13 @@ impl State {
         let place = match step.phase {
             Phase::Judging => Place::Judge,
             Phase::Skipping(_) => Place::Skip,
-            Phase::Ready | Phase::Listening if dropped => Place::Skip,
+            Phase::Ready | Phase::Listening | Phase::Stalled if dropped => Place::Skip,
             Phase::Ready => return self.line_up(key),
             Phase::Resting(_) | Phase::Asking(_) | Phase::Concluding if ended => Place::Skip,
             Phase::Resting(due) => Place::Timer(due),
             Phase::Asking(due) if due < u64::MAX => Place::Timer(due),
             Phase::Concluding => Place::Conclude,
+            Phase::Stalled => Place::Stalled,
             Phase::Running => {
                 if self.stopping || ended {
                     self.cancel(key);
@@ -212,6 +217,7 @@ impl State {
             Place::Judge => self.agenda.judge.insert(key),
             Place::Skip => self.agenda.skip.insert(key),
             Place::Conclude => self.agenda.conclude.insert(key),
+            Place::Stalled => self.agenda.stalled.insert(key),
             Place::Timer(due) => self.agenda.timers.insert((due, key)),
             _ => false,
         };
@@ -259,6 +265,7 @@ impl State {
             Place::Judge => drop(self.agenda.judge.remove(&key)),
             Place::Skip => drop(self.agenda.skip.remove(&key)),
             Place::Conclude => drop(self.agenda.conclude.remove(&key)),
+            Place::Stalled => drop(self.agenda.stalled.remove(&key)),
             Place::Timer(due) => drop(self.agenda.timers.remove(&(due, key))),
             Place::Ordered => drop(self.agenda.ordered.remove(&key)),
             Place::Stop => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::State;
 use crate::approval::{Choice, Request, Verdict, Wants};
-use crate::event::StepId;
+use crate::event::{Letter, StepId};
 use crate::graph::Key;
 
 /// A request that somebody is to answer, with where it comes from.
@@ -34,11 +34,13 @@ pub(crate) struct Approvals {
     open: BTreeMap<u32, Waiting>,
     /// Those of running tasks that were answered.
     answered: BTreeMap<u32, (Waiting, Verdict)>,
+    /// The tasks that somebody has decided on, and of which whoever asked for them has not heard.
+    decided: BTreeMap<u32, (Waiting, Verdict)>,
     always: BTreeSet<Always>,
 }
 
-/// What an agent may have for the rest of the run: the swarm that it belongs to, its name, and the tool, none for helpers.
-type Always = (Option<Arc<str>>, Arc<str>, Option<Arc<str>>);
+/// What an agent may have for the rest of the run: the swarm that it belongs to, its name, and what it wants, in words.
+type Always = (Option<Arc<str>>, Arc<str>, String);
 
 impl State {
     /// The requests that nobody has answered, in the order in which they came.
@@ -98,6 +100,9 @@ impl State {
 
     pub(super) fn approval_answered(&mut self, key: Key, verdict: &Verdict, at: u64) {
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return };
+        if let wants @ Wants::GoOn { .. } = &waiting.request.wants {
+            return self.went_on(key, wants, verdict, at);
+        }
         let agent = Arc::clone(&waiting.request.agent);
         if verdict.choice == Choice::Always {
             let always = self.always(key, &agent, &waiting.request.wants);
@@ -119,8 +124,58 @@ impl State {
         }
         let step = self.id(key);
         let Approvals { open, answered, .. } = &mut self.approvals;
-        open.retain(|_, waiting| waiting.step != step);
+        // A task is asked for beyond the turn that did.
+        open.retain(|_, waiting| waiting.step != step || matches!(waiting.request.wants, Wants::Node { .. }));
         answered.retain(|_, (waiting, _)| waiting.step != step);
+    }
+
+    /// Somebody has decided on a task that was asked for, whatever has become of who did. False where it is about
+    /// something else.
+    pub(super) fn spawn_decided(&mut self, verdict: &Verdict) -> bool {
+        let is_node = |waiting: &Waiting| matches!(waiting.request.wants, Wants::Node { .. });
+        if !self.approvals.open.get(&verdict.id).is_some_and(is_node) {
+            return false;
+        }
+        let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
+        if verdict.choice == Choice::Always {
+            let Request { agent, wants, .. } = &waiting.request;
+            self.approvals.always.insert((None, Arc::clone(agent), wants.words()));
+        }
+        if let Some(scope) = self.scope_of(&waiting.step) {
+            self.agenda.posts.insert(scope);
+        }
+        self.approvals.decided.insert(verdict.id, (waiting, verdict.clone()));
+        true
+    }
+
+    /// The tasks that somebody has decided on, and of which nothing was sent yet.
+    pub(crate) fn spawns_decided(&self) -> impl Iterator<Item = (&Waiting, &Verdict)> {
+        self.approvals.decided.values().map(|(waiting, verdict)| (waiting, verdict))
+    }
+
+    /// What was sent may be what a decision led to.
+    pub(super) fn spawn_told(&mut self, letter: &Letter) {
+        let is_told = |waiting: &Waiting| match &waiting.request.wants {
+            Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => false,
+        };
+        self.approvals.decided.retain(|_, (waiting, _)| !is_told(waiting));
+    }
+
+    /// The tasks of an activation that may still come to be started: who asked for them, and which.
+    pub(super) fn spawns(&self, scope: u32) -> impl Iterator<Item = (&Waiting, &Arc<str>)> {
+        let decided = self.approvals.decided.values().filter(|(_, verdict)| verdict.allows());
+        let all = self.approvals.open.values().chain(decided.map(|(waiting, _)| waiting));
+        let nodes = all.filter_map(|waiting| match &waiting.request.wants {
+            Wants::Node { to, .. } => Some((waiting, to)),
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
+        });
+        nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
+    }
+
+    /// The activation of the pipeline that a step belongs to.
+    fn scope_of(&self, step: &StepId) -> Option<u32> {
+        self.frame_of(step.instance, step.within.as_ref()).map(|frame| self.frame(frame).scope)
     }
 
     pub(super) fn approvals_resumed(&mut self) {
@@ -129,6 +184,6 @@ impl State {
 
     fn always(&self, key: Key, agent: &Arc<str>, wants: &Wants) -> Always {
         let swarm = self.runs_swarm(key).then(|| Arc::clone(&self.node(key).name));
-        (swarm, Arc::clone(agent), wants.tool().cloned())
+        (swarm, Arc::clone(agent), wants.words())
     }
 }

@@ -138,6 +138,7 @@ impl State {
             Phase::Listening => Some((false, Some("its first envelope"))),
             Phase::Idle => Some((false, Some("envelopes"))),
             Phase::Asking(_) => Some((false, Some("a person"))),
+            Phase::Stalled => Some((false, Some("somebody's word whether it goes on: it goes in circles"))),
             Phase::Resting(_) => Some((false, Some("its next attempt"))),
             Phase::Ready if step.started => Some((false, Some("its turn"))),
             Phase::Settled(_) if step.started => Some((false, None)),

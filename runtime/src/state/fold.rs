@@ -79,10 +79,13 @@ impl State {
                 }
             }
             Event::ApprovalAsked { step, attempt, request } => {
-                if let Some(key) = self.attempt(step, *attempt) {
+                let stalled =
+                    |key: &Key| self.step(*key).phase == Phase::Stalled && self.step(*key).attempt == *attempt;
+                if let Some(key) = self.attempt(step, *attempt).or_else(|| self.key(step).filter(stalled)) {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
+            Event::ApprovalAnswered { verdict, .. } if self.spawn_decided(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
                 if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {
@@ -271,8 +274,9 @@ impl State {
             return;
         }
         self.account_for(key, outcome, at);
+        let mut sent = Vec::new();
         if outcome.failure != Some(Failure::Cancelled) {
-            self.step_mut(key).sent.clear();
+            sent = std::mem::take(&mut self.step_mut(key).sent);
         }
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
@@ -289,6 +293,7 @@ impl State {
             return self.attempt_interrupted(key, outcome);
         }
         let tries = self.step(key).tries();
+        self.note_attempt(key, outcome, &sent);
         if self.node(key).fixing() == Some(tries) {
             return self.fixed(key, outcome.failure.is_none(), at);
         }
@@ -320,9 +325,10 @@ impl State {
             self.step_mut(key).attempt += times + 2 - tries;
             self.enter(key, Phase::Resting(at));
         } else if tries <= times && !lasts && !self.is_ended(key) {
-            self.step_mut(key).attempt += 1;
-            let due = at.saturating_add(self.backoff(key));
-            self.enter(key, Phase::Resting(due));
+            match self.circles(key) {
+                Some(_) => self.enter(key, Phase::Stalled),
+                None => self.try_again(key, at),
+            }
         } else if self.node(key).asks_after().is_some_and(|after| after == tries || lasts && tries < after)
             && !self.is_ended(key)
         {
@@ -330,6 +336,13 @@ impl State {
         } else {
             self.fail(key);
         }
+    }
+
+    /// The next attempt of the same turn begins after a wait.
+    pub(super) fn try_again(&mut self, key: Key, at: u64) {
+        self.step_mut(key).attempt += 1;
+        let due = at.saturating_add(self.backoff(key));
+        self.enter(key, Phase::Resting(due));
     }
 
     /// The agent that was to mend what failed has had its turn; the step's own failure is still what is known of it.

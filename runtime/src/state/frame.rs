@@ -97,10 +97,12 @@ pub(crate) struct Step {
     pub(crate) taken: Vec<Letter>,
     /// What its open attempt has sent.
     pub(crate) sent: Vec<Letter>,
-    /// The conversation of the attempt before, which a person interrupted.
-    pub(crate) interrupted: Option<Box<super::session::Known>>,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
     pub(crate) session: Option<Box<(u32, String)>>,
+    /// The conversation of the attempt before, which a person interrupted.
+    pub(crate) interrupted: Option<Box<super::session::Known>>,
+    /// What its last turns have in common, where that is counted.
+    pub(crate) streak: Option<Box<super::stall::Streak>>,
     /// How many needs have not settled.
     pub(crate) waiting: u32,
     /// How many declared needs hold.
@@ -144,6 +146,8 @@ pub(crate) enum Phase {
     Asking(u64),
     /// Its turn is over, and it waits for further envelopes.
     Idle,
+    /// It goes in circles, and waits for somebody's word whether it goes on.
+    Stalled,
     /// An attempt failed; the next one begins at this time.
     Resting(u64),
     /// It ended.
@@ -234,8 +238,9 @@ impl Step {
             earlier: 0,
             taken: Vec::new(),
             sent: Vec::new(),
-            interrupted: None,
             session: None,
+            streak: None,
+            interrupted: None,
             waiting: needs,
             held: 0,
             started: false,

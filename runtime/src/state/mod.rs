@@ -18,6 +18,7 @@ mod read;
 mod session;
 mod settle;
 mod shelf;
+mod stall;
 mod swarms;
 
 use std::collections::{BTreeMap, HashMap};

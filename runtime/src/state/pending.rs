@@ -24,7 +24,7 @@ impl State {
                 Some(Phase::Listening) => "it waits for its first envelope",
                 Some(Phase::Idle) => "it waits for envelopes itself",
                 Some(Phase::Running | Phase::Inside | Phase::Concluding) => "its turn goes on",
-                Some(Phase::Asking(_)) => "it waits for a person",
+                Some(Phase::Asking(_) | Phase::Stalled) => "it waits for a person",
                 Some(Phase::Resting(_)) => "it is about to try again",
             };
             if !pending.iter().any(|(known, _)| known == name) {

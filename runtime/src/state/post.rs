@@ -46,6 +46,8 @@ pub(crate) struct Quiet {
     pub(crate) begin: Vec<Key>,
     /// Steps that have taken their last turn.
     pub(crate) close: Vec<Key>,
+    /// Steps that nobody asked for.
+    pub(crate) unspawned: Vec<Key>,
 }
 
 impl State {
@@ -158,6 +160,7 @@ impl State {
             self.step_mut(key).sent.push(letter.clone());
         }
         let sender = sender.map(|key| self.address(key).1);
+        self.spawn_told(letter);
         let post = self.posts.entry(scope).or_default();
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
@@ -192,15 +195,19 @@ impl State {
 
     /// Whether a person has written what the next turn of a step reads.
     pub(super) fn is_written_to(&self, key: Key) -> bool {
-        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox()
+        self.inbox(key).iter().any(|letter| letter.person) && self.node(key).reads_inbox
     }
 
     /// A step that waits for an envelope takes a turn if there is one.
     pub(super) fn rouse(&mut self, key: Key) {
         let wakes =
-            self.node(key).reads_inbox() && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
+            self.node(key).reads_inbox && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
             Phase::Listening if wakes => self.enter(key, Phase::Ready),
+            // What a person wrote breaks the circle.
+            Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
+                self.enter(key, Phase::Stalled);
+            }
             Phase::Idle if wakes => {
                 let step = self.step_mut(key);
                 step.earlier = step.attempt;
@@ -278,6 +285,7 @@ impl State {
             Phase::Judging
                 | Phase::Ready
                 | Phase::Running
+                | Phase::Stalled
                 | Phase::Resting(_)
                 | Phase::Asking(_)
                 | Phase::Concluding
@@ -292,7 +300,13 @@ impl State {
     pub(crate) fn quiet(&self, scope: u32) -> Quiet {
         let mut survey = Survey::default();
         self.survey(scope, &mut survey);
-        let ways = &self.graph.scope(self.region(scope).scope).ways;
+        let found = self.graph.scope(self.region(scope).scope);
+        let ways = &found.ways;
+        // Whoever asked for a task, and the task, wait for whoever decides on it.
+        for (waiting, to) in self.spawns(scope) {
+            survey.live.extend(found.find(&waiting.step.name));
+            survey.live.extend(found.find(to));
+        }
         let mut unreached: BTreeSet<Spot> = survey.waiting.iter().map(|(_, spot)| *spot).collect();
         let mut open: Vec<Spot> = survey.live.into_iter().collect();
         open.iter().for_each(|spot| _ = unreached.remove(spot));
@@ -301,12 +315,27 @@ impl State {
         }
         let left: Vec<Key> =
             survey.waiting.iter().filter(|(_, spot)| unreached.contains(spot)).map(|(key, _)| *key).collect();
-        let begin: Vec<Key> = left.iter().copied().filter(|&key| self.step(key).phase == Phase::Listening).collect();
-        match begin.is_empty() {
-            true => Quiet { begin, close: left },
-            // Whoever begins may write to the others.
-            false => Quiet { begin, close: Vec::new() },
-        }
+        let (listening, idle): (Vec<Key>, Vec<Key>) =
+            left.into_iter().partition(|&key| self.step(key).phase == Phase::Listening);
+        let (unspawned, begin): (Vec<Key>, Vec<Key>) = listening.into_iter().partition(|&key| self.node(key).spawned);
+        // Whoever begins may write to the others.
+        let (unspawned, close) = if begin.is_empty() { (unspawned, idle) } else { (Vec::new(), Vec::new()) };
+        Quiet { begin, close, unspawned }
+    }
+
+    /// Whether a step is only there when it is asked for, and nobody has.
+    pub(crate) fn is_dormant(&self, scope: u32, spot: Spot) -> bool {
+        let dormant = |key: Key| {
+            let phase = self.step(key).phase;
+            matches!(phase, Phase::Waiting | Phase::Judging | Phase::Listening) && self.inbox(key).is_empty()
+        };
+        let node = &self.graph.region(spot.region).nodes[spot.step as usize];
+        node.spawned && self.receiver(scope, spot).is_none_or(dormant)
+    }
+
+    /// Whether somebody waits for leave to have a step started.
+    pub(crate) fn is_asked_for(&self, scope: u32, name: &str) -> bool {
+        self.spawns(scope).any(|(_, to)| **to == *name)
     }
 
     /// Sorts the steps of a frame and of what is inside of it; whether anybody in it is at work.

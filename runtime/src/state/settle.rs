@@ -18,7 +18,10 @@ impl State {
         let graph = Arc::clone(&self.graph);
         let region = graph.region(self.frame(number).region);
         let fresh = region.nodes.iter().map(|node| Step::new(node.needs.len() as u32)).collect();
-        let steps = std::mem::replace(&mut self.frame_mut(number).steps, fresh);
+        let mut steps = std::mem::replace(&mut self.frame_mut(number).steps, fresh);
+        for (step, before) in self.frame_mut(number).steps.iter_mut().zip(&mut steps) {
+            step.streak = before.streak.take();
+        }
         let previous = self.past(steps);
         let cut = self.frame(number).parent.map_or(self.halted, |parent| self.frame(parent.frame).cut);
         let frame = self.frame_mut(number);
@@ -120,7 +123,8 @@ impl State {
     /// Everything that it needs is there: it may start, or waits for its first envelope.
     pub(super) fn ready(&mut self, key: Key) {
         let node = self.node(key);
-        match node.heeds && node.wired {
+        match node.heeds && node.wired || node.spawned {
+            _ if self.circles(key).is_some() => self.enter(key, Phase::Stalled),
             true => {
                 self.enter(key, Phase::Listening);
                 self.rouse(key);

@@ -39,7 +39,14 @@ impl State {
         self.shelf.0.iter().find(fits).map(|thing| &thing.kept)
     }
 
+    /// What a reference means in an activation.
+    pub(crate) fn referred(&self, scope: u32, reference: &str) -> Option<&Kept> {
+        let fits = |thing: &&Thing| thing.scope == scope && thing.kept.reference() == reference;
+        self.shelf.0.iter().rev().find(fits).map(|thing| &thing.kept)
+    }
+
     pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &Kept) {
+        self.note_change(key, kept);
         let (scope, spot) = self.address(key);
         let turn = (self.frame(key.frame).iteration, attempt);
         if self.shelf.0.len() == REMEMBERED {

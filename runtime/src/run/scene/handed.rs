@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use serde_json::Value;
-use swarmc_plan::{Body, DirectiveKind, Edge, PromptBody, Response, Segment};
+use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response};
 
 use super::Scene;
 use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
 use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
+use crate::home::digest;
 use crate::state::State;
 use crate::state::post::INBOX;
 
@@ -57,11 +58,7 @@ impl Scene<'_> {
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
-        let says_where =
-            body.prompt.segments.iter().any(
-                |segment| matches!(segment, Segment::Directive(directive) if directive.kind == DirectiveKind::Inbox),
-            );
-        match !says_where && state.inputs(key).next().is_some() {
+        match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
             true => self.inbox(state, key),
             false => Ok(None),
         }
@@ -69,36 +66,60 @@ impl Scene<'_> {
 
     /// What a step that may hand something over is told of that.
     pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
-        let receivers = self.receivers(state, key);
-        (!receivers.is_empty()).then(|| taught(&receivers))
+        let Reach { receivers, spawns } = self.reach(state, key);
+        let mut told = Vec::new();
+        if let Some(first) = receivers.first() {
+            told.push(format!("You can hand over to {}: {}", quoted(&receivers), taught("send_handoff", first)));
+        }
+        if let Some(first) = spawns.first() {
+            let names = quoted(&spawns);
+            told.push(format!(
+                "You can have further agents started, each once, {names}: {}",
+                taught("spawn_node", first)
+            ));
+        }
+        (!told.is_empty()).then(|| told.join("\n\n"))
     }
 
     /// Whether an edge leads to a step or away from it.
     pub(crate) fn is_node(&self, state: &State, key: Key) -> bool {
-        state.node(key).wired || !self.receivers(state, key).is_empty()
+        state.node(key).wired || !self.reach(state, key).is_empty()
     }
 
     /// Whether an edge leads away from a step whose agent answers.
     pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
-        matches!(self.step(state, key).body, Body::Prompt(_)) && !self.receivers(state, key).is_empty()
+        matches!(self.step(state, key).body, Body::Prompt(_)) && !self.reach(state, key).is_empty()
     }
 
-    /// To whom a step may hand something over.
-    pub(crate) fn receivers(&self, state: &State, key: Key) -> Vec<&str> {
+    /// To whom a step may hand something over, and whom it may have started.
+    pub(crate) fn reach(&self, state: &State, key: Key) -> Reach {
         let (scope, spot) = state.address(key);
         let ways = &state.graph.scope(state.region(scope).scope).ways;
-        let mut names: Vec<&str> = ways.from(spot).map(|(_, way)| self.name_of(state, way.to)).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        let names = |spawns: bool| {
+            let meant = ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns);
+            let mut names: Vec<String> = meant.map(|(_, way)| self.name_of(state, way.to).to_owned()).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        Reach { receivers: names(false), spawns: names(true) }
+    }
+
+    /// The agent that takes the turns of the step of this name, where it has one.
+    pub(crate) fn agent_of(&self, state: &State, scope: u32, name: &str) -> Option<&str> {
+        let spot = state.graph.scope(state.region(scope).scope).find(name)?;
+        match &self.definitions[spot.region as usize][spot.step as usize].body {
+            Body::Prompt(body) => Some(&body.agent),
+            _ => None,
+        }
     }
 
     fn name_of<'a>(&'a self, _: &State, spot: Spot) -> &'a str {
         &self.definitions[spot.region as usize][spot.step as usize].name
     }
 
-    /// What is to be recorded when the step hands something over, with the envelope: `seq` is the record's number, `at`
-    /// its time.
+    /// What is to be recorded when the step hands something over, or has another one started with it, with the envelope:
+    /// `seq` is the record's number, `at` its time.
     ///
     /// # Errors
     /// Says why nothing is handed over, and what to do instead.
@@ -106,15 +127,23 @@ impl Scene<'_> {
         &self,
         state: &State,
         key: Key,
-        handoff: Handoff,
+        (handoff, spawns): (Handoff, bool),
         (seq, at): (u64, u64),
     ) -> Result<(Event, Envelope), String> {
         let (scope, spot) = state.address(key);
         let sender = self.name_of(state, spot);
-        let (number, way) = self.way(state, (scope, spot), &handoff)?;
+        let (number, way) = self.way(state, (scope, spot), &handoff, spawns)?;
         let edge = &self.pipeline(state, scope).edges[way.edge];
         let to = self.name_of(state, way.to);
         let asked = handoff.reply_to.as_deref();
+        match (spawns, state.is_dormant(scope, way.to)) {
+            (true, false) => return Err(format!("`{to}` is there already: `send_handoff` is for those who are")),
+            (true, true) if state.is_asked_for(scope, to) => {
+                return Err(format!("`{to}` has been asked for, and somebody is to agree to it first"));
+            }
+            (false, true) => return Err(format!("`{to}` is not there: nobody has had it started (`spawn_node`)")),
+            _ => {}
+        }
         let answers = state.unanswered(scope, spot, way.to, asked);
         match (&answers, asked) {
             (None, Some(id)) => return Err(format!("no envelope `{}` of `{to}` waits for your answer", brief(id))),
@@ -159,6 +188,7 @@ impl Scene<'_> {
             context_ref: handoff.context_ref.or_else(given),
             meta: Some(Meta { priority }),
         };
+        let said = said(&envelope)?;
         let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!(
@@ -168,8 +198,17 @@ impl Scene<'_> {
             ));
         }
         let content = self.store.keep(text)?;
-        let letter =
-            Letter { id: id.into(), kind, priority, response, answers, person: false, interrupts: false, content };
+        let letter = Letter {
+            id: id.into(),
+            kind,
+            priority,
+            response,
+            answers,
+            person: false,
+            interrupts: false,
+            said: Some(said),
+            content,
+        };
         let activation = state.frame(scope);
         let event = Event::Sent {
             from: Some(state.id(key)),
@@ -188,6 +227,7 @@ impl Scene<'_> {
         state: &'s State,
         (scope, spot): (u32, Spot),
         handoff: &Handoff,
+        spawns: bool,
     ) -> Result<(usize, &'s Way), String> {
         let sender = self.name_of(state, spot);
         if handoff.to == sender {
@@ -195,7 +235,8 @@ impl Scene<'_> {
         }
         let graph = state.graph.scope(state.region(scope).scope);
         let (ways, to) = (&graph.ways, graph.find(&handoff.to));
-        let mut fitting: Vec<(usize, &Way)> = ways.from(spot).filter(|(_, way)| Some(way.to) == to).collect();
+        let leading = || ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns);
+        let mut fitting: Vec<(usize, &Way)> = leading().filter(|(_, way)| Some(way.to) == to).collect();
         if let Some(kind) = handoff.kind {
             let first = fitting.first().map(|(_, way)| word_of(way));
             fitting.retain(|(_, way)| word_of(way) == kind);
@@ -208,10 +249,16 @@ impl Scene<'_> {
         fitting.sort_by_key(|(_, way)| way.answers);
         fitting.first().copied().ok_or_else(|| {
             let mut names: Vec<String> =
-                ways.from(spot).map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
+                leading().map(|(_, way)| format!("`{}`", self.name_of(state, way.to))).collect();
             names.sort();
             names.dedup();
             let to = brief(&handoff.to);
+            if spawns {
+                return match names.is_empty() {
+                    true => format!("no edge lets `{sender}` spawn `{to}`: it may spawn nobody (`kind=spawn`)"),
+                    false => format!("no edge lets `{sender}` spawn `{to}`: you can spawn {}", names.join(", ")),
+                };
+            }
             match names.is_empty() {
                 true => format!("no edge leads from `{sender}` to `{to}`: none leads from `{sender}` to anybody"),
                 false => format!("no edge leads from `{sender}` to `{to}`: you can hand over to {}", names.join(", ")),
@@ -256,22 +303,46 @@ impl Scene<'_> {
     }
 }
 
+/// What an envelope says, whatever its id and time, and whatever it answers: by digest.
+fn said(envelope: &Envelope) -> Result<std::sync::Arc<str>, String> {
+    let Payload { message, structured, artifacts, status, response: _ } = &envelope.payload;
+    let words = serde_json::to_string(&(&envelope.to_node_id, envelope.kind, message, structured, artifacts, status));
+    let digest = digest(words.map_err(|error| error.to_string())?.as_bytes());
+    Ok(digest[..16].into())
+}
+
 fn word_of(way: &Way) -> crate::handoff::EnvelopeKind {
     match way.kind {
-        swarmc_plan::EdgeKind::Handoff => crate::handoff::EnvelopeKind::Handoff,
+        swarmc_plan::EdgeKind::Handoff | swarmc_plan::EdgeKind::Spawn => crate::handoff::EnvelopeKind::Handoff,
         swarmc_plan::EdgeKind::Signal => crate::handoff::EnvelopeKind::Signal,
     }
 }
 
-/// What a prompt says of handing over, for agents that have no tools for it.
-fn taught(receivers: &[&str]) -> String {
-    let names = receivers.join("`, `");
+/// Whom an agent can reach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reach {
+    /// Those that it may hand over to.
+    pub(crate) receivers: Vec<String>,
+    /// Those that it may have started.
+    pub(crate) spawns: Vec<String>,
+}
+
+impl Reach {
+    fn is_empty(&self) -> bool {
+        self.receivers.is_empty() && self.spawns.is_empty()
+    }
+}
+
+/// What a prompt says of an operation, for agents that have no tools for it.
+fn taught(operation: &str, to: &str) -> String {
     format!(
-        "You can hand over to `{names}`: with the tool `send_handoff` where you have it, else by a line of your answer \
-         that is JSON and nothing else:\n\
-         {{\"swarm\": \"send_handoff\", \"to\": \"{}\", \"message\": \"...\"}}",
-        receivers[0]
+        "with the tool `{operation}` where you have it, else by a line of your answer that is JSON and nothing else:\n\
+         {{\"swarm\": \"{operation}\", \"to\": \"{to}\", \"message\": \"...\"}}"
     )
+}
+
+fn quoted(names: &[String]) -> String {
+    format!("`{}`", names.join("`, `"))
 }
 
 /// An artifact is stored in the run, or a file of the workspace.

@@ -1,0 +1,91 @@
+//! Tasks that agents have started: `spawn_node`.
+//!
+//! In: a first payload, along an edge that allows it. Out: an envelope in the inbox of a task that was not there before, at
+//! once or when somebody has agreed to it. Invariant: what was agreed to is sent once, whoever is killed in between.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use swarmc_plan::{Approval, Priority, Response};
+
+use super::run_loop::{Loop, now};
+use crate::approval::Wants;
+use crate::event::{Content, Event, Letter, StepId, shorten};
+use crate::graph::Key;
+use crate::handoff::{EnvelopeKind, Handoff};
+
+impl Loop<'_> {
+    /// An agent wants a task started.
+    pub(super) fn spawn_node(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        handoff: Handoff,
+    ) -> Result<Value, String> {
+        if let Some(id) = self.sent_before(step, attempt, &handoff) {
+            return Ok(json!({ "id": id, "to": handoff.to }));
+        }
+        if let Some(id) = self.asked_already(step, attempt, &handoff) {
+            return Ok(json!({ "to": handoff.to, "approval": id }));
+        }
+        let at = now().max(self.clock);
+        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, true), (self.seq + 1, at))?;
+        let (scope, of) = (self.state.frame(key.frame).scope, self.scene.plan.policy.spawn);
+        let Event::Sent { to, way: Some(way), letter, .. } = &event else { return Err("it takes no way".to_owned()) };
+        let agents = self.state.node(key).agent.clone().zip(self.scene.agent_of(&self.state, scope, to));
+        let Some((agent, plays)) = agents.filter(|_| of != Approval::Auto) else {
+            self.record(event);
+            return Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }));
+        };
+        let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
+        let id = self.request(step, attempt, &agent, Wants::Node { plays, to, way: *way, letter });
+        match self.decide_at_once(key, id, of) {
+            Some(refusal) => Err(refusal),
+            None => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
+        }
+    }
+
+    /// The number under which an attempt has asked for just this, before its runner was killed.
+    fn asked_already(&self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<u32> {
+        let asked = self.state.waiting().find(|waiting| {
+            let Wants::Node { letter, .. } = &waiting.request.wants else { return false };
+            let text = self.scene.store.text(&letter.content).ok();
+            let envelope = text.and_then(|text| serde_json::from_str(&text).ok());
+            (&waiting.step, waiting.attempt) == (step, attempt)
+                && envelope.is_some_and(|envelope| handoff.is_in(&envelope))
+        });
+        asked.map(|waiting| waiting.request.id)
+    }
+
+    /// Sends what was agreed to, and tells whoever asked of what was not.
+    pub(super) fn deliver_decided(&mut self) {
+        let decided: Vec<_> =
+            self.state.spawns_decided().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
+        for (waiting, verdict) in decided {
+            let Wants::Node { to, way, letter, .. } = waiting.request.wants else { continue };
+            let Some(frame) = self.state.frame_of(waiting.step.instance, waiting.step.within.as_ref()) else {
+                continue;
+            };
+            let activation = self.state.frame(self.state.frame(frame).scope);
+            let (instance, within) = (activation.instance, activation.path.clone());
+            self.record(match verdict.allows() {
+                true => Event::Sent { from: Some(waiting.step), to, instance, within, way: Some(way), letter: *letter },
+                false => {
+                    let mut words = format!("`{to}` was not started: {}", verdict.refusal());
+                    shorten(&mut words);
+                    let letter = Letter {
+                        id: format!("e{}", self.seq + 1).into(),
+                        kind: EnvelopeKind::Handoff,
+                        priority: Priority::Normal,
+                        response: Response::None,
+                        answers: Some(letter.id),
+                        person: true,
+                        interrupts: false,
+                        said: None,
+                        content: Content::Text(words),
+                    };
+                    Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter }
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Tasks that are only there when another one has them started (seed 002, "Spawn command routing"), through the binary.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::{Place, signal};
+
+/// A lead that has a helper started, with a payload; the helper answers it.
+fn spec(policy: &str, lead: &str) -> Place {
+    Place::new(&format!(
+        r##"
+{policy}
+type Question {{ region string }}
+provider local {{
+    script {{
+        answer #"{lead}"# task=lead attempt=1
+        answer "the lead goes on" task=lead
+        answer #"{{"swarm": "send_handoff", "to": "lead", "message": "The EU it is"}}"# task=helper
+        answer "nobody called" task=last
+    }}
+}}
+agent lead provider=local {{ can spawn }}
+agent helper provider=local
+pipeline main {{
+    edges {{ lead -> helper kind=spawn carries=Question response=required; helper -> lead }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task helper agent=helper {{ prompt "Help.\n<<inbox>>" }}
+    task last agent=helper {{ depends-on lead; prompt "Sum up:\n<<output:helper | default:nothing>>" }}
+    result last
+}}
+"##
+    ))
+}
+
+const SPAWN: &str =
+    r#"{"swarm": "spawn_node", "to": "helper", "message": "Look at the EU", "structured": {"region": "EU"}}"#;
+
+fn inspected(place: &Place, step: &str) -> Value {
+    serde_json::from_str(&place.swarmc(&["inspect", "last", step, "--json"]).expect(0, &[], &[]).out).expect("JSON")
+}
+
+fn await_request(place: &Place) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let listed = place.swarmc(&["approve", "last"]);
+        if listed.out.contains("? 1 lead: ") {
+            return listed.out;
+        }
+        assert!(Instant::now() < deadline, "it is never asked: {listed:?}");
+    }
+}
+
+#[test]
+fn a_spawn_request_is_a_payload_which_becomes_a_node() {
+    let place = spec("", SPAWN);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["helper: "]);
+    let helper = inspected(&place, "helper");
+    let first = &helper["incoming"][0]["envelope"];
+    assert_eq!((&first["fromNodeId"], &first["payload"]["structured"]["region"]), (&"lead".into(), &"EU".into()));
+    assert_eq!(first["payload"]["response"]["expectation"], "required");
+    let answer = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!(answer["payload"]["response"]["replyTo"], first["id"]);
+}
+
+#[test]
+fn nobody_is_there_who_was_not_asked_for() {
+    let place = spec("", "no help needed");
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &["nobody called"], &["helper: skipped: nobody asked for it"]);
+    // Nor can anything be handed over to who is not there.
+    let place = spec("", r#"{"swarm": "send_handoff", "to": "helper", "message": "Hello"}"#);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["no edge leads from `lead` to `helper`"]);
+    // What is spawned is of the edge's type, as everything that is handed over.
+    let place = spec("", r#"{"swarm": "spawn_node", "to": "helper", "message": "Look"}"#);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["this edge carries a type", "skipped: nobody asked for it"]);
+    let place = spec("", r#"{"swarm": "spawn_node", "to": "last", "message": "Look"}"#);
+    let refused = "no edge lets `lead` spawn `last`: you can spawn `helper`";
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[refused]);
+}
+
+#[test]
+fn the_runtime_spawns_only_after_approval() {
+    let place = spec("policy { spawn human }", SPAWN);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    let listed = await_request(&place);
+    for part in ["lead wants task helper", "agent  helper", "\"message\": \"Look at the EU\""] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    // Its turn is over, and what it asked for waits, also for a runner that is killed meanwhile.
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
+    drop(rest);
+    let (mut child, rest) = place.until(&["resume", "last"], "1 allow|always|deny");
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &["approval 1 of run"]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let helper = inspected(&place, "helper");
+    assert_eq!(helper["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
+    assert_eq!(helper["incoming"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn whoever_asked_hears_that_it_was_denied() {
+    let place = spec("policy { spawn human }", SPAWN);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    await_request(&place);
+    place.swarmc(&["approve", "last", "1", "deny", "--because", "we know the EU"]).expect(0, &[], &[]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let said = "`helper` was not started: a person said no: we know the EU";
+    assert_eq!(inspected(&place, "lead")["incoming"][0]["envelope"]["payload"]["message"], said);
+    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
+    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
+    let prompt = fs::read_to_string(run.join("prompts/lead.2.txt")).expect("it had another turn");
+    assert!(prompt.contains(said), "{prompt}");
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_policy_decides() {
+    let place = spec("policy { spawn human; unattended deny }", SPAWN);
+    let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
+    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it"]);
+    let place = spec("policy { spawn human; unattended approve }", SPAWN);
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
+    assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
+}
