@@ -90,7 +90,7 @@ fn nobody_forges_who_sends_or_what_is_answered() {
 fn what_is_no_line_of_the_socket_is_told_so() {
     let guest = Guest::new();
     let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
-    let unknown = json!({ "token": guest.token, "operation": { "swarm": "spawn_node" } }).to_string();
+    let unknown = json!({ "token": guest.token, "operation": { "swarm": "stop_run" } }).to_string();
     let more = json!({ "token": guest.token, "node": "second" }).to_string();
     let lines: [&[u8]; 8] =
         [b"", b"{", b"null", b"\xff\xfe", b"{\"token\": 1}", &deep, unknown.as_bytes(), more.as_bytes()];
@@ -168,7 +168,7 @@ fn lines_that_are_no_handoffs_are_told_to_people() {
     echo '{"swarm": "send_handoff", "to": "second", "message": "m", "from": "second"}'
     echo '{"swarm": "send_handoff", "to": "nobody", "message": "m"}'
     echo '{"swarm": "send_handoff", "to": "first", "message": "m"}'
-    echo '{"swarm": "spawn_node"}'
+    echo '{"swarm": "stop_run"}'
     printf '{"swarm": "send_handoff", "to": "second", "message": "m", "structured": {"text": "%s"}}\n' $(head -c 70000 /dev/zero | tr '\0' x)
     echo '{"swarm": "send_handoff", "to": "second", "message": "cut'
     echo 'Said.'"#,
@@ -183,7 +183,7 @@ fn lines_that_are_no_handoffs_are_told_to_people() {
         "unknown field `from`",
         "no edge leads from `first` to `nobody`",
         "you cannot hand over to yourself",
-        "unknown variant `spawn_node`",
+        "unknown variant `stop_run`",
         "65536 are the most",
     ] {
         assert!(said.contains("`first`: nothing was handed over: ") && said.contains(why), "{why}: {said}");
