@@ -155,7 +155,7 @@ fn an_agent_hands_over_and_reads_its_inbox_over_http() {
     let tools: Value = serde_json::from_str(&tools).expect("the answer is JSON");
     let tools = tools["result"]["tools"].as_array().expect("there are tools");
     let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["send_handoff", "read_inbox"]);
+    assert_eq!(names, ["send_handoff", "read_inbox", "read_context"]);
     assert!(tools.iter().all(|tool| tool["_meta"]["anthropic/alwaysLoad"] == true));
     assert_eq!(tools[0]["inputSchema"]["properties"]["to"]["enum"], json!(["second"]));
 
@@ -197,7 +197,10 @@ fn a_handoff_that_is_refused_is_a_result_that_says_why() {
             "lies outside of the run",
         ),
         ("read_inbox", json!({ "of": "second" }), "takes no arguments"),
-        ("spawn_node", json!({}), "there are `send_handoff` and `read_inbox`"),
+        ("spawn_node", json!({ "to": "second", "message": "m" }), "no edge lets `first` spawn `second`"),
+        ("read_context", json!({}), "your turn has no context pack"),
+        ("read_context", json!({ "reference": "artifact://diff/0123456789abcdef" }), "nothing here has this reference"),
+        ("send", json!({}), "there are `send_handoff`, `spawn_node`, `read_inbox` and `read_context`"),
     ] {
         let result = guest.call(line, tool, arguments.clone());
         let text = result["content"][0]["text"].as_str().expect("there is a text");

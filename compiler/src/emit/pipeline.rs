@@ -136,8 +136,10 @@ impl Emitter<'_, '_, '_> {
             stdin: step.stdin.as_ref().map(|stdin| self.prose(stdin, is_back)),
             origin: self.origin(ast.name.span),
         };
-        // Without turns there is nothing to go in circles, unless it says so.
-        let counts = ast.stalls || lists.woken.contains(&emitted.name) && emitted.reads_inbox();
+        // Without turns there is nothing to go in circles, and a command that does its work again may well do the same,
+        // unless it says so.
+        let is_agent = matches!(emitted.body, plan::Body::Prompt(_));
+        let counts = ast.stalls || is_agent && lists.woken.contains(&emitted.name);
         plan::Step { stall: if counts { ast.stall } else { 0 }, ..emitted }
     }
 

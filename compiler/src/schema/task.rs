@@ -156,7 +156,8 @@ static GRACE: Node = Node::new("grace", "How long an agent that has reported its
 static STALL: Node = Node::new(
     "stall",
     "After how many turns in a row that put out, send and change the same, or attempts that fail the same check, somebody \
-     is asked whether it goes on (`swarmc approve`); 0 is never. Counted where edges lead to the task, or it says so.",
+     is asked whether it goes on (`swarmc approve`); 0 is never. Counted where edges lead to a task with a `prompt`, or it \
+     says so.",
 )
 .arguments(&[defaulted("N", Kind::Count(0, 1000), "3")]);
 static CHECK: Node =

@@ -60,9 +60,9 @@ fn a_model_hands_over_by_a_tool_call() {
         let asked = requests.iter().find(|request| request.user.iter().any(|said| said.contains(text)));
         asked.expect("there was a request").tools.clone()
     };
-    assert_eq!(tools("Hand over."), ["send_handoff", "read_inbox"]);
+    assert_eq!(tools("Hand over."), ["send_handoff", "read_inbox", "read_context"]);
     // No edge leads away from the second.
-    assert_eq!(tools("Do it"), ["read_inbox"]);
+    assert_eq!(tools("Do it"), ["read_inbox", "read_context"]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn inspect(target: &dyn Fn(&Guest) -> Vec<String>) {
     };
     let tools = run(&["--method", "tools/list"]);
     let names: Vec<&Value> = tools["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["send_handoff", "read_inbox"]);
+    assert_eq!(names, ["send_handoff", "read_inbox", "read_context"]);
     let call = ["--method", "tools/call", "--tool-name"];
     let sending = ["send_handoff", "--tool-arg", "to=second", "message=Inspected", "status={\"ok\": true}"];
     let receipt = run(&[&call[..], &sending].concat());
@@ -122,7 +122,7 @@ fn the_python_client_calls_the_tools_over_both() {
     let told = printed(&command.args(["-c", PYTHON]).arg(binary().join("swarmc")).output().expect("python starts"));
     for way in ["http", "pipe"] {
         let told = &told[way];
-        assert_eq!(told["tools"], json!(["send_handoff", "read_inbox"]), "{way}");
+        assert_eq!(told["tools"], json!(["send_handoff", "read_inbox", "read_context"]), "{way}");
         assert_eq!(told["sent"]["structuredContent"]["to"], "second", "{way}");
         assert_eq!(told["refused"]["isError"], true, "{way}");
         assert_eq!(told["read"]["structuredContent"]["inputs"], json!([]), "{way}");
