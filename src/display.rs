@@ -346,7 +346,7 @@ impl Screen {
             }
             RowState::Waiting if row.failure.is_none() => format!("  {name}: mended in {took}; it runs once more"),
             RowState::Waiting => {
-                let attempt = format!("attempt {} of {} failed", row.attempt, row.attempts);
+                let attempt = format!("attempt {} of {} failed", row.tries(), row.attempts);
                 format!("{} {name}: {attempt}: {}", paint.yellow("!"), reason())
             }
             RowState::Cancelled => format!("{} {name}: cancelled after {took}", paint.yellow("-")),

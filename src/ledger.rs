@@ -416,7 +416,8 @@ impl Ledger {
 
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
-        let tries = attempt - self.rows[index].post.as_ref().map_or(0, |post| post.earlier).min(attempt);
+        self.rows[index].attempt = attempt;
+        let tries = self.rows[index].tries();
         let mended = self.mended.get(&*self.rows[index].step.name) == Some(&tries);
         let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));
         let escalates = self.escalated.get(&*self.rows[index].step.name);
@@ -541,6 +542,16 @@ impl Row {
             (None, Some(failure)) => failure.clone(),
             (None, None) => String::new(),
         }
+    }
+
+    /// The attempts of the turn that goes on, this one included.
+    pub(crate) fn tries(&self) -> u32 {
+        self.attempt - self.post.as_ref().map_or(0, |post| post.earlier).min(self.attempt)
+    }
+
+    /// Which turn goes on, from 2.
+    pub(crate) fn turn(&self) -> Option<u32> {
+        self.post.as_ref().map(|post| post.turns + 1).filter(|&turn| turn > 1)
     }
 
     pub(crate) fn elapsed(&self, until: u64) -> std::time::Duration {

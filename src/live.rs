@@ -134,8 +134,13 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
         text.push_str("  waits for envelopes");
     } else if row.state == RowState::Waiting {
         let _ = write!(text, "  attempt {} failed, next one soon", row.attempt);
-    } else if row.attempt > 1 {
-        let _ = write!(text, "  attempt {} of {}", row.attempt, row.attempts);
+    } else {
+        if let Some(turn) = row.turn() {
+            let _ = write!(text, "  turn {turn}");
+        }
+        if row.tries() > 1 {
+            let _ = write!(text, "  attempt {} of {}", row.tries(), row.attempts);
+        }
     }
     if let Some(team) = ledger.teams.get(&row.step) {
         let phase = team.phase.map_or("", crate::team::word);
