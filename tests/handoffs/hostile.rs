@@ -82,7 +82,7 @@ fn nobody_forges_who_sends_or_what_is_answered() {
     assert_eq!(sent(&project), ["first → second: m"]);
     // People hear of it, and not of all.
     let said = err(&output);
-    assert_eq!(said.matches("`first`: nothing was handed over").count(), 10, "{said}");
+    assert_eq!(said.matches("`first`: what its agent asked for was refused").count(), 10, "{said}");
     assert!(said.contains("`first`: further refusals of this turn are not shown"), "{said}");
 }
 
@@ -186,7 +186,10 @@ fn lines_that_are_no_handoffs_are_told_to_people() {
         "unknown variant `stop_run`",
         "65536 are the most",
     ] {
-        assert!(said.contains("`first`: nothing was handed over: ") && said.contains(why), "{why}: {said}");
+        assert!(
+            said.contains("`first`: what its agent asked for was refused: ") && said.contains(why),
+            "{why}: {said}"
+        );
     }
     // What is no JSON is what the agent said.
     let answer = project.output("first");

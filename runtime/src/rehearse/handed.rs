@@ -26,7 +26,7 @@ impl Stage<'_, '_> {
             match event {
                 Ok(Some(event)) => self.record(event),
                 Ok(None) => {}
-                Err(problem) => self.fault(Some(step), format!("nothing was handed over: {problem}")),
+                Err(problem) => self.fault(Some(step), format!("what its agent asked for was refused: {problem}")),
             }
         }
     }

@@ -46,7 +46,9 @@ impl Loop<'_> {
         let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
         *count += 1;
         match *count {
-            ..=TOLD => self.viewer.notice(short(&format!("`{}`: nothing was handed over: {problem}", step.label()))),
+            ..=TOLD => self
+                .viewer
+                .notice(short(&format!("`{}`: what its agent asked for was refused: {problem}", step.label()))),
             AFTER => self.viewer.notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
             _ => {}
         }

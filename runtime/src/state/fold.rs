@@ -2,6 +2,7 @@
 
 use super::State;
 use super::frame::{Detail, Inner, Phase, Reason};
+use super::session::Known;
 use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
 
@@ -288,9 +289,9 @@ impl State {
         self.started(key);
         self.talked(key, outcome);
         self.open.insert(key, None);
-        self.step_mut(key).interrupted = None;
+        let before = self.step_mut(key).interrupted.take();
         if outcome.failure == Some(Failure::Interrupted) {
-            return self.attempt_interrupted(key, outcome);
+            return self.attempt_interrupted(key, outcome, before);
         }
         let tries = self.step(key).tries();
         self.note_attempt(key, outcome, &sent);
@@ -374,12 +375,12 @@ impl State {
     }
 
     /// Its agent takes another turn, which reads what a person wrote.
-    fn attempt_interrupted(&mut self, key: Key, outcome: &Outcome) {
+    fn attempt_interrupted(&mut self, key: Key, outcome: &Outcome, before: Option<Box<Known>>) {
         if self.is_ended(key) {
             self.open.remove(&key);
             return self.enter(key, Phase::Skipping(Reason::Ended));
         }
-        let known = self.known(key, outcome);
+        let known = self.known(key, outcome).map(|known| known.after(before.as_deref()));
         let step = self.step_mut(key);
         // In a conversation that goes on, what the turn had read has been said.
         if known.is_some() {

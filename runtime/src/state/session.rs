@@ -21,14 +21,22 @@ pub(crate) struct Known {
     used: Usage,
 }
 
+impl Known {
+    /// The same, when its last turn went on with what was known `before`.
+    pub(super) fn after(self, before: Option<&Known>) -> Known {
+        let earlier = before.filter(|before| before.id == self.id).map_or_else(Usage::default, |before| before.used);
+        Known { used: sum(earlier, self.used), ..self }
+    }
+}
+
 impl State {
-    /// The conversation of `agent` called `name` that a step goes on with, by its id, and what it has used: the one that a
-    /// person interrupted, else the one of the turn before.
+    /// The conversation of `agent` called `name` that a step goes on with, by its id, and what it has used; of a step that
+    /// declares none, the one that a person interrupted.
     pub(crate) fn session(&self, key: Key, agent: &str, name: Option<&str>) -> Option<(&str, Usage)> {
         let interrupted = self.step(key).interrupted.as_deref().filter(|known| *known.agent == *agent);
         let sessions = &self.frame(self.home(key.frame)).sessions;
         let is_meant = |known: &&Known| *known.agent == *agent && Some(&*known.name) == name;
-        let known = interrupted.or_else(|| sessions.iter().find(is_meant))?;
+        let known = sessions.iter().find(is_meant).or(interrupted)?;
         Some((&known.id, known.used))
     }
 
@@ -54,8 +62,7 @@ impl State {
         let home = self.home(key.frame);
         let sessions = &mut self.frame_mut(home).sessions;
         match sessions.iter_mut().find(|known| known.agent == latest.agent && known.name == latest.name) {
-            Some(known) if known.id == latest.id => known.used = sum(known.used, latest.used),
-            Some(known) => *known = latest,
+            Some(known) => *known = latest.after(Some(known)),
             None => sessions.push(latest),
         }
     }
@@ -79,5 +86,22 @@ impl State {
             frame = parent.frame;
         }
         frame
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_that_goes_on_has_used_what_its_turns_have() {
+        let known = |id: &str, output: u64| {
+            let used = Usage { output, ..Usage::default() };
+            Known { agent: "a".into(), name: "".into(), id: id.to_owned(), used }
+        };
+        let used = |before: Option<&Known>| known("s-1", 5).after(before).used.output;
+        assert_eq!(used(None), 5);
+        assert_eq!(used(Some(&known("s-1", 7))), 12);
+        assert_eq!(used(Some(&known("s-0", 7))), 5, "another conversation");
     }
 }
