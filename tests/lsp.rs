@@ -96,6 +96,16 @@ fn problems_are_pulled_by_clients_that_do() {
     client.leave();
 }
 
+/// Neovim 0.11 pulls, and knows no refresh: a prompt that it opens before its spec is found would stay without problems.
+#[test]
+fn problems_are_told_to_clients_that_cannot_be_told_to_pull_again() {
+    let mut client = flow(json!({ "textDocument": { "diagnostic": {} } }));
+    assert_eq!(client.capabilities["diagnosticProvider"], Value::Null);
+    client.open("flow.kdl", SPEC);
+    client.problems("make.md", &["SW101"]);
+    client.leave();
+}
+
 #[test]
 fn names_are_completed_found_and_renamed_across_files() {
     let mut client = flow(json!({}));

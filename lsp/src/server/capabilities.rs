@@ -15,10 +15,9 @@ pub(super) struct Client {
     pub(super) folders: Vec<PathBuf>,
     /// Whether it can watch files for us.
     pub(super) watches: bool,
-    /// Whether it asks for problems rather than being told.
+    /// Whether it asks for problems rather than being told, and again when told to: problems come to be by other files and
+    /// by specs that are still being found, of which a client that cannot be told to ask again would never hear.
     pub(super) pulls: bool,
-    /// Whether it can be told to ask again.
-    pub(super) refreshes: bool,
     /// Whether what is completed may have places to fill in.
     pub(super) snippets: bool,
     /// Whether it knows the command that asks for the next completion.
@@ -80,10 +79,10 @@ impl Client {
             encoding,
             folders: folders(params),
             watches: watched.and_then(|watched| watched.dynamic_registration).unwrap_or(false),
-            pulls: capabilities.text_document.as_ref().is_some_and(|text| text.diagnostic.is_some()),
+            pulls: text.is_some_and(|text| text.diagnostic.is_some())
+                && diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
             snippets: completes.and_then(|item| item.snippet_support).unwrap_or(false),
             suggests: suggests(params),
-            refreshes: diagnostics.and_then(|diagnostics| diagnostics.refresh_support).unwrap_or(false),
         }
     }
 }

@@ -410,7 +410,7 @@ impl Server<'_> {
     /// Tells the editor what has changed about the problems that it shows.
     fn tell(&mut self, problems: Problems) {
         if self.client.pulls {
-            if self.client.refreshes && self.shown != problems {
+            if self.shown != problems {
                 self.ask("workspace/diagnostic/refresh", Value::Null);
             }
             self.shown = problems;
