@@ -5,6 +5,7 @@
 
 mod blank;
 mod chronicle;
+mod deed;
 mod difference;
 mod line;
 mod member;
@@ -25,6 +26,7 @@ pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
 pub(crate) use blank::Blanks;
+pub(crate) use deed::{Deed, Sending};
 pub(crate) use member::{At, Foretold, requests};
 pub(crate) use replay::{GateTake, Replay};
 pub(crate) use story::publish;

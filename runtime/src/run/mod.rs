@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod deeds;
 mod desk;
 mod effective;
 mod environment;
@@ -369,6 +370,8 @@ impl Begin<'_> {
             Source::Live | Source::Recorded(_) => None,
         };
         state.paced = replaying.is_some();
+        let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
+        let stepwise = hands_over && !matches!(self.source, Source::Live);
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -431,6 +434,7 @@ impl Begin<'_> {
             durability,
             replaying,
             held: VecDeque::new(),
+            stepwise,
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),

@@ -32,15 +32,8 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph, recorded: bool) -> Result<(), R
     Ok(())
 }
 
-/// Refuses to record what works by files or hands over, or to replay it: recordings hold answers, and neither what lies
-/// in folders nor what was handed over.
+/// Refuses to record what works by files, or to replay it: recordings hold answers, and not what lies in folders.
 fn refuse_recording(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
-    if let Some(scope) = graph.scopes.iter().find(|scope| !scope.ways.is_empty()) {
-        return Err(RunError::Request(format!(
-            "pipeline `{}` has `edges`, and what is handed over is not recorded yet: run it without `--record` and `--replay`",
-            scope.pipeline
-        )));
-    }
     let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
     let found = scopes.find_map(|(scope, pipeline)| {
         let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
