@@ -89,7 +89,9 @@ pub(crate) fn part(divergence: &Divergence, show: Show) -> miette::Result<Exit> 
 
 fn told(divergence: &Divergence) -> (String, &'static str) {
     let help = match &divergence.difference {
-        Difference::Text { .. } | Difference::Unsent { .. } => "undo the change, or record again with `swarmc run … --record DIR`",
+        Difference::Text { .. } | Difference::Unsent { .. } => {
+            "undo the change, or record again with `swarmc run … --record DIR`"
+        }
         Difference::Missing
         | Difference::Unanswered
         | Difference::GoesOn

@@ -306,7 +306,8 @@ impl Replay {
         if sending.envelope == *now {
             return Ok(());
         }
-        let told = |envelope| serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.blanks.blank_json(&value)));
+        let told =
+            |envelope| serde_json::to_value(envelope).map(|value| format!("{:#}\n", self.blanks.blank_json(&value)));
         let what = format!("what it sent to `{}`", sending.envelope.to_node_id);
         let (recorded, now) = (told(&sending.envelope).ok(), told(now).ok());
         Err(self.diverged(step, attempt, words(step, attempt), Difference::Text { what, recorded, now }))
@@ -330,14 +331,13 @@ impl Replay {
         now: &str,
     ) -> Result<(Foretold, AnsweredBy), RunError> {
         let place = Place::of(step, attempt);
-        let found = self.attempts.get(&place).into_iter().flatten().find_map(|&number| {
-            match &self.recording.lines[number] {
+        let found =
+            self.attempts.get(&place).into_iter().flatten().find_map(|&number| match &self.recording.lines[number] {
                 Line::Agreed { asked: known, wants, by, choice, because, .. } if *known == asked => {
                     Some((number, wants, *by, *choice, because))
                 }
                 _ => None,
-            }
-        });
+            });
         let Some((number, wants, by, choice, because)) = found else {
             return Ok((Foretold::Nothing, AnsweredBy::Person));
         };

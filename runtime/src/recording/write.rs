@@ -215,6 +215,11 @@ pub(super) fn draft(run: &RunFolder) -> PathBuf {
     run.path.join("recording")
 }
 
+/// Whether a run is recorded, and its recording is not yet where it belongs.
+pub(crate) fn is_kept(run: &RunFolder) -> bool {
+    draft(run).join(LINES).is_file()
+}
+
 /// Whether a recording may take the place of what is at `path`: nothing, an empty folder, or a recording.
 ///
 /// # Errors

@@ -2,11 +2,11 @@
 
 use super::gates::Reply;
 use super::{approvals, handoffs, swarms};
+use crate::approval::Verdict;
 use crate::artifact::Kept;
 use crate::control::{GateAnswer, UserMessage, Wish};
 use crate::event::{Outcome, Process, StepId};
 use crate::handoff::Operation;
-use crate::approval::Verdict;
 use crate::recording::{Deed, Divergence, GateTake};
 
 /// What the loop waits for.

@@ -253,6 +253,12 @@ pub fn resume(
     let mut state = State::new(Arc::new(graph));
     recovered.records.iter().for_each(|record| state.apply(record));
     if let Some(status) = state.finished() {
+        if let Some(target) = facts.record.filter(|_| recording::is_kept(&folder)) {
+            // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
+            let values = values(&state, &folder)?;
+            let (digest, blanks) = (plan_digest(&text), blanks(&plan, &folder, &surroundings));
+            recording::publish(&folder, &target, (&plan.workflow, &digest), &blanks, &values)?;
+        }
         return Err(RunError::Ended { run: folder.id, status });
     }
 
@@ -476,6 +482,12 @@ impl Begin<'_> {
         }
         Ok(outcome)
     }
+}
+
+/// The values of the instances that have one.
+fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
+    let instances = 1..=state.graph().instances();
+    instances.filter_map(|instance| state.value(instance)).map(|value| folder.text(value)).collect()
 }
 
 /// What is left blank in a recording of this run.

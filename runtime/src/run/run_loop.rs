@@ -208,9 +208,7 @@ impl Loop<'_> {
             Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
-        let instances = 1..=self.state.graph().instances();
-        let values = instances.filter_map(|instance| self.state.value(instance));
-        let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
+        let values = super::values(&self.state, &self.folder)?;
         let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
         let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() };
         self.judge_replay(&outcome)?;
