@@ -2,6 +2,7 @@
 //! difference is shown and nothing else.
 
 mod deeds;
+mod folders;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -108,14 +109,6 @@ pub(crate) fn are_alike(home: &Path) {
 fn every_example_replays_as_it_was_recorded() {
     for spec in specs(&Project::new()) {
         let project = Project::new();
-        let kept_apart = [("files.kdl", "works by files, which recordings do not hold: run it without `--record`")];
-        if let Some((_, why)) = kept_apart.iter().find(|(name, _)| spec.ends_with(name)) {
-            let refused = project.swarmc(&["run", &spec, "--record", "recorded"]);
-            let said = String::from_utf8_lossy(&refused.stderr);
-            assert!(said.contains(why), "{said}");
-            assert_eq!(refused.status.code(), Some(2));
-            continue;
-        }
         let recorded = project.swarmc(&["run", &spec, "--headless", "--record", "recorded"]);
         let replayed = project.swarmc(&["run", &spec, "--replay", "recorded"]);
         let said = String::from_utf8_lossy(&replayed.stderr);

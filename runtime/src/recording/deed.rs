@@ -206,6 +206,7 @@ impl Line {
                 let plain = (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!plain).then(|| "the id of a diff is a digest".to_owned())
             }
+            Line::Files { told, left, files, .. } => crate::files::problem(told.keys(), left.as_deref(), files.keys()),
             _ => None,
         }
     }

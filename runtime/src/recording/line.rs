@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::member::{Gave, Member, Said};
 use crate::approval::Choice;
 use crate::event::{AnsweredBy, Failure, RunStatus, StepId, Usage};
+use crate::files::{AgentFiles, Laying};
 use crate::handoff::Envelope;
 
 /// The version of recordings that this build writes, and the newest it reads.
@@ -210,6 +211,24 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<String>,
     },
+    /// The folder of an agent that works by files: what lay in it, and what was collected.
+    Files {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<Laying>,
+        /// What the runner wrote into it.
+        told: BTreeMap<String, Text>,
+        /// None where the attempt was ended from outside.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left: Option<Box<AgentFiles>>,
+        /// Files of the outbox; of others there is the digest only.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        files: BTreeMap<String, Text>,
+        /// Why the attempt has failed by then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+    },
     /// A line that was taken back. Only while a recording is put together.
     #[serde(skip)]
     Nothing,
@@ -352,6 +371,7 @@ impl Line {
             | Line::Left { place, .. }
             | Line::Begun { place, .. }
             | Line::Agreed { place, .. }
+            | Line::Files { place, .. }
             | Line::Began { place } => Some(place),
             Line::Recording(_) | Line::End { .. } | Line::Nothing => None,
         }
@@ -376,6 +396,7 @@ impl Line {
             Line::Left { id, .. } => (12, 0, 0, id.clone()),
             Line::Begun { .. } => (13, 0, 0, String::new()),
             Line::Agreed { asked, .. } => (14, *asked, 0, String::new()),
+            Line::Files { .. } => (15, 0, 0, String::new()),
             Line::Recording(_) | Line::End { .. } | Line::Began { .. } | Line::Nothing => return None,
         };
         Some((self.place()?.clone(), kind, first, second, name))
@@ -417,6 +438,7 @@ impl Line {
             Line::Tools { answer, .. } => texts.extend(&answer.text),
             Line::Approval { arguments, .. } => texts.extend(arguments),
             Line::Left { text, .. } => texts.push(text),
+            Line::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
             Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Nothing => {}
         }

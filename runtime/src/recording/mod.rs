@@ -7,6 +7,7 @@ mod blank;
 mod chronicle;
 mod deed;
 mod difference;
+mod folder;
 mod line;
 mod member;
 mod read;

@@ -237,6 +237,7 @@ impl Replay {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = |line: &Line| {
             !matches!(line, Line::File { .. } | Line::Failed { .. } | Line::Tools { .. } | Line::Late { .. })
+                && !matches!(line, Line::Files { .. })
                 && !line.is_deed()
         };
         let lines = || self.recording.lines.iter().enumerate().filter(|(_, line)| counts(line));
@@ -332,7 +333,11 @@ impl Replay {
 
     pub(super) fn filled(&self, failure: &Failure) -> Failure {
         let mut failure = failure.clone();
-        if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
+        if let Failure::Spawn { message }
+        | Failure::Agent { message }
+        | Failure::Render { message }
+        | Failure::Files { message, .. } = &mut failure
+        {
             *message = self.blanks.fill_text(message);
         }
         failure

@@ -154,7 +154,12 @@ impl Story<'_> {
                         (Some(asked), _) if asked.iter().any(is_answer) => lines.extend(asked),
                         (
                             asked,
-                            Some(failure @ (Failure::Cancelled | Failure::Spawn { .. } | Failure::Agent { .. })),
+                            Some(
+                                failure @ (Failure::Cancelled
+                                | Failure::Spawn { .. }
+                                | Failure::Agent { .. }
+                                | Failure::Files { .. }),
+                            ),
                         ) => {
                             lines.extend(asked.into_iter().flatten());
                             lines.push(Line::Failed { place, failure: told(&failure, self.blanks) });

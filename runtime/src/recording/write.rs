@@ -185,7 +185,11 @@ impl Texts<'_> {
 /// A failure with blanks for what is another in every run.
 pub(super) fn told(failure: &Failure, blanks: &Blanks) -> Failure {
     let mut failure = failure.clone();
-    if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
+    if let Failure::Spawn { message }
+    | Failure::Agent { message }
+    | Failure::Render { message }
+    | Failure::Files { message, .. } = &mut failure
+    {
         *message = blanks.blank_text(message);
     }
     failure

@@ -143,7 +143,7 @@ pub fn start(
         hide(plan, &mut options.environment);
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    refuse::refuse(plan, &graph, facts.record.is_some() || facts.replay.is_some())?;
+    refuse::refuse(plan, &graph)?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
