@@ -32,6 +32,21 @@ pub(crate) enum Deed {
     Sent(Box<Sending>),
     /// What it changed, with its text.
     Left(Box<Kept>, String),
+    /// What people wrote, and it read while its turn went on, by id.
+    Overheard(Vec<Arc<str>>),
+}
+
+/// What a person wrote to an agent.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub id: Arc<str>,
+    pub to: Arc<str>,
+    pub instance: u32,
+    pub within: Option<Arc<str>>,
+    pub interrupts: bool,
+    pub text: String,
+    /// Its line.
+    line: usize,
 }
 
 /// An envelope as it was sent.
@@ -75,6 +90,8 @@ pub(super) struct Deeds {
     receivers: BTreeSet<(Arc<str>, u32)>,
     /// The attempt of each step that began last, with what it took in.
     attempts: BTreeMap<StepId, (u32, Vec<String>)>,
+    /// Those whose attempt goes on.
+    running: BTreeSet<StepId>,
     /// What was taken in since.
     taken: BTreeMap<StepId, Vec<String>>,
     /// What is asked for and not answered, by its number, and whether it is a task that is to be started.
@@ -92,12 +109,18 @@ impl Deeds {
         self.receivers.insert((Arc::clone(to), instance));
     }
 
-    pub(super) fn took(&mut self, step: &StepId, inputs: &[Arc<str>]) {
+    /// Envelopes leave an inbox: for the attempt that is about to begin, or for the one that goes on.
+    pub(super) fn took(&mut self, step: &StepId, inputs: &[Arc<str>], lines: &mut Vec<Line>) {
+        if let Some((attempt, _)) = self.attempts.get(step).filter(|_| self.running.contains(step)) {
+            let inputs = inputs.iter().map(|id| id.to_string()).collect();
+            return lines.push(Line::Overheard { place: Place::of(step, *attempt), inputs });
+        }
         self.taken.entry(step.clone()).or_default().extend(inputs.iter().map(|id| id.to_string()));
     }
 
     /// An attempt begins, for the first time or once more.
     pub(super) fn began(&mut self, step: &StepId, attempt: u32, lines: &mut Vec<Line>) {
+        self.running.insert(step.clone());
         let fresh = self.taken.remove(step).unwrap_or_default();
         let known = self.attempts.entry(step.clone()).or_default();
         let again = known.0 == attempt;
@@ -113,6 +136,15 @@ impl Deeds {
             }
             lines.push(Line::Begun { place, inputs: known.1.clone() });
         }
+    }
+
+    pub(super) fn ended(&mut self, step: &StepId) {
+        self.running.remove(step);
+    }
+
+    /// Another runner goes on: whatever was open begins again.
+    pub(super) fn resumed(&mut self) {
+        self.running.clear();
     }
 
     /// An agent handed something over. Where somebody agreed to it first it is told already.
@@ -206,6 +238,10 @@ impl Line {
                 let plain = (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!plain).then(|| "the id of a diff is a digest".to_owned())
             }
+            Line::Message { id, .. } if number(id).is_none() => {
+                Some("an id of a message is `e` and a number".to_owned())
+            }
+            Line::Message { id, .. } if !envelopes.insert(id.clone()) => Some(format!("message `{id}` is there twice")),
             Line::Files { told, left, files, .. } => crate::files::problem(told.keys(), left.as_deref(), files.keys()),
             _ => None,
         }
@@ -267,10 +303,45 @@ impl Replay {
                     let kept = Kept { id, files, added, removed, with, omitted, ..kept };
                     deeds.push((number, Deed::Left(Box::new(kept), text)));
                 }
+                Line::Overheard { inputs, .. } => {
+                    self.note(number);
+                    deeds.push((number, Deed::Overheard(inputs.iter().map(|id| id.as_str().into()).collect())));
+                }
                 _ => {}
             }
         }
         Ok(deeds)
+    }
+
+    /// What people wrote, each with its place among all that happened.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn written(&self) -> Result<Vec<(usize, Written)>, RunError> {
+        let lines = self.recording.lines.iter().enumerate();
+        let written = lines.filter_map(|(number, line)| {
+            let Line::Message { id, to, instance, within, interrupts, text } = line else { return None };
+            let text = self.text(text).map(|text| {
+                let (to, within) = (Arc::clone(to), within.clone());
+                let (id, instance, interrupts) = (id.as_str().into(), *instance, *interrupts);
+                (number, Written { id, to, instance, within, interrupts, text, line: number + 2 })
+            });
+            Some(text)
+        });
+        written.collect()
+    }
+
+    /// Why what a person wrote is not sent again.
+    pub(crate) fn unwritten(&self, written: &Written, problem: &str) -> RunError {
+        let step = StepId {
+            name: Arc::clone(&written.to),
+            iteration: 1,
+            instance: written.instance,
+            within: written.within.clone(),
+        };
+        let place = format!("what a person wrote to {}", words(&step, 1));
+        let at = format!("{LINES}:{}", written.line);
+        self.diverged(&step, 1, place, Difference::Unsent { problem: problem.to_owned(), at })
     }
 
     /// What an attempt read when it began, where that differs from what it reads now.

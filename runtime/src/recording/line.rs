@@ -211,6 +211,25 @@ pub(super) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<String>,
     },
+    /// What a person wrote to an agent.
+    Message {
+        id: String,
+        to: Arc<str>,
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        instance: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+        /// Whether a turn was to be ended for it, where that loses nothing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupts: bool,
+        text: Text,
+    },
+    /// What of that an agent read while its turn went on.
+    Overheard {
+        #[serde(flatten)]
+        place: Place,
+        inputs: Vec<String>,
+    },
     /// The folder of an agent that works by files: what lay in it, and what was collected.
     Files {
         #[serde(flatten)]
@@ -372,8 +391,9 @@ impl Line {
             | Line::Begun { place, .. }
             | Line::Agreed { place, .. }
             | Line::Files { place, .. }
+            | Line::Overheard { place, .. }
             | Line::Began { place } => Some(place),
-            Line::Recording(_) | Line::End { .. } | Line::Nothing => None,
+            Line::Recording(_) | Line::End { .. } | Line::Message { .. } | Line::Nothing => None,
         }
     }
 
@@ -397,7 +417,9 @@ impl Line {
             Line::Begun { .. } => (13, 0, 0, String::new()),
             Line::Agreed { asked, .. } => (14, *asked, 0, String::new()),
             Line::Files { .. } => (15, 0, 0, String::new()),
-            Line::Recording(_) | Line::End { .. } | Line::Began { .. } | Line::Nothing => return None,
+            Line::Overheard { inputs, .. } => (16, 0, 0, inputs.join(" ")),
+            Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
+            Line::Message { .. } | Line::Nothing => return None,
         };
         Some((self.place()?.clone(), kind, first, second, name))
     }
@@ -405,6 +427,7 @@ impl Line {
     /// Whether it is something that an attempt did, or that happened to it, beside being asked and answering.
     pub(super) fn is_deed(&self) -> bool {
         matches!(self, Line::Sent { .. } | Line::Left { .. } | Line::Begun { .. } | Line::Agreed { .. })
+            || matches!(self, Line::Message { .. } | Line::Overheard { .. })
     }
 
     /// Whether it is of a swarm.
@@ -437,10 +460,10 @@ impl Line {
             }
             Line::Tools { answer, .. } => texts.extend(&answer.text),
             Line::Approval { arguments, .. } => texts.extend(arguments),
-            Line::Left { text, .. } => texts.push(text),
+            Line::Left { text, .. } | Line::Message { text, .. } => texts.push(text),
             Line::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
-            Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Nothing => {}
+            Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Overheard { .. } | Line::Nothing => {}
         }
         let file = |text: &'_ Text| matches!(text, Text::File { .. });
         texts.retain(|text| file(text));

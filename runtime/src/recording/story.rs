@@ -121,7 +121,15 @@ impl Story<'_> {
                     let task = deeds.agreed(&verdict, |text| self.blanks.blank_text(text));
                     lines.extend(line.into_iter().chain(task));
                 }
-                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs),
+                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs, &mut lines),
+                Event::RunResumed => deeds.resumed(),
+                Event::Sent { from: None, way: None, to, instance, within, letter } if letter.answers.is_none() => {
+                    let texts = self.texts("run.".into(), "");
+                    let text =
+                        texts.text(&format!("message-{}", letter.id), self.run.text(&letter.content)?.as_bytes())?;
+                    let (id, interrupts) = (letter.id.to_string(), letter.interrupts);
+                    lines.push(Line::Message { id, to, instance, within, interrupts, text });
+                }
                 Event::AttemptStarted { step, attempt, .. } => deeds.began(&step, attempt, &mut lines),
                 Event::Sent { from: Some(step), letter, .. } => {
                     if let Some(envelope) = self.envelope(&letter.content)? {
@@ -139,6 +147,7 @@ impl Story<'_> {
                     }
                 }
                 Event::AttemptEnded { step, attempt, outcome } => {
+                    deeds.ended(&step);
                     let place = Place::of(&step, attempt);
                     if let Some(rest) = swarms.ended(&place) {
                         lines.extend(asked.remove(&place).into_iter().flatten().chain(rest));

@@ -4,12 +4,15 @@
 //! Invariants: an attempt whose step others write to begins in a replay when as much has happened as had in the recording;
 //! what it hands over passes the same checks, and has the same id and time.
 
+use std::sync::Arc;
+
 use super::Input;
+use super::messages::persons;
 use super::run_loop::Loop;
 use crate::approval::Verdict;
 use crate::artifact::Kept;
 use crate::event::{Event, StepId};
-use crate::recording::{Deed, Foretold, Sending};
+use crate::recording::{Deed, Foretold, Sending, Written};
 use crate::state::Waiting;
 
 impl Loop<'_> {
@@ -60,12 +63,38 @@ impl Loop<'_> {
                 }
                 Err(error) => self.give_up(error.to_string()),
             },
+            Deed::Overheard(inputs) => self.record(Event::InputsTaken { step: step.clone(), inputs }),
         }
+    }
+
+    /// A person writes to an agent, as in the recording.
+    pub(super) fn write_again(&mut self, written: &Written) {
+        let Some(replay) = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay)) else { return };
+        let Written { id, to, instance, within, interrupts, text, .. } = written;
+        let frame = self.state.frame_of(*instance, within.as_ref());
+        let spot = frame.and_then(|frame| {
+            let spot = self.state.graph().scope(self.state.region(frame).scope).find(to)?;
+            Some((frame, spot))
+        });
+        let problem = match spot {
+            None => Some("nothing is called that"),
+            Some((scope, spot)) => (!self.state.may_receive(scope, spot)).then_some("it takes no further turn"),
+        };
+        if let Some(problem) = problem {
+            return self.part(replay.unwritten(written, problem));
+        }
+        let content = match self.scene.keep(text.clone()) {
+            Ok(content) => content,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        let letter = persons(Arc::clone(id), content, *interrupts);
+        let (to, instance, within) = (Arc::clone(to), *instance, within.clone());
+        self.record(Event::Sent { from: None, to, instance, within, way: None, letter });
     }
 
     fn send_again(&mut self, step: &StepId, attempt: u32, sending: &Sending) {
         let Some(replaying) = &mut self.replaying else { return };
-        let replay = std::sync::Arc::clone(&replaying.replay);
+        let replay = Arc::clone(&replaying.replay);
         let id = sending.envelope.id.as_str();
         replaying.refusals.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
         let Some(key) = self.state.find(step) else { return };

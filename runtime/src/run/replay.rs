@@ -45,10 +45,16 @@ pub(super) struct Replaying {
 }
 
 impl Replaying {
-    pub(super) fn new(replay: Arc<Replay>) -> Replaying {
-        Replaying {
+    /// # Errors
+    /// The recording cannot be read.
+    pub(super) fn new(replay: Arc<Replay>) -> Result<Replaying, RunError> {
+        // People write to whoever is there, and belong to no attempt.
+        let nobody = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
+        let written = replay.written()?.into_iter();
+        let ready = written.map(|(rank, it)| ((rank, nobody.clone(), 0), Input::Written(Box::new(it)))).collect();
+        Ok(Replaying {
             replay,
-            ready: BTreeMap::new(),
+            ready,
             parked: BTreeSet::new(),
             taken: BTreeSet::new(),
             next: 0,
@@ -60,7 +66,7 @@ impl Replaying {
             left: BTreeMap::new(),
             gates: BTreeMap::new(),
             diverged: None,
-        }
+        })
     }
 
     /// A swarm has begun: it ends by itself, and nobody waits for its end.
@@ -172,7 +178,7 @@ impl Loop<'_> {
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
             match input {
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
-                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } => {}
+                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } | Input::Written(_) => {}
                 _ => _ = replaying.taken.insert((step, attempt)),
             }
             return Some(input);
