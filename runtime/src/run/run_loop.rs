@@ -142,6 +142,7 @@ impl Loop<'_> {
             self.mend_outputs();
             self.note_sent();
             self.deliver_decided();
+            self.decide_outlasting();
             self.answer_all_headless();
         }
         self.turn();

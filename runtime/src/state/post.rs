@@ -307,6 +307,7 @@ impl State {
             survey.live.extend(found.find(&waiting.step.name));
             survey.live.extend(found.find(to));
         }
+        survey.live.extend(self.helped(scope).filter_map(|step| found.find(&step.name)));
         let mut unreached: BTreeSet<Spot> = survey.waiting.iter().map(|(_, spot)| *spot).collect();
         let mut open: Vec<Spot> = survey.live.into_iter().collect();
         open.iter().for_each(|spot| _ = unreached.remove(spot));
