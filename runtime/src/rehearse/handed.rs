@@ -8,6 +8,9 @@ use crate::event::{AnsweredBy, Event, StepId};
 use crate::graph::Key;
 use crate::handoff::{Handoff, Operation};
 
+/// Something for somebody, and whether that one is started by it; or what is wrong with it.
+type HandedOn = Result<(Handoff, bool), String>;
+
 impl Stage<'_, '_> {
     /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
     pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
@@ -36,7 +39,7 @@ impl Stage<'_, '_> {
     }
 
     /// What an operation hands over, each to somebody, or to have that one started.
-    fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<Result<(Handoff, bool), String>>, String> {
+    fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
         let unasked = || self.scene.unasked(&self.state, key);
         Ok(match operation {
             // Nobody reads a report, and whoever asks for help hears nothing else than to go on.
