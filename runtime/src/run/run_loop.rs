@@ -141,6 +141,7 @@ impl Loop<'_> {
         if self.floor > 0 {
             self.mend_outputs();
             self.deliver_decided();
+            self.decide_outlasting();
             self.note_sent();
             self.answer_all_headless();
         }
