@@ -25,6 +25,7 @@ pub use status::{AgentState, AgentStatus, Progress, Trouble};
 pub(crate) use again::{Given as Provided, Laying, Remains, problem};
 pub(crate) use collect::Collected;
 pub(crate) use instructions::{Brief, taught};
+pub(crate) use status::{LONGEST as STATUS_LIMIT, summed};
 pub(crate) use tree::remove_all;
 pub(crate) use workspace::Laid;
 

@@ -32,6 +32,13 @@ pub(crate) enum Deed {
     Sent(Box<Sending>),
     /// What it changed, with its text.
     Left(Box<Kept>, String),
+    /// How far it said it was.
+    Reported(String),
+    /// What it asked a person to help it with, and the id of the letter with the answer.
+    Pleaded {
+        message: String,
+        answer: Option<Arc<str>>,
+    },
     /// What people wrote, and it read while its turn went on, by id.
     Overheard(Vec<Arc<str>>),
 }
@@ -94,11 +101,13 @@ pub(super) struct Deeds {
     running: BTreeSet<StepId>,
     /// What was taken in since.
     taken: BTreeMap<StepId, Vec<String>>,
-    /// What is asked for and not answered, by its number, and whether it is a task that is to be started.
+    /// What is asked for and not answered, by its number, and whether that outlasts the attempt.
     open: BTreeMap<u32, (Line, bool)>,
     /// How often each attempt asked.
     asked: BTreeMap<Place, u32>,
-    /// The payloads that somebody was to agree to, with their lines.
+    /// How often each attempt reported, and asked for help.
+    said: BTreeMap<(Place, bool), u32>,
+    /// What somebody is to decide on, by what the letter that tells of that calls it, with its line.
     payloads: BTreeMap<Arc<str>, usize>,
     left: BTreeSet<(Place, Arc<str>)>,
 }
@@ -157,11 +166,20 @@ impl Deeds {
         lines.push(Line::Sent { place, envelope, asks: false, refusal: None });
     }
 
-    /// Whoever asked for something is told of a refusal.
-    pub(super) fn refused(&self, letter: &Letter, lines: &mut [Line]) {
+    /// Which of its reports, or requests for help, an attempt makes.
+    pub(super) fn count(&mut self, place: &Place, pleads: bool) -> u32 {
+        let count = self.said.entry((place.clone(), pleads)).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Whoever asked for something is told of what was decided.
+    pub(super) fn answered(&self, letter: &Letter, lines: &mut [Line]) {
         let line = letter.answers.as_ref().and_then(|payload| self.payloads.get(payload));
-        if let Some(Line::Sent { refusal, .. }) = line.and_then(|&line| lines.get_mut(line)) {
-            *refusal = Some(letter.id.to_string());
+        if let Some(Line::Sent { refusal: told, .. } | Line::Pleaded { answer: told, .. }) =
+            line.and_then(|&line| lines.get_mut(line))
+        {
+            *told = Some(letter.id.to_string());
         }
     }
 
@@ -170,30 +188,34 @@ impl Deeds {
         kept.kind == ArtifactKind::Diff && self.left.insert((place.clone(), Arc::clone(&kept.id)))
     }
 
-    /// A task asks for something that is more than its turn. `payload` is what it would hand over.
-    pub(super) fn wants(&mut self, place: Place, request: &Request, payload: Option<Envelope>, lines: &mut Vec<Line>) {
-        if !matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. }) {
+    /// A task asks for something that is more than its turn. `told` is the line of what it would hand over, or be helped
+    /// with.
+    pub(super) fn wants(&mut self, place: Place, request: &Request, told: Option<Line>, lines: &mut Vec<Line>) {
+        if !matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. }) {
             return;
         }
-        if let Some(envelope) = payload {
-            self.payloads.insert(envelope.id.as_str().into(), lines.len());
-            let envelope = Box::new(envelope);
-            lines.push(Line::Sent { place: place.clone(), envelope, asks: true, refusal: None });
+        if let Some(line) = told {
+            let name = match &line {
+                Line::Sent { envelope, .. } => envelope.id.as_str().into(),
+                _ => request.name().into(),
+            };
+            self.payloads.insert(name, lines.len());
+            lines.push(line);
         }
         let asked = self.asked.entry(place.clone()).or_default();
         *asked += 1;
         let (asked, wants, by) = (*asked, request.wants.words(), AnsweredBy::Person);
         let line = Line::Agreed { place, asked, wants, by, choice: None, because: None };
-        self.open.insert(request.id, (line, matches!(request.wants, Wants::Node { .. })));
+        self.open.insert(request.id, (line, request.wants.outlasts_attempt()));
     }
 
-    /// Somebody agrees, or does not. What the policy says of a task that is to be started it says in a replay as well.
+    /// Somebody agrees, or does not. What the policy says of what outlasts an attempt it says in a replay as well.
     pub(super) fn agreed(&mut self, verdict: &Verdict, blank: impl Fn(&str) -> String) -> Option<Line> {
-        let (mut line, is_node) = self.open.remove(&verdict.id)?;
+        let (mut line, outlasts) = self.open.remove(&verdict.id)?;
         let Line::Agreed { by, choice, because, .. } = &mut line else { return None };
         (*by, *choice) = (verdict.by, Some(verdict.choice));
         *because = verdict.because.as_deref().map(blank);
-        (verdict.by == AnsweredBy::Person || !is_node).then_some(line)
+        (verdict.by == AnsweredBy::Person || !outlasts).then_some(line)
     }
 
     /// What nobody ever answered.
@@ -237,6 +259,9 @@ impl Line {
             Line::Left { id, .. } => {
                 let plain = (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!plain).then(|| "the id of a diff is a digest".to_owned())
+            }
+            Line::Pleaded { answer: Some(id), .. } if number(id).is_none() => {
+                Some("an id of a letter is `e` and a number".to_owned())
             }
             Line::Message { id, .. } if number(id).is_none() => {
                 Some("an id of a message is `e` and a number".to_owned())
@@ -302,6 +327,15 @@ impl Replay {
                     let (files, added, removed) = (*files, *added, *removed);
                     let kept = Kept { id, files, added, removed, with, omitted, ..kept };
                     deeds.push((number, Deed::Left(Box::new(kept), text)));
+                }
+                Line::Reported { text, .. } => {
+                    self.note(number);
+                    deeds.push((number, Deed::Reported(self.text(text)?)));
+                }
+                Line::Pleaded { message, answer, .. } => {
+                    self.note(number);
+                    let (message, answer) = (self.text(message)?, answer.as_deref().map(Arc::from));
+                    deeds.push((number, Deed::Pleaded { message, answer }));
                 }
                 Line::Overheard { inputs, .. } => {
                     self.note(number);

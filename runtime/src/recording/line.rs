@@ -195,7 +195,26 @@ pub(super) enum Line {
         place: Place,
         inputs: Vec<String>,
     },
-    /// What was said when a task asked to have another one started, or whether it goes on that goes in circles.
+    /// How far an agent said it was, as JSON.
+    Reported {
+        #[serde(flatten)]
+        place: Place,
+        /// Which of its reports, from 1.
+        report: u32,
+        text: Text,
+    },
+    /// What an agent asked a person to help it with.
+    Pleaded {
+        #[serde(flatten)]
+        place: Place,
+        /// Which of its requests, from 1.
+        plea: u32,
+        message: Text,
+        /// The id of the letter that told it of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
+    /// What was said when a task asked for help, to have another one started, or whether it goes on that goes in circles.
     Agreed {
         #[serde(flatten)]
         place: Place,
@@ -392,6 +411,8 @@ impl Line {
             | Line::Agreed { place, .. }
             | Line::Files { place, .. }
             | Line::Overheard { place, .. }
+            | Line::Reported { place, .. }
+            | Line::Pleaded { place, .. }
             | Line::Began { place } => Some(place),
             Line::Recording(_) | Line::End { .. } | Line::Message { .. } | Line::Nothing => None,
         }
@@ -417,6 +438,8 @@ impl Line {
             Line::Begun { .. } => (13, 0, 0, String::new()),
             Line::Agreed { asked, .. } => (14, *asked, 0, String::new()),
             Line::Files { .. } => (15, 0, 0, String::new()),
+            Line::Reported { report, .. } => (17, *report, 0, String::new()),
+            Line::Pleaded { plea, .. } => (18, *plea, 0, String::new()),
             Line::Overheard { inputs, .. } => (16, 0, 0, inputs.join(" ")),
             Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
             Line::Message { .. } | Line::Nothing => return None,
@@ -428,6 +451,7 @@ impl Line {
     pub(super) fn is_deed(&self) -> bool {
         matches!(self, Line::Sent { .. } | Line::Left { .. } | Line::Begun { .. } | Line::Agreed { .. })
             || matches!(self, Line::Message { .. } | Line::Overheard { .. })
+            || matches!(self, Line::Reported { .. } | Line::Pleaded { .. })
     }
 
     /// Whether it is of a swarm.
@@ -460,7 +484,8 @@ impl Line {
             }
             Line::Tools { answer, .. } => texts.extend(&answer.text),
             Line::Approval { arguments, .. } => texts.extend(arguments),
-            Line::Left { text, .. } | Line::Message { text, .. } => texts.push(text),
+            Line::Left { text, .. } | Line::Message { text, .. } | Line::Reported { text, .. } => texts.push(text),
+            Line::Pleaded { message, .. } => texts.push(message),
             Line::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
             Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Overheard { .. } | Line::Nothing => {}

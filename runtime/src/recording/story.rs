@@ -109,11 +109,8 @@ impl Story<'_> {
                 Event::ApprovalAsked { step, attempt, request } => {
                     let place = Place::of(&step, attempt);
                     swarms.wants(place.clone(), &request);
-                    let payload = match &request.wants {
-                        Wants::Node { letter, .. } => self.envelope(&letter.content)?,
-                        Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
-                    };
-                    deeds.wants(place, &request, payload, &mut lines);
+                    let told = self.wanted(&place, &request.wants, &mut deeds)?;
+                    deeds.wants(place, &request, told, &mut lines);
                 }
                 Event::ApprovalAnswered { step, attempt, verdict } => {
                     let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
@@ -136,7 +133,15 @@ impl Story<'_> {
                         deeds.sent(&step, envelope, &mut lines);
                     }
                 }
-                Event::Sent { from: None, letter, .. } => deeds.refused(&letter, &mut lines),
+                Event::Sent { from: None, letter, .. } => deeds.answered(&letter, &mut lines),
+                Event::StatusReported { step, attempt, report } => {
+                    let place = Place::of(&step, attempt);
+                    let number = deeds.count(&place, false);
+                    let part = format!("report-{number}.");
+                    let text =
+                        self.texts(stem(&place, true), &part).text("said", self.run.text(&report)?.as_bytes())?;
+                    lines.push(Line::Reported { place, report: number, text });
+                }
                 Event::ArtifactStored { step, attempt, artifact } => {
                     let place = Place::of(&step, attempt);
                     if deeds.left(&place, &artifact) {
@@ -214,6 +219,24 @@ impl Story<'_> {
 
     fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
         Texts { folder: self.fresh, blanks: self.blanks, stem, part: part.into() }
+    }
+
+    /// The line of what a task asks somebody for, where that stands in none.
+    fn wanted(&self, place: &Place, wants: &Wants, deeds: &mut Deeds) -> Result<Option<Line>, RunError> {
+        Ok(match wants {
+            Wants::Node { letter, .. } => self.envelope(&letter.content)?.map(|envelope| {
+                let (place, envelope) = (place.clone(), Box::new(envelope));
+                Line::Sent { place, envelope, asks: true, refusal: None }
+            }),
+            Wants::Help { message } => {
+                let (place, plea) = (place.clone(), deeds.count(place, true));
+                let part = format!("plea-{plea}.");
+                let texts = self.texts(stem(&place, true), &part);
+                let message = texts.text("message", self.run.text(message)?.as_bytes())?;
+                Some(Line::Pleaded { place, plea, message, answer: None })
+            }
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
+        })
     }
 
     /// An envelope with its blanks.

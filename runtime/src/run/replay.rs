@@ -30,8 +30,8 @@ pub(super) struct Replaying {
     pub known: BTreeSet<(StepId, u32)>,
     /// The first recorded beginning that has not been.
     beginning: usize,
-    /// The ids of the letters that tell of refusals, by those of what is refused.
-    pub refusals: BTreeMap<Arc<str>, Arc<str>>,
+    /// The ids of the letters that tell of what people decided, by what they call what was asked for.
+    pub letters: BTreeMap<Arc<str>, Arc<str>>,
     /// How many answers of each swarm were taken.
     answers: BTreeMap<(StepId, u32), u32>,
     /// How often each agent of a swarm asked for somebody's agreement.
@@ -60,7 +60,7 @@ impl Replaying {
             next: 0,
             known: BTreeSet::new(),
             beginning: 0,
-            refusals: BTreeMap::new(),
+            letters: BTreeMap::new(),
             answers: BTreeMap::new(),
             requests: BTreeMap::new(),
             left: BTreeMap::new(),
