@@ -18,7 +18,7 @@ use crate::approval::{Request, Verdict, Wants};
 use crate::artifact::{ArtifactKind, Kept};
 use crate::error::RunError;
 use crate::event::{AnsweredBy, Content, Letter, StepId};
-use crate::handoff::{ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT};
+use crate::handoff::{ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Report};
 
 /// How much longer than it is allowed to be a text may be that has its blanks.
 const BLANKED: usize = 8;
@@ -330,11 +330,17 @@ impl Replay {
                 }
                 Line::Reported { text, .. } => {
                     self.note(number);
-                    deeds.push((number, Deed::Reported(self.text(text)?)));
+                    let report = serde_json::from_str(&self.text(text)?).map_err(|error| error.to_string());
+                    let report = report.and_then(|report: Report| report.text());
+                    deeds.push((number, Deed::Reported(report.map_err(|problem| self.damaged(number, problem))?)));
                 }
                 Line::Pleaded { message, answer, .. } => {
                     self.note(number);
                     let (message, answer) = (self.text(message)?, answer.as_deref().map(Arc::from));
+                    if message.is_empty() || message.chars().count() > MESSAGE_LIMIT {
+                        let problem = format!("what an agent asks for has from 1 to {MESSAGE_LIMIT} characters");
+                        return Err(self.damaged(number, problem));
+                    }
                     deeds.push((number, Deed::Pleaded { message, answer }));
                 }
                 Line::Overheard { inputs, .. } => {

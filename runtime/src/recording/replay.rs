@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::blank::Blanks;
 use super::difference::{Difference, Divergence};
-use super::line::{Answered, Asked, Line, Place, Text};
+use super::line::{Answered, Asked, LINES, Line, Place, Text};
 use super::member::requests;
 use super::read::{Recording, RecordingError};
 use super::{Answer, Part, Question, words};
@@ -251,6 +251,12 @@ impl Replay {
             rest.push(format!("{more} more"));
         }
         (given, rest)
+    }
+
+    /// What the run ends with where a line cannot be what anybody recorded.
+    pub(super) fn damaged(&self, line: usize, problem: String) -> RunError {
+        let path = self.recording.folder.join(LINES);
+        RunError::Recording(RecordingError::Damaged { path, line: line + 2, problem })
     }
 
     /// What the run ends with where a replay and its recording part.
