@@ -284,8 +284,8 @@ impl Replay {
         self.begins.get(&Place::of(step, attempt)).copied()
     }
 
-    /// The attempt that began next, of those from the `from`th on that are not `known`; and from which on to look the
-    /// next time.
+    /// The attempt that did something next, of those from the `from`th on that are not `known`, and had begun by then; and
+    /// from which on to look the next time.
     pub(crate) fn next_beginning(
         &self,
         mut from: usize,
