@@ -39,7 +39,7 @@ fn a_journal_of_version_1_is_read_folded_and_written_as_it_was() {
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
         state.apply(&record);
         if let Event::ProcessStarted { .. } = record.event {
-            process = state.open().next().unwrap().process;
+            process = state.open().next().unwrap().processes.pop();
         }
     }
     assert_eq!(process.map(|process| (process.group, process.started)), Some((42, 7)));

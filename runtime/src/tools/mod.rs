@@ -7,6 +7,7 @@
 mod arguments;
 mod calls;
 mod confine;
+mod editor;
 mod files;
 mod guard;
 mod handed;
@@ -38,6 +39,7 @@ use crate::secrets::{self, Secrets};
 use arguments::Arguments;
 use calls::Calls;
 pub(crate) use confine::Folder;
+pub(crate) use editor::{Lines, Unread, inside};
 pub(crate) use handed::{Handed, Way};
 use names::{Allowed, Named};
 use result::Given;
