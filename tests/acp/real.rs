@@ -148,6 +148,23 @@ fn opencode_uses_its_tools_and_answers() {
 }
 
 #[test]
+fn opencode_writes_files_through_us_where_it_may() {
+    let script = Script::new().decide(|request| {
+        let offered = request.tools.iter().any(|tool| tool == "write");
+        let cow = json!({ "filePath": "cow.txt", "content": "sea-cow\n" });
+        (request.results.is_empty() && offered).then(|| Answer::call("write", cow))
+    });
+    let place = Place::new(programs(), script.otherwise(Answer::text("It is written.")));
+    let agent = "{ tools file_read file_write shell; can write-files run-commands }";
+    let spec = OPENCODE
+        .replace("preset=opencode-acp", "preset=opencode-acp { env OPENCODE_PERMISSION=#\"{\"edit\":\"ask\"}\"# }");
+    let spec = spec.replace("model=\"scripted/scripted\"", &format!("model=\"scripted/scripted\" {agent}"));
+    let out = done(&place, &format!("policy {{ tool edit auto }}\n{spec}"), &["--headless"]);
+    assert!(out.contains("[file_write {") && out.ends_with("It is written.\n"), "{out}");
+    assert_eq!(fs::read_to_string(place.work().join("cow.txt")).expect("it is written"), "sea-cow\n");
+}
+
+#[test]
 fn opencode_goes_on_with_its_session() {
     let script = Script::new()
         .on("Name its captain", Answer::text("Ada."))

@@ -25,7 +25,7 @@ pub(super) type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 /// A request, and how to answer it.
 pub(super) enum Request {
     /// It asks for leave to use a tool of its own.
-    Leave(RequestPermissionRequest, Responder<RequestPermissionResponse>),
+    Leave(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
     /// It asks for something to be done.
     Errand(Errand),
 }
@@ -101,7 +101,10 @@ pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, 
     let dialogue = Client
         .v1()
         .name("swarmc")
-        .on_receive_request(hand_on!(RequestPermissionRequest, Request::Leave), on_receive_request!())
+        .on_receive_request(
+            hand_on!(RequestPermissionRequest, |it, to| Request::Leave(Box::new(it), to)),
+            on_receive_request!(),
+        )
         .on_receive_request(
             hand_on!(ReadTextFileRequest, |it, to| Request::Errand(Errand::Read(it, to))),
             on_receive_request!(),
