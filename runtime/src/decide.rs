@@ -195,8 +195,12 @@ fn stalled(state: &mut State, commands: &mut Vec<Command>) {
 /// Lets those go on for whom nobody writes any more.
 fn close(state: &mut State, commands: &mut Vec<Command>) {
     while let Some(scope) = state.agenda.posts.pop_first() {
-        let quiet = state.quiet(scope);
-        quiet.begin.into_iter().for_each(|key| state.line_up(key));
+        let mut quiet = state.quiet(scope);
+        // Whoever begins may write to the others.
+        while !quiet.begin.is_empty() {
+            quiet.begin.into_iter().for_each(|key| state.begin(key));
+            quiet = state.quiet(scope);
+        }
         let skipped = quiet.unspawned.into_iter();
         commands.extend(skipped.map(|key| Command::Skip { step: state.id(key), reason: SkipReason::Unspawned }));
         commands

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::Content;
 
-pub(crate) use ways::{Way, Ways};
+pub(crate) use ways::{Group, Way, Ways};
 
 /// The steps of all instances together at most: what the state holds in memory is proportional to it.
 pub const MAX_STEPS: u64 = 10_000_000;
@@ -74,7 +74,7 @@ pub(crate) struct Region {
 }
 
 /// A step by its region and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Spot {
     pub(crate) region: u32,
     pub(crate) step: u32,
@@ -137,6 +137,8 @@ pub(crate) struct Node {
     pub(crate) stall: u32,
     /// Its turns read what is sent to it, so that it wakes them.
     pub(crate) reads_inbox: bool,
+    /// Its number among the [`Group`]s of its pipeline's ways, where any leads from it or to it: of an item, the for-each's.
+    pub(crate) group: Option<u32>,
 }
 
 /// A conversation that several steps of a pipeline go on with.

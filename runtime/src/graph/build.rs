@@ -140,8 +140,20 @@ impl<'a> Build<'a> {
             let node = &mut self.regions[way.to.region as usize].nodes[way.to.step as usize];
             node.spawned |= way.kind == EdgeKind::Spawn;
         }
+        for (group, number) in ways.groups.iter().zip(0..) {
+            group.steps.iter().for_each(|&spot| self.join(spot, number));
+        }
         self.scopes.push(Scope { pipeline: name, region, result, fail_fast, budget, ways, names, order });
         Ok(())
+    }
+
+    /// Notes the group of a step, and of its items.
+    fn join(&mut self, spot: Spot, group: u32) {
+        let node = &mut self.regions[spot.region as usize].nodes[spot.step as usize];
+        node.group = Some(group);
+        if let Kind::Each { region, .. } = node.kind {
+            self.regions[region as usize].nodes[0].group = Some(group);
+        }
     }
 
     fn region(
@@ -306,6 +318,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
         heeds: step.says_inbox(),
         stall: step.stall,
         reads_inbox: step.reads_inbox(),
+        group: None,
     }
 }
 

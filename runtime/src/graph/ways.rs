@@ -1,8 +1,10 @@
 //! Who may hand over to whom in a pipeline: its edges, by the numbers of its steps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use petgraph::algo::kosaraju_scc;
+use petgraph::graphmap::DiGraphMap;
 use swarmc_plan::{EdgeKind, Pipeline, Response};
 
 use super::Spot;
@@ -28,6 +30,15 @@ pub(crate) struct Ways {
     pub(crate) list: Vec<Way>,
     /// The numbers of those that lead away from each step.
     away: BTreeMap<Spot, Vec<usize>>,
+    pub(crate) groups: Vec<Group>,
+}
+
+/// Steps that all reach each other, or one that does not reach itself. Between groups ways lead in one direction only.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) steps: Vec<Spot>,
+    /// The groups that a way leads to from this one, each once.
+    pub(crate) next: Vec<u32>,
 }
 
 impl Ways {
@@ -54,7 +65,8 @@ impl Ways {
         for (number, way) in list.iter().enumerate() {
             away.entry(way.from).or_default().push(number);
         }
-        Ways { list, away }
+        let groups = groups(&list);
+        Ways { list, away, groups }
     }
 
     /// Whether anybody may hand over anything.
@@ -66,4 +78,19 @@ impl Ways {
     pub(crate) fn from(&self, spot: Spot) -> impl Iterator<Item = (usize, &Way)> {
         self.away.get(&spot).into_iter().flatten().map(|&number| (number, &self.list[number]))
     }
+}
+
+fn groups(list: &[Way]) -> Vec<Group> {
+    let graph: DiGraphMap<Spot, ()> = list.iter().map(|way| (way.from, way.to)).collect();
+    let mut groups: Vec<Group> =
+        kosaraju_scc(&graph).into_iter().map(|steps| Group { steps, next: Vec::new() }).collect();
+    let mut of = BTreeMap::new();
+    for (group, number) in groups.iter().zip(0u32..) {
+        of.extend(group.steps.iter().map(|&spot| (spot, number)));
+    }
+    for (group, number) in groups.iter_mut().zip(0..) {
+        let reached = group.steps.iter().flat_map(|&spot| graph.neighbors(spot)).filter_map(|to| of.get(&to).copied());
+        group.next = reached.filter(|&other| other != number).collect::<BTreeSet<u32>>().into_iter().collect();
+    }
+    groups
 }

@@ -154,7 +154,7 @@ impl State {
         self.unqueue(key);
         let is_stop = matches!(self.node(key).kind, Kind::Stop(_));
         let step = self.step_mut(key);
-        let before = std::mem::replace(&mut step.phase, phase);
+        step.phase = phase;
         if phase != Phase::Running {
             let freed = std::mem::take(&mut step.slot);
             if std::mem::take(&mut step.cancelling) {
@@ -169,7 +169,7 @@ impl State {
             self.hold(key, matches!(phase, Phase::Judging | Phase::Ready | Phase::Running));
         }
         self.enqueue(key);
-        self.waits(key, before, phase);
+        self.stands(key);
     }
 
     /// Holds up the other steps of a pipeline while a `stop` in it is about to be decided.
@@ -191,8 +191,8 @@ impl State {
     /// Puts a step that stands nowhere where its phase belongs.
     fn enqueue(&mut self, key: Key) {
         let ended = self.is_ended(key);
+        let dropped = self.is_dropped(key);
         let step = self.step(key);
-        let dropped = ended || self.frame(key.frame).cut && !step.started;
         let place = match step.phase {
             Phase::Judging => Place::Judge,
             Phase::Skipping(_) => Place::Skip,

@@ -154,12 +154,16 @@ impl State {
     }
 
     /// What was sent may be what a decision led to.
-    pub(super) fn spawn_told(&mut self, letter: &Letter) {
+    pub(super) fn spawn_told(&mut self, scope: u32, letter: &Letter) {
         let is_told = |waiting: &Waiting| match &waiting.request.wants {
             Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
             Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => false,
         };
+        let before = self.approvals.decided.len();
         self.approvals.decided.retain(|_, (waiting, _)| !is_told(waiting));
+        if self.approvals.decided.len() != before {
+            self.agenda.posts.insert(scope);
+        }
     }
 
     /// The tasks of an activation that may still come to be started: who asked for them, and which.

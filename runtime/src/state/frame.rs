@@ -41,6 +41,8 @@ pub(crate) struct Frame {
     pub(crate) previous: Vec<Past>,
     /// How many steps have not settled.
     pub(crate) unsettled: u32,
+    /// How many of them are at work, or will be without anybody who waits for an envelope; 0 where nobody does.
+    pub(super) live: u32,
     /// Of a pipeline: the `stop` steps in it that are about to be decided. No other step starts before them.
     pub(crate) stops: BTreeSet<Turn>,
     /// What ended it early.
@@ -115,6 +117,8 @@ pub(crate) struct Step {
     pub(crate) inner: Option<Box<Inner>>,
     /// What it has of the budgets, where there are any.
     pub(crate) account: Option<Box<Account>>,
+    /// Whether it can write to others, or hold up those who need it.
+    pub(super) seat: super::reach::Seat,
     // What follows is what `decide` has in hand; events do not depend on it.
     pub(crate) place: super::agenda::Place,
     /// It takes one of the pipeline's slots.
@@ -248,6 +252,7 @@ impl Step {
             detail: None,
             inner: None,
             account: None,
+            seat: super::reach::Seat::default(),
             place: super::agenda::Place::Nowhere,
             slot: false,
             cancelling: false,

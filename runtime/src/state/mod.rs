@@ -14,6 +14,7 @@ mod inside;
 mod pending;
 pub(crate) mod post;
 mod progress;
+mod reach;
 mod read;
 mod session;
 mod settle;

@@ -11,8 +11,9 @@ use swarmc_plan::Response;
 
 use super::State;
 use super::frame::{Inner, Phase};
+use super::reach::Reach;
 use crate::event::{INPUTS, Letter, Status, StepId};
-use crate::graph::{Key, Kind, Spot, Way};
+use crate::graph::{Key, Spot, Way};
 use crate::handoff::EnvelopeKind;
 
 /// What waits in an inbox at most.
@@ -27,8 +28,8 @@ pub(crate) struct Post {
     sent: BTreeMap<usize, u32>,
     /// The envelopes that may or must be answered and are not, the oldest first, by who sent them to whom.
     asked: BTreeMap<(Spot, Spot), VecDeque<Asked>>,
-    /// How many steps wait for an envelope.
-    waiting: u32,
+    /// Who can still be written to.
+    pub(super) reach: Reach,
 }
 
 /// An answer that is waited for.
@@ -37,17 +38,6 @@ struct Asked {
     id: Arc<str>,
     /// Whether it is owed.
     required: bool,
-}
-
-/// What comes of nobody writing any more.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Quiet {
-    /// Steps that waited for their first envelope: they begin without.
-    pub(crate) begin: Vec<Key>,
-    /// Steps that have taken their last turn.
-    pub(crate) close: Vec<Key>,
-    /// Steps that nobody asked for.
-    pub(crate) unspawned: Vec<Key>,
 }
 
 impl State {
@@ -160,7 +150,7 @@ impl State {
             self.step_mut(key).sent.push(letter.clone());
         }
         let sender = sender.map(|key| self.address(key).1);
-        self.spawn_told(letter);
+        self.spawn_told(scope, letter);
         let post = self.posts.entry(scope).or_default();
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
@@ -270,59 +260,6 @@ impl State {
         debts
     }
 
-    /// Somebody waits for an envelope from now on, or no more.
-    pub(super) fn waits(&mut self, key: Key, before: Phase, after: Phase) {
-        let waiting = |phase: Phase| matches!(phase, Phase::Listening | Phase::Idle);
-        let scope = self.frame(key.frame).scope;
-        if self.graph.scope(self.region(scope).scope).ways.is_empty() {
-            return;
-        }
-        let post = self.posts.entry(scope).or_default();
-        post.waiting = (post.waiting + u32::from(waiting(after))).saturating_sub(u32::from(waiting(before)));
-        // Whoever is at work from now on takes nobody away from those who wait.
-        let works = matches!(
-            after,
-            Phase::Judging
-                | Phase::Ready
-                | Phase::Running
-                | Phase::Stalled
-                | Phase::Resting(_)
-                | Phase::Asking(_)
-                | Phase::Concluding
-                | Phase::Skipping(_)
-        );
-        if post.waiting > 0 && !works {
-            self.agenda.posts.insert(scope);
-        }
-    }
-
-    /// Who need not wait any longer in an activation, since nobody who is at work can write to them.
-    pub(crate) fn quiet(&self, scope: u32) -> Quiet {
-        let mut survey = Survey::default();
-        self.survey(scope, &mut survey);
-        let found = self.graph.scope(self.region(scope).scope);
-        let ways = &found.ways;
-        // Whoever asked for a task, and the task, wait for whoever decides on it.
-        for (waiting, to) in self.spawns(scope) {
-            survey.live.extend(found.find(&waiting.step.name));
-            survey.live.extend(found.find(to));
-        }
-        let mut unreached: BTreeSet<Spot> = survey.waiting.iter().map(|(_, spot)| *spot).collect();
-        let mut open: Vec<Spot> = survey.live.into_iter().collect();
-        open.iter().for_each(|spot| _ = unreached.remove(spot));
-        while let Some(spot) = open.pop() {
-            open.extend(ways.from(spot).map(|(_, way)| way.to).filter(|to| unreached.remove(to)));
-        }
-        let left: Vec<Key> =
-            survey.waiting.iter().filter(|(_, spot)| unreached.contains(spot)).map(|(key, _)| *key).collect();
-        let (listening, idle): (Vec<Key>, Vec<Key>) =
-            left.into_iter().partition(|&key| self.step(key).phase == Phase::Listening);
-        let (unspawned, begin): (Vec<Key>, Vec<Key>) = listening.into_iter().partition(|&key| self.node(key).spawned);
-        // Whoever begins may write to the others.
-        let (unspawned, close) = if begin.is_empty() { (unspawned, idle) } else { (Vec::new(), Vec::new()) };
-        Quiet { begin, close, unspawned }
-    }
-
     /// Whether a step is only there when it is asked for, and nobody has.
     pub(crate) fn is_dormant(&self, scope: u32, spot: Spot) -> bool {
         let dormant = |key: Key| {
@@ -337,65 +274,4 @@ impl State {
     pub(crate) fn is_asked_for(&self, scope: u32, name: &str) -> bool {
         self.spawns(scope).any(|(_, to)| **to == *name)
     }
-
-    /// Sorts the steps of a frame and of what is inside of it; whether anybody in it is at work.
-    fn survey(&self, number: u32, survey: &mut Survey) -> bool {
-        let frame = self.frame(number);
-        let region = self.graph.region(frame.region);
-        let mut stuck: Vec<bool> = vec![false; frame.steps.len()];
-        let mut open = Vec::new();
-        for (step, found) in (0..).zip(&frame.steps) {
-            let key = Key { frame: number, step };
-            let is_stuck = match found.phase {
-                // One that is in a queue is about to begin.
-                Phase::Listening | Phase::Idle if found.place == super::agenda::Place::Nowhere => {
-                    survey.waiting.push((key, self.address(key).1));
-                    true
-                }
-                Phase::Inside => !self.works_inside(key, survey),
-                _ => false,
-            };
-            if is_stuck {
-                stuck[step as usize] = true;
-                open.push(step);
-            }
-        }
-        while let Some(step) = open.pop() {
-            for edge in &region.nodes[step as usize].dependants {
-                let other = edge.other as usize;
-                if frame.steps[other].phase == Phase::Waiting && !std::mem::replace(&mut stuck[other], true) {
-                    open.push(edge.other);
-                }
-            }
-        }
-        let mut works = frame.judging;
-        for (step, found) in (0..).zip(&frame.steps) {
-            if found.status().is_none() && !stuck[step as usize] {
-                works = true;
-                survey.live.insert(self.address(Key { frame: number, step }).1);
-            }
-        }
-        works
-    }
-
-    fn works_inside(&self, key: Key, survey: &mut Survey) -> bool {
-        match (self.node(key).kind, self.step(key).inner.as_deref()) {
-            // Another pipeline, whose steps have edges of their own.
-            (Kind::Call(_), _) | (_, None | Some(Inner::Closed(_))) => true,
-            (_, Some(Inner::Frame(inner))) => self.survey(*inner, survey),
-            (_, Some(Inner::Each(each))) => {
-                let open: BTreeSet<u32> = each.open.values().copied().collect();
-                open.into_iter().fold(false, |works, frame| self.survey(frame, survey) | works)
-            }
-        }
-    }
-}
-
-/// The unsettled steps of an activation.
-#[derive(Debug, Default)]
-struct Survey {
-    /// Those that are at work, or will be without anybody who waits.
-    live: BTreeSet<Spot>,
-    /// Those that wait for an envelope.
-    waiting: Vec<(Key, Spot)>,
 }

@@ -40,6 +40,7 @@ impl State {
         if region.nodes.is_empty() {
             return self.finish(number, End::Succeeded);
         }
+        self.all_stand(number);
         for (step, node) in (0..).zip(&region.nodes) {
             if node.needs.is_empty() {
                 self.needs_hold(Key { frame: number, step });
@@ -206,6 +207,11 @@ impl State {
         ending.is_some_and(|ending| ending.stop.is_some() || !self.node(key).is_finally)
     }
 
+    /// Whether a step does not begin any more, though everything that it needs is there.
+    pub(super) fn is_dropped(&self, key: Key) -> bool {
+        self.is_ended(key) || self.frame(key.frame).cut && !self.step(key).started
+    }
+
     /// No further step of the frame's round starts.
     pub(super) fn cut(&mut self, frame: u32) {
         if !std::mem::replace(&mut self.frame_mut(frame).cut, true) {
@@ -243,6 +249,7 @@ impl State {
             None if region.rounds.until => {
                 self.frame_mut(number).judging = true;
                 self.agenda.rounds.insert(number);
+                self.frame(number).parent.into_iter().for_each(|around| self.stands(around));
             }
             None => self.conclude(number, None),
         }
