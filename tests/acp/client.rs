@@ -133,7 +133,8 @@ fn a_file_that_is_missing_too_large_or_no_text_is_not_read() {
         read("$CWD/odd"),
         read("$CWD/long"),
         json!(["fs/read_text_file", { "path": "$CWD/long", "line": 3, "limit": 2 }]),
-        read("$CWD/secret")
+        read("$CWD/secret"),
+        read("$CWD/signs"),
     ]);
     let spec = spec("client", ALL, "").replace("provider p {", "secret key env=SEA_KEY\nprovider p { env KEY=\"k\";");
     let place = place(&spec.replace("env KEY=\"k\"; ", "env key; "));
@@ -143,6 +144,7 @@ fn a_file_that_is_missing_too_large_or_no_text_is_not_read() {
     fs::write(place.work().join("binary"), b"\x7fELF\0\0").expect("it can be written");
     fs::write(place.work().join("odd"), b"a\xff").expect("it can be written");
     place.write("long", &"0123456789abcdef\n".repeat(100_000));
+    place.write("signs", &"\u{1b}".repeat(1 << 20));
     place.write("secret", "the key is sea-cow-key");
     let ended = place.command(&["run", "flow.kdl", "--headless"]).env("SEA_KEY", "sea-cow-key").output();
     Ended::from(ended.expect("swarmc starts")).expect(0, &[], &[]);
@@ -158,6 +160,7 @@ fn a_file_that_is_missing_too_large_or_no_text_is_not_read() {
         assert!(refused(&answers[position]).contains(expected), "{}", answers[position]);
     }
     assert_eq!(answers[5]["result"]["content"], "0123456789abcdef\n".repeat(2));
+    assert_eq!(answers[7]["result"]["content"].as_str().map(str::len), Some(1 << 20));
 }
 
 #[test]
@@ -210,13 +213,31 @@ fn a_policy_has_people_asked_and_their_answer_holds() {
     assert!(refused(&answers[2]).contains("outside of the working folder"));
     assert_eq!(answers[3]["result"]["content"], "1");
     assert_eq!(inspected(&place)["approvals"].as_array().map(Vec::len), Some(2));
-    let place = place_with_policy("policy { tool shell human; unattended deny }");
-    let (_, answers) = answered(&place);
+    let denied = place_with_policy("policy { tool shell human; unattended deny }", ALL);
+    let (_, answers) = answered(&denied);
     assert!(refused(&answers[0]).contains("not called"), "{answers:?}");
+    let failed = place_with_policy("policy { tool \"*\" human; unattended fail }", ALL);
+    let ended = failed.swarmc(&["run", "flow.kdl", "--headless"]);
+    ended.expect(3, &[], &["`a` wants tool shell, which needs somebody's"]);
+    // Whoever skips asks nobody.
+    let skips = place_with_policy("policy { tool shell human }", &ALL.replace("{ ", "{ permissions skip; "));
+    let (_, answers) = answered(&skips);
+    assert!(answers[0]["result"]["terminalId"].is_string(), "{answers:?}");
 }
 
-fn place_with_policy(policy: &str) -> Place {
-    let place = place(&format!("{policy}\n{}", spec("client", ALL, "")));
+#[test]
+fn what_was_always_allowed_is_not_asked_again() {
+    let place = place(&format!("policy {{ tool file_write human }}\n{}", spec("client", ALL, "")));
+    place.write("calls", &json!([write("$CWD/one", "1"), write("$CWD/two", "2")]).to_string());
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    place.swarmc(&["approve", "last", "1", "always"]).expect(0, &[], &[]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(fs::read_to_string(place.work().join("two")).expect("it is written"), "2");
+}
+
+fn place_with_policy(policy: &str, agent: &str) -> Place {
+    let place = place(&format!("{policy}\n{}", spec("client", agent, "")));
     place.write("calls", &json!([create("true")]).to_string());
     place
 }

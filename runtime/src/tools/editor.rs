@@ -53,7 +53,7 @@ impl Toolbox {
     /// Why it is not handed out.
     pub(crate) async fn text_of(&self, grant: &Grant, path: String, lines: Lines) -> Result<String, Unread> {
         let (root, secrets) = (grant.folder.clone(), Arc::clone(&self.secrets));
-        let read = self.calls.blocking(FILE_TIME, move |_| {
+        let read = self.editing.blocking(FILE_TIME, move |_| {
             let unread = |message: String| Unread { missing: message == missing(&path), message };
             let folder = Folder::open(&root).map_err(unread)?;
             let text = whole(&folder, &path).map_err(unread)?;
@@ -72,7 +72,7 @@ impl Toolbox {
     /// Why it is not written.
     pub(crate) async fn put_text(&self, grant: &Grant, path: String, text: String) -> Result<Option<u64>, Unread> {
         let root = grant.folder.clone();
-        let written = self.calls.blocking(FILE_TIME, move |_| {
+        let written = self.editing.blocking(FILE_TIME, move |_| {
             let size = text.len();
             if size as u64 > LARGEST {
                 return Err(format!("`{}` would have {size} bytes, more than the {LARGEST} of a file", shown(&path)));

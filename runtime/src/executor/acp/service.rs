@@ -24,7 +24,6 @@ use tokio::sync::oneshot;
 
 use super::requests::{Errand, answer};
 use super::terminals::{Ears, Order, Terminals};
-use crate::control::Wish as End;
 use crate::event::StepId;
 use crate::executor::capture::Capture;
 use crate::executor::pool::Services;
@@ -144,7 +143,7 @@ impl Service {
     pub(super) fn stop(&mut self) {
         let asked = self.asking.drain(..).map(|(_, errand)| errand);
         asked.chain(self.queue.drain(..)).for_each(|errand| errand.refuse(cancelled()));
-        self.terminals.stop(End::Stop);
+        self.terminals.stop();
     }
 
     /// The turn is over: waits until nothing is done any more; `is_urgent` says whether that is to be at once.

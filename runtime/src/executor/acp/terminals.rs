@@ -246,18 +246,22 @@ impl Terminals {
     }
 
     /// Asks all of them to end.
-    pub(super) fn stop(&self, wish: Wish) {
+    pub(super) fn stop(&self) {
+        self.ask(Wish::Stop);
+    }
+
+    fn ask(&self, wish: Wish) {
         self.open.values().for_each(|terminal| terminal.cancel.ask(wish));
         self.ending.iter().filter_map(Weak::upgrade).for_each(|ending| ending.ask(wish));
     }
 
     /// Ends all of them, and waits for that; `is_urgent` says whether they are to be ended at once.
     pub(super) fn close(&mut self, is_urgent: impl Fn() -> bool) {
-        self.stop(Wish::Stop);
+        self.stop();
         self.running = None;
         while let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(LOOK) {
             if is_urgent() {
-                self.stop(Wish::Kill);
+                self.ask(Wish::Kill);
             }
         }
     }
