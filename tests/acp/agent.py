@@ -264,6 +264,22 @@ def prompt(servers, request):
         calls()
         text("done")
         return done()
+    if KIND == "busy":
+        # Reads and reads while somebody is asked about what it writes.
+        path, number, failed, written = f"{os.getcwd()}/f", 0, 0, None
+        say({"id": "w", "method": "fs/write_text_file", "params": {"sessionId": "s1", "path": f"{os.getcwd()}/g", "content": "x"}})
+        while written is None:
+            number += 1
+            say({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": path}})
+            while True:
+                message = hear()
+                if message["id"] == "w":
+                    written = "result" in message
+                elif message["id"] == number:
+                    failed += "error" in message
+                    break
+        text(f"written: {written}, not read: {failed}")
+        return done()
     if KIND == "hurried":
         # Asks for much at once, and reads no answer before it has asked for all.
         for number in range(200):

@@ -236,6 +236,17 @@ fn what_was_always_allowed_is_not_asked_again() {
     assert_eq!(fs::read_to_string(place.work().join("two")).expect("it is written"), "2");
 }
 
+#[test]
+fn what_is_agreed_to_waits_for_what_goes_on() {
+    let place = place(&format!("policy {{ tool file_write human }}\n{}", spec("busy", ALL, "")));
+    place.write("f", &"0123456789abcde\n".repeat(1 << 16));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(super::output(&place).trim_end(), "written: True, not read: 0");
+}
+
 fn place_with_policy(policy: &str, agent: &str) -> Place {
     let place = place(&format!("{policy}\n{}", spec("client", agent, "")));
     place.write("calls", &json!([create("true")]).to_string());

@@ -49,6 +49,22 @@ fn a_journal_of_version_1_is_read_folded_and_written_as_it_was() {
 }
 
 #[test]
+fn of_very_many_processes_of_an_attempt_the_first_and_the_latest_are_remembered() {
+    let mut state = State::new(graph(repeated("a", 1)));
+    let lines = VERSION_1.trim().lines().take_while(|line| !line.contains("process_started"));
+    let before: Vec<Record> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    before.iter().for_each(|record| state.apply(record));
+    let step = state.open().next().unwrap().step;
+    for group in 1..=100 {
+        let process = crate::event::Process { group, started: 1 };
+        let event = Event::ProcessStarted { step: step.clone(), attempt: 1, process };
+        state.apply(&Record { seq: 100 + group as u64, at: 2000, event });
+    }
+    let groups: Vec<i32> = state.open().next().unwrap().processes.iter().map(|process| process.group).collect();
+    assert_eq!((groups.len(), groups[0], groups[1], groups[63]), (64, 1, 38, 100));
+}
+
+#[test]
 fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_ends() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/journals");
     let mut journals = 0;

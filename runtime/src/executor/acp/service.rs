@@ -55,7 +55,8 @@ pub(super) struct Service {
     attempt: u32,
     /// The working folder, by every name that an agent may know it by.
     roots: Vec<PathBuf>,
-    queue: VecDeque<Errand>,
+    /// What waits, and whether somebody has agreed to it already.
+    queue: VecDeque<(Errand, bool)>,
     doing: Option<Doing>,
     asking: Vec<(oneshot::Receiver<Leave>, Errand)>,
     terminals: Terminals,
@@ -101,10 +102,11 @@ impl Service {
 
     /// Takes a request.
     pub(super) fn take(&mut self, errand: Errand) {
-        let waiting = self.queue.iter().chain(self.asking.iter().map(|(_, errand)| errand));
+        let queue = self.queue.iter().map(|(errand, _)| errand);
+        let waiting = queue.chain(self.asking.iter().map(|(_, errand)| errand));
         let (count, bytes) = waiting.fold((0, 0), |(count, bytes), errand| (count + 1, bytes + errand.size()));
         match count < WAITING && bytes + errand.size() <= HELD {
-            true => self.queue.push_back(errand),
+            true => self.queue.push_back((errand, false)),
             false => errand.refuse(denied("too much is asked for at once: wait for the answers".to_owned())),
         }
     }
@@ -115,10 +117,13 @@ impl Service {
         self.hear_leaves(means)?;
         self.finish_doing(means);
         while self.doing.is_none()
-            && let Some(errand) = self.queue.pop_front_if(|errand| means.reads || !is_large(errand))
+            && let Some((errand, granted)) = self.queue.pop_front_if(|(errand, _)| means.reads || !is_large(errand))
         {
             let is_last = is_large(&errand);
-            self.begin(errand, means);
+            match granted {
+                true => self.perform(errand, means),
+                false => self.begin(errand, means),
+            }
             if is_last {
                 // What it is told must be on its way before it is told more.
                 means.context.waker().wake_by_ref();
@@ -142,7 +147,7 @@ impl Service {
     /// The turn is to end: nothing more is done.
     pub(super) fn stop(&mut self) {
         let asked = self.asking.drain(..).map(|(_, errand)| errand);
-        asked.chain(self.queue.drain(..)).for_each(|errand| errand.refuse(cancelled()));
+        asked.chain(self.queue.drain(..).map(|(errand, _)| errand)).for_each(|errand| errand.refuse(cancelled()));
         self.terminals.stop();
     }
 
@@ -166,7 +171,7 @@ impl Service {
         }
     }
 
-    /// Does what somebody has agreed to.
+    /// Takes what somebody has agreed to.
     fn hear_leaves(&mut self, means: &mut Means<'_, '_, '_>) -> Result<(), String> {
         let mut failed = Ok(());
         for (mut heard, errand) in std::mem::take(&mut self.asking) {
@@ -178,7 +183,8 @@ impl Service {
                 Poll::Ready(leave) => leave,
             };
             match leave {
-                Ok(Leave::Granted(None) | Leave::Always) => self.perform(errand, means),
+                // Its turn comes when what goes on is done.
+                Ok(Leave::Granted(None) | Leave::Always) => self.queue.push_front((errand, true)),
                 // It cannot be told of other arguments, and the call with its own was not agreed to.
                 Ok(Leave::Granted(Some(_))) => errand.refuse(denied("not called as it stands".to_owned())),
                 Ok(Leave::Refused(why)) => refuse(errand, why, means.capture),
