@@ -22,6 +22,7 @@ pub use manifest::{AgentFiles, Kept};
 pub use status::{AgentState, AgentStatus, Progress, Trouble};
 
 pub(crate) use instructions::{Brief, taught};
+pub(crate) use status::{LONGEST as STATUS_LIMIT, summed};
 pub(crate) use tree::remove_all;
 pub(crate) use workspace::Laid;
 

@@ -27,6 +27,7 @@ mod tests;
 mod texts;
 mod trees;
 mod values;
+mod voices;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;

@@ -56,36 +56,45 @@ impl Loop<'_> {
         asked.map(|waiting| waiting.request.id)
     }
 
-    /// Sends what was agreed to, and tells whoever asked of what was not.
+    /// Sends what was agreed to, and tells whoever asked of what was not, or what a person says to its request for help.
     pub(super) fn deliver_decided(&mut self) {
         let decided: Vec<_> =
-            self.state.spawns_decided().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
+            self.state.decisions().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
         for (waiting, verdict) in decided {
-            let Wants::Node { to, way, letter, .. } = waiting.request.wants else { continue };
             let Some(frame) = self.state.frame_of(waiting.step.instance, waiting.step.within.as_ref()) else {
                 continue;
             };
             let activation = self.state.frame(self.state.frame(frame).scope);
             let (instance, within) = (activation.instance, activation.path.clone());
-            self.record(match verdict.allows() {
-                true => Event::Sent { from: Some(waiting.step), to, instance, within, way: Some(way), letter: *letter },
-                false => {
-                    let mut words = format!("`{to}` was not started: {}", verdict.refusal());
-                    shorten(&mut words);
-                    let letter = Letter {
-                        id: format!("e{}", self.seq + 1).into(),
-                        kind: EnvelopeKind::Handoff,
-                        priority: Priority::Normal,
-                        response: Response::None,
-                        answers: Some(letter.id),
-                        person: true,
-                        interrupts: false,
-                        said: None,
-                        content: Content::Text(words),
-                    };
-                    Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter }
+            let name = waiting.request.name();
+            let (words, answers) = match waiting.request.wants {
+                Wants::Node { to, way, letter, .. } if verdict.allows() => {
+                    let (from, way, letter) = (Some(waiting.step), Some(way), *letter);
+                    self.record(Event::Sent { from, to, instance, within, way, letter });
+                    continue;
                 }
-            });
+                Wants::Node { to, letter, .. } => (format!("`{to}` was not started: {}", verdict.refusal()), letter.id),
+                Wants::Help { message } => (self.helped(&message, &verdict), name.into()),
+                Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => continue,
+            };
+            let letter = self.told(words, answers);
+            self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
+        }
+    }
+
+    /// What a person decided, as a letter to whoever had asked.
+    fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
+        shorten(&mut words);
+        Letter {
+            id: format!("e{}", self.seq + 1).into(),
+            kind: EnvelopeKind::Handoff,
+            priority: Priority::Normal,
+            response: Response::None,
+            answers: Some(answers),
+            person: true,
+            interrupts: false,
+            said: None,
+            content: Content::Text(words),
         }
     }
 }

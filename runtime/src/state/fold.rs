@@ -89,7 +89,7 @@ impl State {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
-            Event::ApprovalAnswered { verdict, .. } if self.spawn_decided(verdict) => {}
+            Event::ApprovalAnswered { verdict, .. } if self.decided_beyond(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
                 if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {
@@ -104,6 +104,11 @@ impl State {
             Event::Sent { from, to, instance, within, way, letter } => {
                 if let Some(scope) = self.frame_of(*instance, within.as_ref()) {
                     self.sent(from.as_ref(), scope, (to, *way), letter);
+                }
+            }
+            Event::StatusReported { step, attempt, report } => {
+                if let Some(key) = self.attempt(step, *attempt) {
+                    self.status_reported(key, report);
                 }
             }
             Event::InputsTaken { step, inputs } => {
@@ -294,6 +299,7 @@ impl State {
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
             self.approvals_over(key);
+            self.voice_over(key);
         }
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
@@ -326,7 +332,8 @@ impl State {
             self.close_inside(key);
             self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));
         }
-        if outcome.failure.is_none() && (self.node(key).wired || self.is_written_to(key)) {
+        let goes_on = self.node(key).wired || self.is_written_to(key) || self.waits_for_help(key);
+        if outcome.failure.is_none() && goes_on {
             self.turn_over(key);
         } else if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
@@ -394,10 +401,8 @@ impl State {
         }
         let known = self.known(key, outcome).map(|known| known.after(before.as_deref()));
         let step = self.step_mut(key);
-        // In a conversation that goes on, what the turn had read has been said.
-        if known.is_some() {
-            step.taken.clear();
-        }
+        // In a conversation that goes on, what the turn had read has been said. Another one is told all of it.
+        step.heard = if known.is_some() { step.taken.len() } else { 0 };
         step.interrupted = known.map(Box::new);
         step.earlier = step.attempt;
         step.attempt += 1;

@@ -21,6 +21,7 @@ mod settle;
 mod shelf;
 mod stall;
 mod swarms;
+mod voice;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -78,6 +79,8 @@ pub struct State {
     posts: BTreeMap<u32, post::Post>,
     /// The artifacts of steps.
     shelf: shelf::Shelf,
+    /// What turns that are under way have said beside handing over.
+    voices: BTreeMap<Key, voice::Voice>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -143,6 +146,7 @@ impl State {
             paced: false,
             posts: BTreeMap::new(),
             shelf: shelf::Shelf::default(),
+            voices: BTreeMap::new(),
             graph,
         }
     }

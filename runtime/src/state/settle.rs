@@ -40,6 +40,7 @@ impl State {
         if region.nodes.is_empty() {
             return self.finish(number, End::Succeeded);
         }
+        self.forget_round(number);
         self.all_stand(number);
         for (step, node) in (0..).zip(&region.nodes) {
             if node.needs.is_empty() {
@@ -65,6 +66,7 @@ impl State {
         let node = &graph.region(self.frame(key.frame).region).nodes[key.step as usize];
         self.enter(key, Phase::Settled(status));
         self.open.remove(&key);
+        self.help_over(key);
         let frame = self.frame_mut(key.frame);
         frame.unsettled -= 1;
         frame.settled[status as usize] += 1;

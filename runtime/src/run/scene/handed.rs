@@ -29,10 +29,11 @@ const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox, as its prompt says it: what people wrote, then the envelopes. None where no
-    /// edge leads to the step, and nobody wrote to it.
-    pub(crate) fn inbox(&self, state: &State, key: Key) -> Result<Option<String>, String> {
-        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = state.inputs(key).partition(|letter| letter.person);
+    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people wrote, then the
+    /// envelopes. None where no edge leads to the step, and nobody wrote to it.
+    pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
+        let inputs = state.inputs(key).skip(heard);
+        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.person);
         if !state.node(key).wired && persons.is_empty() {
             return Ok(None);
         }
@@ -59,14 +60,14 @@ impl Scene<'_> {
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
         match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
-            true => self.inbox(state, key),
+            true => self.inbox(state, key, 0),
             false => Ok(None),
         }
     }
 
     /// What a step that may hand something over is told of that.
     pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
-        let Reach { receivers, spawns } = self.reach(state, key);
+        let Reach { receivers, spawns, .. } = self.reach(state, key);
         let mut told = Vec::new();
         if let Some(first) = receivers.first() {
             told.push(format!("You can hand over to {}: {}", quoted(&receivers), taught("send_handoff", first)));
@@ -86,9 +87,27 @@ impl Scene<'_> {
         state.node(key).wired || !self.reach(state, key).is_empty()
     }
 
-    /// Whether an edge leads away from a step whose agent answers.
+    /// Whether the lines of its answer are heard: an agent answers, and an edge leads to the step or away from it.
     pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
-        matches!(self.step(state, key).body, Body::Prompt(_)) && !self.reach(state, key).is_empty()
+        matches!(self.step(state, key).body, Body::Prompt(_)) && self.is_node(state, key)
+    }
+
+    /// Whether a step reads what a person writes to it: an item is nobody in particular.
+    pub(crate) fn hears_persons(&self, state: &State, key: Key) -> bool {
+        let (scope, spot) = state.address(key);
+        state.node(key).reads_inbox && state.receiver(scope, spot) == Some(key)
+    }
+
+    /// Those to whom edges lead from a step that expect no answer by themselves.
+    pub(crate) fn unasked(&self, state: &State, key: Key) -> Vec<String> {
+        let (scope, spot) = state.address(key);
+        let sender = self.name_of(state, spot);
+        let edges = self.pipeline(state, scope).edges.iter();
+        let unasked = edges.filter(|edge| edge.response == Response::None).filter_map(|edge| {
+            let both = edge.both && edge.to == sender;
+            if edge.from == sender { Some(edge.to.clone()) } else { both.then(|| edge.from.clone()) }
+        });
+        unasked.collect()
     }
 
     /// To whom a step may hand something over, and whom it may have started.
@@ -102,7 +121,7 @@ impl Scene<'_> {
             names.dedup();
             names
         };
-        Reach { receivers: names(false), spawns: names(true) }
+        Reach { receivers: names(false), spawns: names(true), asks: self.hears_persons(state, key) }
     }
 
     /// The agent that takes the turns of the step of this name, where it has one.
@@ -325,6 +344,8 @@ pub(crate) struct Reach {
     pub(crate) receivers: Vec<String>,
     /// Those that it may have started.
     pub(crate) spawns: Vec<String>,
+    /// Whether a person's answer reaches it.
+    pub(crate) asks: bool,
 }
 
 impl Reach {
@@ -355,6 +376,7 @@ fn refers(artifact: &Artifact) -> Result<(), String> {
         return Ok(());
     }
     let path = Path::new(reference);
+    let path = path.strip_prefix(".").unwrap_or(path);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     match plain && !reference.is_empty() && !reference.contains("://") {
         true => Ok(()),
