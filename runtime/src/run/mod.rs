@@ -272,7 +272,7 @@ pub fn resume(
             recovered.records.len()
         ));
     }
-    let survivors = survivors::end(&folder.id, state.open().filter_map(|open| open.process));
+    let survivors = survivors::end(&folder.id, state.open().flat_map(|open| open.processes));
     notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = recovered.records.len() as u64;
