@@ -57,7 +57,7 @@ fn the_prompt_of_the_seed_section_by_section() {
         Turn { iteration: 3, label: "idle", result: "" },
     ];
     let payload = json!({ "message": "Check Samsung's foundry plans", "urgent": true });
-    let inbox = [Letter { from: "mitaka", kind: "info", payload: &payload }];
+    let inbox = [Letter { from: "mitaka", kind: "info", payload: &payload, person: false }];
     let prompt = user(&View { findings: &findings, history: &history, inbox: &inbox, ..view() });
     insta::assert_snapshot!(prompt, @r#"
     ## Task
@@ -420,7 +420,7 @@ proptest! {
             Turn { iteration: 1, label: &call, result: &result },
         ];
         let payload = json!({ "message": payload });
-        let inbox = [Letter { from: &name, kind: &label, payload: &payload }];
+        let inbox = [Letter { from: &name, kind: &label, payload: &payload, person: false }];
         let tools = [Tool { name: name.clone(), description: task.clone(), parameters: payload.clone() }];
         let view = View {
             task: &task, goal: &state, roster: &roster, findings: &findings, history: &history, inbox: &inbox,
