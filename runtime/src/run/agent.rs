@@ -80,8 +80,9 @@ impl Loop<'_> {
         let step = self.state.step(key);
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
         let goes_on = talks && step.earlier > 0 && attempt.number == step.earlier + 1;
-        match goes_on && self.state.inputs(key).next().is_some() {
-            true => self.scene.inbox(&self.state, key).map_err(render),
+        let heard = step.heard;
+        match goes_on && self.state.inputs(key).nth(heard).is_some() {
+            true => self.scene.inbox(&self.state, key, heard).map_err(render),
             false => Ok(None),
         }
     }

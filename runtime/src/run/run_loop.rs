@@ -140,9 +140,9 @@ impl Loop<'_> {
         }
         if self.floor > 0 {
             self.mend_outputs();
-            self.note_sent();
             self.deliver_decided();
             self.decide_outlasting();
+            self.note_sent();
             self.answer_all_headless();
         }
         self.turn();
@@ -256,7 +256,6 @@ impl Loop<'_> {
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.asking.over(&step, attempt);
-                self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.refused.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
@@ -434,6 +433,7 @@ impl Loop<'_> {
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
+        self.doors.dismiss(&step, attempt);
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();
