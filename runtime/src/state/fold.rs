@@ -3,8 +3,11 @@
 use super::State;
 use super::frame::{Detail, Inner, Phase, Reason};
 use super::session::Known;
-use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
+use crate::event::{Content, Event, Failure, Outcome, Process, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
+
+/// The processes of an attempt that are remembered.
+const PROCESSES: usize = 64;
 
 impl State {
     /// Takes one more record into account.
@@ -46,7 +49,7 @@ impl State {
                     && self.step(key).phase == Phase::Running
                     && self.step(key).attempt == *attempt
                 {
-                    self.open.insert(key, Some(*process));
+                    self.lives(key, *process);
                 }
             }
             Event::SessionKnown { step, attempt, session } => {
@@ -163,7 +166,7 @@ impl State {
                 match self.step(key).phase {
                     Phase::Waiting | Phase::Inside | Phase::Settled(_) => {}
                     Phase::Running => {
-                        self.open.insert(key, None);
+                        self.open.insert(key, Vec::new());
                         self.enter(key, Phase::Ready);
                     }
                     // A clock that was wrong must not make the run wait longer than it was told to.
@@ -250,6 +253,15 @@ impl State {
         }
     }
 
+    /// A process of an attempt. Of very many the first is kept, which is that of the attempt itself, and the latest.
+    fn lives(&mut self, key: Key, process: Process) {
+        let processes = self.open.entry(key).or_default();
+        if processes.len() == PROCESSES {
+            processes.remove(1);
+        }
+        processes.push(process);
+    }
+
     /// A person has said what becomes of a failure; that failure is still what is known of the step.
     fn decided(&mut self, key: Key, choice: Option<&str>, at: u64) {
         match choice {
@@ -294,7 +306,7 @@ impl State {
         }
         self.started(key);
         self.talked(key, outcome);
-        self.open.insert(key, None);
+        self.open.insert(key, Vec::new());
         let before = self.step_mut(key).interrupted.take();
         if outcome.failure == Some(Failure::Interrupted) {
             return self.attempt_interrupted(key, outcome, before);
@@ -372,7 +384,7 @@ impl State {
         }
         let phase = match self.step(key).phase {
             Phase::Running => {
-                self.open.insert(key, None);
+                self.open.insert(key, Vec::new());
                 Phase::Ready
             }
             phase => phase,
@@ -421,7 +433,7 @@ impl State {
     /// The step ran, so that it handles what it declares to handle.
     fn started(&mut self, key: Key) {
         if !std::mem::replace(&mut self.step_mut(key).started, true) {
-            self.open.insert(key, None);
+            self.open.insert(key, Vec::new());
         }
     }
 
