@@ -13,7 +13,6 @@ use crate::approval::{Verdict, Wants};
 use crate::event::{Content, Event, StepId};
 use crate::graph::Key;
 use crate::handoff::{Broadcast, MESSAGE_LIMIT, Plea, Report};
-use crate::recording::Source;
 
 /// How often one turn reports at most.
 const REPORTS: u32 = 1_000;
@@ -94,11 +93,6 @@ impl Loop<'_> {
                 return Err(format!("`message` has {chars} characters, and {MESSAGE_LIMIT} are the most"));
             }
             _ => {}
-        }
-        if let Source::Recorded(_) = self.scene.source {
-            return Err(
-                "nobody can answer you: the run is recorded, and a recording holds no messages of people".to_owned()
-            );
         }
         if !self.scene.hears_persons(&self.state, key) {
             return Err(format!("nobody can answer you: `{}` reads no inbox (`<<inbox>>`)", step.name));
