@@ -1,5 +1,7 @@
 //! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -141,11 +143,16 @@ impl Loop<'_> {
         Some(sent.remove(position).id)
     }
 
+    /// What the turn that is about to begin takes from the inbox.
+    pub(super) fn fresh_inputs(&self, step: &StepId) -> Vec<Arc<str>> {
+        // The turn that mends a step reads nothing of what is sent to it.
+        let key = self.state.find(step).filter(|&key| !self.state.is_being_mended(key));
+        key.map(|key| self.state.fresh_inputs(key)).unwrap_or_default()
+    }
+
     /// The inputs of the turn that is about to begin leave the inbox.
     pub(super) fn take_inputs(&mut self, step: &StepId) {
-        let Some(key) = self.state.find(step) else { return };
-        // The turn that mends a step reads nothing of what is sent to it.
-        let inputs = if self.state.is_being_mended(key) { Vec::new() } else { self.state.fresh_inputs(key) };
+        let inputs = self.fresh_inputs(step);
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }

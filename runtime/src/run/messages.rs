@@ -46,10 +46,8 @@ impl Loop<'_> {
         if self.state.stopping() || self.state.finished().is_some() {
             return Err("the run is ending: resume it, and write then".to_owned());
         }
-        match self.scene.source {
-            Source::Live => {}
-            Source::Recorded(_) => return Err("the run is recorded, and a recording holds no messages".to_owned()),
-            Source::Replayed(_) => return Err("the run is a replay: nobody reads anything in it".to_owned()),
+        if matches!(self.scene.source, Source::Replayed(_)) {
+            return Err("the run is a replay: nobody reads anything in it".to_owned());
         }
         if text.is_empty() {
             return Err("the message is empty".to_owned());
@@ -104,17 +102,7 @@ impl Loop<'_> {
     fn send(&mut self, to: &Addressee, content: Content, interrupts: bool) {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
-        let letter = Letter {
-            said: None,
-            id: format!("e{}", self.seq + 1).into(),
-            kind: EnvelopeKind::Handoff,
-            priority: Priority::High,
-            response: swarmc_plan::Response::None,
-            answers: None,
-            person: true,
-            interrupts,
-            content,
-        };
+        let letter = persons(format!("e{}", self.seq + 1).into(), content, interrupts);
         self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
     }
 
@@ -194,5 +182,20 @@ impl Loop<'_> {
             true => format!("nothing is called `{word}`, and nobody else reads messages any more"),
             false => format!("nothing is called `{word}`: you can write to {}", names.join(", ")),
         }
+    }
+}
+
+/// What a person wrote, as it lies in an inbox.
+pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> Letter {
+    Letter {
+        said: None,
+        id,
+        kind: EnvelopeKind::Handoff,
+        priority: Priority::High,
+        response: swarmc_plan::Response::None,
+        answers: None,
+        person: true,
+        interrupts,
+        content,
     }
 }
