@@ -12,7 +12,7 @@ use super::run_loop::{Loop, now};
 use crate::approval::Wants;
 use crate::event::{Content, Event, Letter, StepId, shorten};
 use crate::graph::Key;
-use crate::handoff::{EnvelopeKind, Handoff};
+use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 
 impl Loop<'_> {
     /// An agent wants a task started.
@@ -29,6 +29,16 @@ impl Loop<'_> {
         }
         let at = now().max(self.clock);
         let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, true), (self.seq + 1, at))?;
+        self.have_started((key, step, attempt), event, &envelope)
+    }
+
+    /// Sends what starts a task, or asks whoever is to agree to it first.
+    pub(super) fn have_started(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        event: Event,
+        envelope: &Envelope,
+    ) -> Result<Value, String> {
         let (scope, of) = (self.state.frame(key.frame).scope, self.scene.plan.policy.spawn);
         let Event::Sent { to, way: Some(way), letter, .. } = &event else { return Err("it takes no way".to_owned()) };
         let agents = self.state.node(key).agent.clone().zip(self.scene.agent_of(&self.state, scope, to));
@@ -85,8 +95,9 @@ impl Loop<'_> {
     /// What a person decided, as a letter to whoever had asked.
     fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
         shorten(&mut words);
+        let known = self.replaying.as_ref().and_then(|it| it.refusals.get(&answers).cloned());
         Letter {
-            id: format!("e{}", self.seq + 1).into(),
+            id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),
             kind: EnvelopeKind::Handoff,
             priority: Priority::Normal,
             response: Response::None,

@@ -124,6 +124,13 @@ impl Scene<'_> {
         Reach { receivers: names(false), spawns: names(true), asks: self.hears_persons(state, key) }
     }
 
+    /// Whether what a step sends to a name has the receiver started.
+    pub(crate) fn spawns(&self, state: &State, key: Key, to: &str) -> bool {
+        let (scope, _) = state.address(key);
+        let spot = state.graph.scope(state.region(scope).scope).find(to);
+        spot.is_some_and(|spot| state.is_dormant(scope, spot))
+    }
+
     /// The agent that takes the turns of the step of this name, where it has one.
     pub(crate) fn agent_of(&self, state: &State, scope: u32, name: &str) -> Option<&str> {
         let spot = state.graph.scope(state.region(scope).scope).find(name)?;
