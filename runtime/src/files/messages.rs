@@ -20,6 +20,9 @@ const LONGEST: u64 = 64 * 1024;
 /// The messages of one turn at most.
 const MOST: usize = 1000;
 
+/// The names among which they are found.
+const LISTED: usize = 100_000;
+
 /// The characters of a name that becomes part of a file's.
 const NAME: usize = 100;
 
@@ -113,14 +116,11 @@ fn name(from: &str, to: &str, number: u32) -> String {
 /// What the messages that an agent left ask for, in the order of their numbers.
 pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
     let Ok(folder) = tree::folder(root, "messages") else { return Vec::new() };
-    let listing = match tree::list(folder.as_fd(), "messages", MOST + post.found.len()) {
+    let listing = match tree::list(folder.as_fd(), "messages", LISTED) {
         Ok(listing) => listing,
         Err(problem) => return vec![Err(problem)],
     };
     let mut asked: Vec<Result<Operation, String>> = listing.wrong.into_iter().map(Err).collect();
-    if listing.is_cut {
-        asked.push(Err(format!("there are more than {MOST} messages, and the others are not read")));
-    }
     let new = |path: &str| !post.found.iter().any(|(name, _)| name == path);
     let mut names: Vec<String> = listing
         .found
@@ -129,6 +129,10 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<O
         .map(|found| found.path)
         .collect();
     names.sort_by_key(|name| (number(name), name.clone()));
+    if listing.is_cut || names.len() > MOST {
+        asked.push(Err(format!("there are more than {MOST} messages, and those of the highest numbers are not read")));
+        names.truncate(MOST);
+    }
     asked.extend(names.iter().map(|name| {
         read(folder.as_fd(), me, name, &post.unasked)
             .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
