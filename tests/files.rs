@@ -2,6 +2,7 @@
 //!
 //! The agents are shell scripts: what they do to their folder is what any agent could do.
 
+mod agents;
 mod hostile;
 mod recovery;
 

@@ -124,6 +124,71 @@ fn users_can_interrupt_a_node_which_goes_on_in_its_conversation() {
     assert_eq!(node["prompts"][1]["effective"]["delta"], true, "{node}");
 }
 
+/// What an interrupted turn had read has been said in its conversation; another one is told all of it.
+#[test]
+fn an_interrupted_turn_that_fails_is_tried_again_with_all_that_it_has_read() {
+    let spec = r##"
+provider talker {
+    exec "sh" "-c" #"""
+        told() { printf '%s\n' "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\",\"session_id\":\"$1\"}"; }
+        if [ -n "$1" ]; then cat >second.txt; exit 1; fi
+        if [ -e first.txt ]; then cat >third.txt; told s-2; exit; fi
+        echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+        cat >first.txt; echo waits >&2; sleep 600
+        """# "talker"
+    resume-args "{session}"
+    reads claude-stream-json
+    provides resume
+}
+provider asker { script { answer "{\"swarm\": \"send_handoff\", \"to\": \"talk\", \"message\": \"the EU first\"}" } }
+agent talker provider=talker
+agent asker provider=asker
+pipeline main {
+    edges { ask -> talk }
+    task ask agent=asker { prompt "Ask." }
+    task talk agent=talker { retry 1; prompt "Begin.\n<<inbox>>" }
+    result talk
+}
+"##;
+    let place = Place::new(spec);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
+    place.swarmc(&["send", "last", "talk", "-i", "Be brief"]).expect(0, &[], &["`talk` is interrupted"]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let read = |name: &str| fs::read_to_string(place.work().join(name)).expect("it was asked");
+    assert!(read("first.txt").contains("the EU first"));
+    assert!(!read("second.txt").contains("the EU first") && read("second.txt").contains("Be brief"));
+    assert!(read("third.txt").contains("the EU first") && read("third.txt").contains("Be brief"));
+}
+
+/// Another agent mends what failed: there is nothing to interrupt, and nothing that it has not read is lost.
+#[test]
+fn who_mends_a_task_is_not_interrupted_for_it() {
+    let spec = r##"
+provider coder { exec "sh" "-c" "cat >told.txt; test -e ok" }
+provider mender {
+    exec "sh" "-c" #"""
+        echo '{"type":"system","subtype":"init","session_id":"m-1"}'
+        cat >/dev/null; echo waits >&2; until [ -e go ]; do sleep 0.02; done; touch ok
+        printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"mended","session_id":"m-1"}'
+        """# "mender"
+    resume-args "{session}"
+    reads claude-stream-json
+    provides resume
+}
+agent coder provider=coder
+agent mender provider=mender
+pipeline main { task work agent=coder { on-failure fix agent=mender; prompt "Work." }
+result work }
+"##;
+    let place = Place::new(spec);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
+    place.swarmc(&["send", "last", "work", "-i", "Mind the EU"]).expect(0, &[], &["its next turn reads it"]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let told = fs::read_to_string(place.work().join("told.txt")).expect("it was asked");
+    assert!(told.contains("Work.") && told.contains("Mind the EU"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_interrupted_reads_it_after_its_turn() {
     let place = Place::new(&format!("{PLAIN}\npipeline main {{ task write {{ prompt \"Begin.\" }}\nresult write }}"));

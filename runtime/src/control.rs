@@ -96,7 +96,7 @@ impl Control {
         let (reply, receiver) = mpsc::channel();
         let listener = self.lock().listener.clone();
         let sent = listener.and_then(|listener| listener.send(input(reply)).ok());
-        let ending = || "the run is ending".to_owned();
+        let ending = || "the run is about to begin, or to end: look at it with `swarmc ps`".to_owned();
         sent.ok_or_else(ending)?;
         receiver.recv().map_err(|_| ending())?
     }

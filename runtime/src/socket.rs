@@ -21,11 +21,15 @@ use crate::error::RunError;
 use crate::home::RunFolder;
 use crate::pulse::{Pulse, Pulses};
 
-/// The longest order, and how long a client may take to give it.
+/// The longest order.
 const LONGEST: u64 = 256 * 1024;
 /// The longest answer to one.
 const ANSWER: u64 = 64 * 1024 * 1024;
+/// How long a client may take to give an order, and whoever runs it to answer one that asks for no more than a word.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may take that waits for the disk, behind all that the run has to decide and to write meanwhile: one
+/// that is given up may have been carried out.
+const THROUGH: Duration = Duration::from_secs(60);
 
 /// How the answer to an order begins that was taken.
 const OK: &str = "ok";
@@ -38,7 +42,7 @@ pub fn request_stop(folder: &RunFolder) -> Result<(), RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }
-    match order(folder, "stop")?.as_str() {
+    match order(folder, "stop", PATIENCE)?.as_str() {
         "ok" => Ok(()),
         answer => Err(RunError::io("reach", folder.socket_path())(io::Error::other(answer.to_owned()))),
     }
@@ -72,7 +76,7 @@ fn ask(folder: &RunFolder, word: &str, what: &impl Serialize) -> Result<String, 
     if line.len() as u64 >= LONGEST {
         return Err(RunError::Request(format!("it is longer than {} KB", LONGEST / 1024)));
     }
-    let told = order(folder, &line)?;
+    let told = order(folder, &line, THROUGH)?;
     let taken = told.strip_prefix(OK).map(|words| words.trim_start().to_owned());
     taken.ok_or(RunError::Request(told))
 }
@@ -85,14 +89,14 @@ pub fn pulses(folder: &RunFolder) -> Result<Vec<Pulse>, RunError> {
     if !folder.is_running() {
         return Err(RunError::NotRunning { run: folder.id.clone() });
     }
-    let answer = order(folder, "pulses")?;
+    let answer = order(folder, "pulses", PATIENCE)?;
     serde_json::from_str(&answer).map_err(|_| RunError::Request(answer))
 }
 
 /// Gives an order to whoever runs `folder`; what it says to that.
-fn order(folder: &RunFolder, line: &str) -> Result<String, RunError> {
+fn order(folder: &RunFolder, line: &str, patience: Duration) -> Result<String, RunError> {
     let order = |mut stream: UnixStream| {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience))?;
         stream.write_all(format!("{line}\n").as_bytes())?;
         let mut answer = String::new();
         BufReader::new(stream.take(ANSWER)).read_line(&mut answer)?;
@@ -119,19 +123,22 @@ impl Socket {
         let closing = Arc::new(AtomicBool::new(false));
         let thread = {
             let closing = Arc::clone(&closing);
-            std::thread::Builder::new()
-                .name("control".to_owned())
-                .stack_size(128 * 1024)
-                .spawn(move || {
-                    for stream in listener.incoming() {
-                        if closing.load(Ordering::Acquire) {
-                            return;
-                        }
-                        // A client that goes away early has nobody left to complain to.
-                        let _ = stream.and_then(|stream| serve(stream, &control, &pulses));
+            let accept = move || {
+                let mut serving: Vec<JoinHandle<()>> = Vec::new();
+                for stream in listener.incoming() {
+                    if closing.load(Ordering::Acquire) {
+                        break;
                     }
-                })
-                .map_err(RunError::io("listen on", &path))?
+                    serving.retain(|client| !client.is_finished());
+                    let (control, pulses) = (control.clone(), pulses.clone());
+                    // A client that goes away early, or finds no thread, has nobody left to complain to.
+                    let serve = move || drop(stream.and_then(|stream| serve(stream, &control, &pulses)));
+                    serving.extend(thread("client", serve));
+                }
+                // What they asked for was answered, or is not any more.
+                serving.into_iter().for_each(|client| drop(client.join()));
+            };
+            thread("control", accept).map_err(RunError::io("listen on", &path))?
         };
         Ok(Socket { path, folder: folder.clone(), closing, thread: Some(thread) })
     }
@@ -149,6 +156,10 @@ impl Drop for Socket {
         }
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.to_owned()).stack_size(128 * 1024).spawn(work)
 }
 
 fn serve(mut stream: UnixStream, control: &Control, pulses: &Pulses) -> io::Result<()> {

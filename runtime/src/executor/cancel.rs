@@ -53,6 +53,11 @@ impl Cancel {
         }
     }
 
+    /// Another agent takes the turn, which cannot be interrupted until that is known again.
+    pub(super) fn begin_turn(&self) {
+        self.yields.store(false, Ordering::SeqCst);
+    }
+
     /// Whether a person has written meanwhile what the attempt's agent is to read at once; once told, it is not told again.
     pub(super) fn take_urgent(&self) -> bool {
         self.urgent.swap(false, Ordering::SeqCst)

@@ -4,7 +4,6 @@
 //! `swarm/RUN/NAME` of its own. Invariant: nobody works in a tree that is not checked out in full, a tree that is there
 //! is used again, and none with changes or commits is removed.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,8 +34,9 @@ pub(crate) struct Trees {
     run: String,
     /// Where they lie.
     folder: PathBuf,
-    /// Held by whoever makes the tree of a name.
-    making: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
+    /// Held by whoever makes a tree: Git reads what is there of all others while it adds one, and fails where that is half
+    /// of one.
+    making: Mutex<()>,
 }
 
 /// The working tree of a job.
@@ -174,9 +174,10 @@ impl Trees {
 
     /// Makes the tree of this name, unless it is there.
     fn make(&self, name: &str, cancel: &Cancel) -> Result<(), String> {
-        let making =
-            Arc::clone(self.making.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default());
-        let _making = making.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_ready(name) {
+            return Ok(());
+        }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_ready(name) {
             return Ok(());
         }

@@ -35,6 +35,7 @@ const LONGEST_SESSION: usize = 200;
 pub(super) fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
+        job.cancel.begin_turn();
         let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
         let ended = conversation.turn(1, &taker.prompt, None, place)?;
         let next = asked.takers.get(position + 1);

@@ -51,6 +51,8 @@ pub(crate) struct Post {
     pub found: Vec<(String, String)>,
     /// Those to whom edges lead that expect no answer by themselves.
     pub unasked: Vec<String>,
+    /// Those to whom edges lead that take signals.
+    pub signals: Vec<String>,
 }
 
 /// What a message is for.
@@ -134,7 +136,7 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<O
         names.truncate(MOST);
     }
     asked.extend(names.iter().map(|name| {
-        read(folder.as_fd(), me, name, &post.unasked)
+        read(folder.as_fd(), me, name, post)
             .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
     }));
     asked
@@ -146,7 +148,7 @@ fn number(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-fn read(folder: BorrowedFd<'_>, me: &str, name: &str, unasked: &[String]) -> Result<Operation, String> {
+fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Operation, String> {
     let bytes = tree::read(folder, name, LONGEST)?;
     let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
     if message.from.as_deref().is_some_and(|from| from != me) {
@@ -160,13 +162,14 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str, unasked: &[String]) -> Res
         return Err(format!("a message to `{}` is called `{expected}NNN.json`", shown(&message.to)));
     }
     let said = message.content.as_str().or_else(|| message.content.get("message")?.as_str());
-    let is_unasked = unasked.contains(&message.to);
+    let is_unasked = post.unasked.contains(&message.to);
     let text = said.map_or_else(|| message.kind.word().to_owned(), str::to_owned);
     Ok(Operation::SendHandoff(Box::new(Handoff {
+        // News go the way that there is.
+        kind: (message.kind == Kind::Update && post.signals.contains(&message.to)).then_some(EnvelopeKind::Signal),
         to: message.to,
         message: text,
         structured: message.content.is_object().then_some(message.content),
-        kind: (message.kind == Kind::Update).then_some(EnvelopeKind::Signal),
         response: (message.kind == Kind::Question && is_unasked).then_some(Response::Optional),
         reply_to: message.id.filter(|_| message.kind == Kind::Answer),
         ..Handoff::default()

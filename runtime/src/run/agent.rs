@@ -80,10 +80,11 @@ impl Loop<'_> {
         let step = self.state.step(key);
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
         let goes_on = talks && step.earlier > 0 && attempt.number == step.earlier + 1;
-        if !goes_on || self.state.inputs(key).next().is_none() {
+        let heard = step.heard;
+        if !goes_on || self.state.inputs(key).nth(heard).is_none() {
             return Ok(None);
         }
-        let inbox = self.scene.inbox(&self.state, key).map_err(render)?;
+        let inbox = self.scene.inbox(&self.state, key, heard).map_err(render)?;
         // The conversation knows the folder of its last turn, and this one is another.
         let folder = attempt.files.map(|desk| {
             let last = self.layout.agent(attempt.id, attempt.number - 1);
@@ -93,7 +94,7 @@ impl Loop<'_> {
                 taught(desk)
             )
         });
-        Ok(inbox.map(|inbox| inbox.to_owned() + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
+        Ok(inbox.map(|inbox| inbox + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
     }
 
     fn taker(

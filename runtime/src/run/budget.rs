@@ -32,6 +32,7 @@ impl Loop<'_> {
         event::shorten(&mut message);
         self.viewer.notice(message.clone());
         self.record(Event::BudgetSpent { message });
+        self.doors.dismiss(&step, attempt);
         let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
         self.record(Event::AttemptEnded { step, attempt, outcome });
     }

@@ -122,7 +122,8 @@ impl Loop<'_> {
     /// The inputs of the turn that is about to begin leave the inbox.
     pub(super) fn take_inputs(&mut self, step: &StepId) {
         let Some(key) = self.state.find(step) else { return };
-        let inputs = self.state.fresh_inputs(key);
+        // The turn that mends a step reads nothing of what is sent to it.
+        let inputs = if self.state.is_being_mended(key) { Vec::new() } else { self.state.fresh_inputs(key) };
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }

@@ -12,7 +12,7 @@ use super::gates::Reply;
 use super::handoffs::Hearer;
 use super::run_loop::Loop;
 use crate::control::UserMessage;
-use crate::event::{Content, Event, Letter, StepId};
+use crate::event::{Content, Event, INPUTS, Letter, StepId};
 use crate::graph::{Key, Spot};
 use crate::handoff::{ENVELOPE_LIMIT, EnvelopeKind};
 use crate::recording::Source;
@@ -63,9 +63,11 @@ impl Loop<'_> {
         }
         let under_way = to.reader.filter(|&key| self.state.is_running(key));
         let content = self.scene.keep(text.to_owned()).map_err(|failure| failure.to_string())?;
-        self.send(&to, content, message.interrupt);
+        // Another agent mends what failed: there is nothing to interrupt of this one.
+        let interrupt = message.interrupt && !under_way.is_some_and(|key| self.state.is_being_mended(key));
+        self.send(&to, content, interrupt);
         let Some(key) = under_way else { return Ok(format!("the next turn of `{}` reads it", to.name)) };
-        if !message.interrupt {
+        if !interrupt {
             return Ok(format!("`{}` is at work: its next turn reads it", to.name));
         }
         let attempt = (self.state.id(key), self.state.step(key).attempt);
@@ -79,7 +81,7 @@ impl Loop<'_> {
     /// A turn that goes on reads what people have written meanwhile.
     pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: Hearer) {
         let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
-        let written = key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.person));
+        let written = key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.person).take(INPUTS));
         let written: Vec<Letter> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
             written.iter().map(|letter| self.scene.store.text(&letter.content)).collect();
@@ -155,6 +157,9 @@ impl Loop<'_> {
         }
         if !node.reads_inbox {
             return Err(format!("`{}` reads no messages: it has no agent", to.name));
+        }
+        if self.state.is_dormant(to.scope, to.spot) {
+            return Err(format!("`{}` is not there: nobody has had it started", to.name));
         }
         if !self.state.may_receive(to.scope, to.spot) {
             return Err(format!("`{}` has ended, and takes no further turn", to.name));

@@ -163,7 +163,11 @@ impl Loop<'_> {
         if desk::protocol(self.scene.plan, step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
-        let node = self.state.find(id).filter(|&key| self.replaying.is_none() && self.scene.is_node(&self.state, key));
+        // Whoever mends a step does not speak for it.
+        let speaks = |key: &Key| {
+            self.replaying.is_none() && self.scene.is_node(&self.state, *key) && !self.state.is_being_mended(*key)
+        };
+        let node = self.state.find(id).filter(speaks);
         if let Some(key) = node {
             let reach = self.scene.reach(&self.state, key);
             let invited = self.doors.invite(id, attempt, &reach).map_err(|message| Failure::Spawn { message })?;
@@ -179,7 +183,9 @@ impl Loop<'_> {
     /// The record that must be durable before the attempt starts: the latest of those it depends on.
     fn after(&self, key: Key, id: &StepId, attempt: u32, step: &Step) -> u64 {
         let frame = self.state.frame(key.frame);
-        if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() {
+        // What it reads was sent, and may have been agreed to.
+        let reads = self.state.inputs(key).next().is_some();
+        if frame.item.is_none() && id.iteration > 1 || attempt > 1 || step.when.is_some() || reads {
             return self.seq;
         }
         let ended = |name: &str| self.ended.get(&(id.instance, id.within.clone(), Arc::from(name))).copied();

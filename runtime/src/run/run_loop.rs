@@ -140,8 +140,8 @@ impl Loop<'_> {
         }
         if self.floor > 0 {
             self.mend_outputs();
-            self.note_sent();
             self.deliver_decided();
+            self.note_sent();
             self.answer_all_headless();
         }
         self.turn();
@@ -255,7 +255,6 @@ impl Loop<'_> {
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {
                 self.asking.over(&step, attempt);
-                self.doors.dismiss(&step, attempt);
                 self.open.remove(&(step.clone(), attempt));
                 self.refused.remove(&(step.clone(), attempt));
                 self.end(step, attempt, *outcome);
@@ -433,6 +432,7 @@ impl Loop<'_> {
                 Err(error) => return self.give_up(error.to_string()),
             }
         }
+        self.doors.dismiss(&step, attempt);
         self.note_end(&step);
         self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
         self.warn();

@@ -124,7 +124,7 @@ impl Values for View<'_> {
     fn inbox(&self) -> Result<Option<String>, String> {
         let step = self.step.and_then(|step| self.state.region(self.frame).find(&step.name));
         match step {
-            Some(step) => self.scene.inbox(self.state, Key { frame: self.frame, step }),
+            Some(step) => self.scene.inbox(self.state, Key { frame: self.frame, step }, 0),
             None => Ok(None),
         }
     }

@@ -5,7 +5,7 @@
 
 use swarmc_plan::{Pipeline, Priority, Response};
 
-use super::build::{edge, looped, pipeline};
+use super::build::{edge, looped, pipeline, repeated};
 use super::tables::{commands, play};
 use crate::event::{Content, Event, Letter, StepId};
 use crate::graph::Key;
@@ -165,6 +165,11 @@ fn an_answer_that_is_owed_at_the_end_is_a_failure() {
     // One that need not be given is not owed.
     let asked = "a started, a sends b e1 optional, b takes e1, b started, b ended, a ended";
     check(pair(), asked, "close a, close b");
+    // Whoever is in the next round has never seen what was asked in the one before.
+    let twice = || Pipeline { edges: vec![edge("a -> b required")], ..repeated("a prompt\n b heeds", 2) };
+    let second = format!("{events}, b ended, a ended, a closed, b closed, round fails, a/2 started, a/2 ended");
+    check(twice(), &second, "start b/2/1 1");
+    check(twice(), &format!("{second}, b/2 started, b/2 ended"), "close a/2/1, close b/2/1");
     // Whoever was skipped never answers.
     let skipped = || wired("a prompt\n b heeds when", "a -> b required");
     check(skipped(), "a started, a sends b e1 required, a ended, b skipped", "close a (`b` never answered its e1)");

@@ -147,6 +147,10 @@ fn a_killed_run_asks_once_and_a_person_s_message_breaks_the_circle() {
     assert_eq!(state.waiting().count(), 1, "{answer:?}");
     let heard = circle.strip_suffix("a sends b e3").expect("it ends so");
     check(pair(), &format!("{heard}b hears e3"), "start b 4");
+    // Also where somebody has been asked, of whom nobody needs an answer any more.
+    check(pair(), &format!("{circle}, b asked 3, b hears e9"), "start b 4");
+    let (state, _) = play(pair(), &format!("{circle}, b asked 3, b hears e9"));
+    assert_eq!(state.waiting().count(), 0);
     // One that is held up is at work: nobody who waits for it is told that it will never write.
     let mut ring = pair();
     ring.edges = vec![edge("a <-> b")];

@@ -177,6 +177,21 @@ impl State {
         nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
     }
 
+    /// Tasks of an activation that `is_over` cannot be started any more, whatever anybody says.
+    pub(super) fn spawns_over(&mut self, scope: u32, is_over: impl Fn(&str) -> bool) {
+        let all =
+            self.approvals.open.iter().chain(self.approvals.decided.iter().map(|(id, (waiting, _))| (id, waiting)));
+        let over = all.filter(|(_, waiting)| {
+            matches!(&waiting.request.wants, Wants::Node { to, .. } if is_over(to))
+                && self.scope_of(&waiting.step) == Some(scope)
+        });
+        let over: Vec<u32> = over.map(|(id, _)| *id).collect();
+        for id in over {
+            self.approvals.open.remove(&id);
+            self.approvals.decided.remove(&id);
+        }
+    }
+
     /// The activation of the pipeline that a step belongs to.
     fn scope_of(&self, step: &StepId) -> Option<u32> {
         self.frame_of(step.instance, step.within.as_ref()).map(|frame| self.frame(frame).scope)

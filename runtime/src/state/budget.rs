@@ -177,12 +177,14 @@ impl State {
     }
 
     /// The agent whose turn the attempt of a step is.
-    fn asked(&self, key: Key) -> Option<&Arc<str>> {
+    pub(super) fn asked(&self, key: Key) -> Option<&Arc<str>> {
         let node = self.node(key);
-        match node.fixing() == Some(self.step(key).tries()) {
-            true => node.fix.as_ref(),
-            false => node.agent.as_ref(),
-        }
+        if self.is_being_mended(key) { node.fix.as_ref() } else { node.agent.as_ref() }
+    }
+
+    /// Whether the attempt of a step that is open, or comes next, is the turn of the agent that mends what failed.
+    pub(crate) fn is_being_mended(&self, key: Key) -> bool {
+        self.node(key).fixing() == Some(self.step(key).tries())
     }
 
     /// The frames of the called pipelines that a frame is in.

@@ -382,10 +382,8 @@ impl State {
         }
         let known = self.known(key, outcome).map(|known| known.after(before.as_deref()));
         let step = self.step_mut(key);
-        // In a conversation that goes on, what the turn had read has been said.
-        if known.is_some() {
-            step.taken.clear();
-        }
+        // In a conversation that goes on, what the turn had read has been said. Another one is told all of it.
+        step.heard = if known.is_some() { step.taken.len() } else { 0 };
         step.interrupted = known.map(Box::new);
         step.earlier = step.attempt;
         step.attempt += 1;

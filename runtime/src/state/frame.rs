@@ -97,8 +97,12 @@ pub(crate) struct Step {
     pub(crate) earlier: u32,
     /// What its turn has taken from its inbox.
     pub(crate) taken: Vec<Letter>,
+    /// How many of these the conversation has been told that a person interrupted.
+    pub(crate) heard: usize,
     /// What its open attempt has sent.
     pub(crate) sent: Vec<Letter>,
+    /// The first context pack that an attempt was given, and which attempt.
+    pub(crate) pack: Option<Box<(u32, crate::artifact::Kept)>>,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
     pub(crate) session: Option<Box<(u32, String)>>,
     /// The conversation of the attempt before, which a person interrupted.
@@ -241,7 +245,9 @@ impl Step {
             attempt: 1,
             earlier: 0,
             taken: Vec::new(),
+            heard: 0,
             sent: Vec::new(),
+            pack: None,
             session: None,
             streak: None,
             interrupted: None,

@@ -261,6 +261,7 @@ impl State {
 
     /// Gives a frame's place to the next one. Everything in it has settled.
     fn release(&mut self, number: u32) {
+        self.spawns_over(number, |_| true);
         let frame = std::mem::take(&mut self.frames[number as usize]);
         self.posts.remove(&number);
         self.clear_shelf(number);

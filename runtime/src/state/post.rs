@@ -4,6 +4,7 @@
 //! with its turn: it waits for as long as somebody who is at work can write to it, directly or by waking others, and
 //! what arrives gives it a further turn. Invariant: an envelope is in one inbox, once, until one turn takes it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub(crate) struct Post {
     sent: BTreeMap<usize, u32>,
     /// The envelopes that may or must be answered and are not, the oldest first, by who sent them to whom.
     asked: BTreeMap<(Spot, Spot), VecDeque<Asked>>,
+    /// The same pairs the other way round.
+    owed: BTreeSet<(Spot, Spot)>,
     /// Who can still be written to.
     pub(super) reach: Reach,
 }
@@ -60,9 +63,9 @@ impl State {
 
     /// What a turn of a step reads: what it has taken, and as much of what waits as one turn takes.
     pub(crate) fn inputs(&self, key: Key) -> impl Iterator<Item = &Letter> {
-        let taken = &self.step(key).taken;
-        let room = INPUTS.saturating_sub(taken.len());
-        taken.iter().chain(self.inbox(key).iter().take(room))
+        let step = self.step(key);
+        let room = INPUTS.saturating_sub(step.taken.len() - step.heard);
+        step.taken.iter().chain(self.inbox(key).iter().take(room))
     }
 
     /// The ids of what a turn takes from the inbox when it begins.
@@ -156,13 +159,18 @@ impl State {
             *post.sent.entry(way).or_default() += 1;
         }
         if let (Some(answered), Some(by)) = (&letter.answers, sender)
-            && let Some(asked) = post.asked.get_mut(&(spot, by))
+            && let Entry::Occupied(mut asked) = post.asked.entry((spot, by))
         {
-            asked.retain(|asked| asked.id != *answered);
+            asked.get_mut().retain(|asked| asked.id != *answered);
+            if asked.get().is_empty() {
+                asked.remove();
+                post.owed.remove(&(by, spot));
+            }
         }
         if let Some(by) = sender.filter(|_| letter.response != Response::None) {
             let required = letter.response == Response::Required;
             post.asked.entry((by, spot)).or_default().push_back(Asked { id: Arc::clone(&letter.id), required });
+            post.owed.insert((spot, by));
         }
         let inbox = post.boxes.entry(spot).or_default();
         let place = inbox.iter().rposition(|other| other.priority >= letter.priority).map_or(0, |place| place + 1);
@@ -193,7 +201,6 @@ impl State {
         let wakes =
             self.node(key).reads_inbox && self.inbox(key).iter().any(|letter| letter.kind == EnvelopeKind::Handoff);
         match self.step(key).phase {
-            // What a person wrote breaks the circle.
             Phase::Listening | Phase::Idle if wakes && self.circles(key).is_some() && !self.is_written_to(key) => {
                 self.enter(key, Phase::Stalled);
             }
@@ -203,10 +210,29 @@ impl State {
                 step.earlier = step.attempt;
                 step.attempt += 1;
                 step.taken.clear();
+                step.heard = 0;
                 self.enter(key, Phase::Ready);
             }
+            // What a person wrote breaks the circle, also where somebody has been asked about it.
+            Phase::Stalled if self.is_written_to(key) => self.circle_broken(key),
             _ => {}
         }
+    }
+
+    /// A round begins: whoever is in it has never seen what the rounds before were asked, and what was to be started in
+    /// them is not.
+    pub(super) fn forget_round(&mut self, number: u32) {
+        let frame = self.frame(number);
+        if frame.iteration < 2 {
+            return;
+        }
+        let (scope, region, graph) = (frame.scope, frame.region, Arc::clone(&self.graph));
+        if let Some(post) = self.posts.get_mut(&scope) {
+            post.asked.retain(|(_, debtor), _| !graph.holds(region, debtor.region));
+            post.owed.retain(|(debtor, _)| !graph.holds(region, debtor.region));
+        }
+        let found = graph.scope(self.region(scope).scope);
+        self.spawns_over(scope, |to| found.find(to).is_some_and(|spot| graph.holds(region, spot.region)));
     }
 
     pub(super) fn inputs_taken(&mut self, key: Key, inputs: &[Arc<str>]) {
@@ -246,15 +272,19 @@ impl State {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: Spot| &self.graph.region(spot.region).nodes[spot.step as usize].name;
+        let ids = |asked: &VecDeque<Asked>| -> Vec<Arc<str>> {
+            asked.iter().filter(|asked| asked.required).map(|asked| Arc::clone(&asked.id)).collect()
+        };
+        let all = (spot, Spot { region: 0, step: 0 })..=(spot, Spot { region: u32::MAX, step: u32::MAX });
         let mut debts = Vec::new();
-        for (&(by, of), asked) in &post.asked {
-            let debtor = || self.receiver(scope, of).map(|key| self.step(key).status());
-            let gone = || !matches!(debtor(), Some(None | Some(Status::Failed)));
-            let ids = asked.iter().filter(|asked| asked.required).map(|asked| &asked.id);
-            if of == spot {
-                debts.extend(ids.map(|id| format!("it never answered {id} from `{}`", name(by))));
-            } else if by == spot && gone() {
-                debts.extend(ids.map(|id| format!("`{}` never answered its {id}", name(of))));
+        for &(_, by) in post.owed.range(all.clone()) {
+            let owed = post.asked.get(&(by, spot)).map(ids).unwrap_or_default();
+            debts.extend(owed.iter().map(|id| format!("it never answered {id} from `{}`", name(by))));
+        }
+        for (&(_, of), asked) in post.asked.range(all) {
+            let debtor = self.receiver(scope, of).map(|key| self.step(key).status());
+            if !matches!(debtor, Some(None | Some(Status::Failed))) {
+                debts.extend(ids(asked).iter().map(|id| format!("`{}` never answered its {id}", name(of))));
             }
         }
         debts

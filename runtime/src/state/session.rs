@@ -71,7 +71,7 @@ impl State {
     pub(super) fn known(&self, key: Key, outcome: &Outcome) -> Option<Known> {
         let node = self.node(key);
         let (id, talk) = (outcome.session.clone()?, node.talk.as_deref());
-        let own = talk.map(|talk| &talk.agent).or(node.agent.as_ref());
+        let own = talk.map(|talk| &talk.agent).filter(|_| !self.is_being_mended(key)).or(self.asked(key));
         let agent = outcome.fallback.as_deref().map(Arc::from).or_else(|| own.cloned())?;
         let name = talk.map_or_else(|| Arc::from(""), |talk| Arc::clone(&talk.session));
         Some(Known { agent, name, id, used: outcome.usage.unwrap_or_default() })

@@ -40,6 +40,7 @@ impl State {
         if region.nodes.is_empty() {
             return self.finish(number, End::Succeeded);
         }
+        self.forget_round(number);
         self.all_stand(number);
         for (step, node) in (0..).zip(&region.nodes) {
             if node.needs.is_empty() {

@@ -15,10 +15,9 @@ pub(crate) struct Shelf(VecDeque<Thing>);
 
 #[derive(Debug)]
 struct Thing {
-    /// The activation and the step that it is of, and the round and the attempt of that.
+    /// The activation and the step that it is of.
     scope: u32,
     spot: Spot,
-    turn: (u32, u32),
     kept: Kept,
 }
 
@@ -31,12 +30,8 @@ impl State {
 
     /// The first context pack that an attempt of a step was given.
     pub(crate) fn pack_of(&self, key: Key, attempt: u32) -> Option<&Kept> {
-        let (scope, spot) = self.address(key);
-        let turn = (self.frame(key.frame).iteration, attempt);
-        let fits = |thing: &&Thing| {
-            (thing.scope, thing.spot, thing.turn) == (scope, spot, turn) && thing.kept.kind == ArtifactKind::ContextPack
-        };
-        self.shelf.0.iter().find(fits).map(|thing| &thing.kept)
+        let (of, pack) = self.step(key).pack.as_deref()?;
+        (*of == attempt).then_some(pack)
     }
 
     /// What a reference means in an activation.
@@ -47,12 +42,18 @@ impl State {
 
     pub(super) fn artifact_stored(&mut self, key: Key, attempt: u32, kept: &Kept) {
         self.note_change(key, kept);
+        if kept.kind == ArtifactKind::ContextPack {
+            let pack = &mut self.step_mut(key).pack;
+            // An attempt that begins again after a kill is given its packs anew.
+            if pack.as_deref().is_none_or(|(of, first)| *of != attempt || first.pack == kept.pack) {
+                *pack = Some(Box::new((attempt, kept.clone())));
+            }
+        }
         let (scope, spot) = self.address(key);
-        let turn = (self.frame(key.frame).iteration, attempt);
         if self.shelf.0.len() == REMEMBERED {
             self.shelf.0.pop_front();
         }
-        self.shelf.0.push_back(Thing { scope, spot, turn, kept: kept.clone() });
+        self.shelf.0.push_back(Thing { scope, spot, kept: kept.clone() });
     }
 
     /// The place of an activation is free for another one.

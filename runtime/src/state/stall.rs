@@ -119,14 +119,23 @@ impl State {
         if self.step(key).phase != Phase::Stalled {
             return;
         }
-        let failed = self.step(key).detail.as_deref().is_some_and(|detail| detail.error.is_some());
         if !verdict.allows() {
             let mut detail = self.step_mut(key).detail.take().unwrap_or_default();
             detail.error = Some(wants.denied(verdict).into());
             self.step_mut(key).detail = Some(detail);
             return self.fail(key);
         }
-        let silent = verdict.choice == Choice::Always;
+        self.go_on(key, verdict.choice == Choice::Always, at);
+    }
+
+    /// A person has written to a step that is held up: it goes on with that, and nobody need say so.
+    pub(super) fn circle_broken(&mut self, key: Key) {
+        self.approvals_over(key);
+        self.go_on(key, false, self.at);
+    }
+
+    fn go_on(&mut self, key: Key, silent: bool, at: u64) {
+        let failed = self.step(key).detail.as_deref().is_some_and(|detail| detail.error.is_some());
         self.step_mut(key).streak = Some(Box::new(Streak { silent, ..Streak::default() }));
         match failed {
             _ if !self.step(key).started => self.ready(key),

@@ -29,10 +29,11 @@ const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox, as its prompt says it: what people wrote, then the envelopes. None where no
-    /// edge leads to the step, and nobody wrote to it.
-    pub(crate) fn inbox(&self, state: &State, key: Key) -> Result<Option<String>, String> {
-        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = state.inputs(key).partition(|letter| letter.person);
+    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people wrote, then the
+    /// envelopes. None where no edge leads to the step, and nobody wrote to it.
+    pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
+        let inputs = state.inputs(key).skip(heard);
+        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.person);
         if !state.node(key).wired && persons.is_empty() {
             return Ok(None);
         }
@@ -59,7 +60,7 @@ impl Scene<'_> {
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
     pub(crate) fn inputs_block(&self, state: &State, key: Key, body: &PromptBody) -> Result<Option<String>, String> {
         match !body.prompt.reads(DirectiveKind::Inbox) && state.inputs(key).next().is_some() {
-            true => self.inbox(state, key),
+            true => self.inbox(state, key, 0),
             false => Ok(None),
         }
     }
@@ -355,6 +356,7 @@ fn refers(artifact: &Artifact) -> Result<(), String> {
         return Ok(());
     }
     let path = Path::new(reference);
+    let path = path.strip_prefix(".").unwrap_or(path);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     match plain && !reference.is_empty() && !reference.contains("://") {
         true => Ok(()),
