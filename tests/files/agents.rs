@@ -33,7 +33,7 @@ provider talker {
         cat >told; F=$(sed -n 's/.*You work in the folder `\([^`]*\)`.*/\1/p' told); cp told "$F/outbox/told"
         WAIT
         echo Done. >"$F/outbox/summary.md"; echo '{"state": "completed"}' >"$F/status.json"
-        if [ -z "$1" ]; then said '{\\"swarm\\": \\"send_handoff\\", \\"to\\": \\"other\\", \\"message\\": \\"Over\\"}'; else said fine; fi
+        if [ -z "$1" ]; then said '{\"swarm\": \"send_handoff\", \"to\": \"other\", \"message\": \"Over\"}'; else said fine; fi
         """# "talker"
     resume-args "{session}"
     reads claude-stream-json
@@ -67,7 +67,10 @@ fn an_interrupted_turn_goes_on_in_a_folder_of_its_own() {
     let wait = "[ -n \"$1\" ] || { echo waits >&2; sleep 600; }";
     let place = Place::new(&format!(
         "{}\npipeline main {{ task talk agent=talker {{ prompt \"Begin.\"; files }} }}\n",
-        TALKER.replace("WAIT", wait).replace("agent other provider=local\n", "").replace("provider local {", "provider spare {")
+        TALKER
+            .replace("WAIT", wait)
+            .replace("agent other provider=local\n", "")
+            .replace("provider local {", "provider spare {")
     ));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
     place.swarmc(&["send", "last", "talk", "--interrupt", "Go on."]).expect(0, &[], &["is interrupted"]);

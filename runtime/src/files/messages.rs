@@ -136,8 +136,7 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<O
         names.truncate(MOST);
     }
     asked.extend(names.iter().map(|name| {
-        read(folder.as_fd(), me, name, post)
-            .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
+        read(folder.as_fd(), me, name, post).map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
     }));
     asked
 }
