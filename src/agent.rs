@@ -5,8 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::handoff::{Artifact, EnvelopeKind, Handoff, MESSAGE_LIMIT, Operation, Reading, Verdict};
-use swarmc_runtime::{SOCKET, TOKEN, ask};
+use serde_json::{Map, Value};
+use swarmc_runtime::handoff::{
+    Artifact, Broadcast, ENVELOPE_LIMIT, EnvelopeKind, Handoff, MESSAGE_LIMIT, Message, MessageKind, Operation, Plea,
+    Reading, Report, Verdict,
+};
+use swarmc_runtime::{AgentProgress, SOCKET, TOKEN, ask};
 
 use crate::args;
 use crate::exit::Exit;
@@ -16,6 +20,18 @@ pub(crate) fn exec(args: &args::Agent) -> miette::Result<Exit> {
     let operation = match &args.operation {
         args::AgentOperation::SendHandoff(args) => Operation::SendHandoff(Box::new(handoff(args)?)),
         args::AgentOperation::SpawnNode(args) => Operation::SpawnNode(Box::new(handoff(args)?)),
+        args::AgentOperation::SendMessage(args::SendMessage { to, said, reply_to }) => {
+            let (kind, content) = said_by(said)?;
+            Operation::SendMessage(Message { to: to.clone(), kind, content, reply_to: reply_to.clone() })
+        }
+        args::AgentOperation::Broadcast(args::Broadcast { said }) => {
+            let (kind, content) = said_by(said)?;
+            Operation::Broadcast(Broadcast { kind, content })
+        }
+        args::AgentOperation::ReportStatus(args) => Operation::ReportStatus(Box::new(report(args))),
+        args::AgentOperation::RequestHelp(args::RequestHelp { message }) => {
+            Operation::RequestHelp(Plea { message: text(message, MESSAGE_LIMIT)? })
+        }
         args::AgentOperation::ReadContext(args::ReadContext { reference, offset }) => {
             Operation::ReadContext(Reading { reference: reference.clone(), offset: *offset })
         }
@@ -39,16 +55,7 @@ pub(crate) fn variable(name: &str) -> miette::Result<OsString> {
 }
 
 fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
-    let message = match args.message.as_str() {
-        "-" => {
-            let mut text = String::new();
-            // One character may take four bytes; the run says what is too long.
-            let most = MESSAGE_LIMIT as u64 * 4 + 1;
-            std::io::stdin().lock().take(most).read_to_string(&mut text).into_diagnostic()?;
-            text.trim_end().to_owned()
-        }
-        text => text.to_owned(),
-    };
+    let message = text(&args.message, MESSAGE_LIMIT)?;
     let structured = args.structured.as_deref().map(serde_json::from_str).transpose();
     let structured = structured.map_err(|error| miette!("`--structured` is no JSON: {error}"))?;
     let verdict =
@@ -74,6 +81,52 @@ fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
             args::AgentPriority::High => swarmc_plan::Priority::High,
         }),
     })
+}
+
+/// An argument, or for `-` what stands on standard input: so many characters, and one more, as the run says what is too
+/// long.
+fn text(argument: &str, most: usize) -> miette::Result<String> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let mut text = String::new();
+    // One character may take four bytes.
+    std::io::stdin().lock().take(most as u64 * 4 + 1).read_to_string(&mut text).into_diagnostic()?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// What a message is for and says: JSON where it is an object.
+fn said_by(said: &args::Said) -> miette::Result<(MessageKind, Value)> {
+    let content = text(&said.content, ENVELOPE_LIMIT)?;
+    let object = serde_json::from_str::<Value>(&content).ok().filter(Value::is_object);
+    let kind = match said.kind {
+        args::MessageType::DataReady => MessageKind::DataReady,
+        args::MessageType::Question => MessageKind::Question,
+        args::MessageType::Answer => MessageKind::Answer,
+        args::MessageType::Update => MessageKind::Update,
+    };
+    Ok((kind, object.unwrap_or(Value::String(content))))
+}
+
+fn report(args: &args::ReportStatus) -> Report {
+    let args::ReportStatus { step, done, total, message, metrics } = args;
+    let progress = AgentProgress {
+        current_step: step.clone(),
+        steps_completed: *done,
+        total_steps: *total,
+        ..AgentProgress::default()
+    };
+    // What is a number is one.
+    let value = |text: &String| {
+        let number = serde_json::from_str::<Value>(text).ok().filter(Value::is_number);
+        number.unwrap_or_else(|| Value::String(text.clone()))
+    };
+    let metrics: Map<String, Value> = metrics.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+    Report {
+        progress: Some(progress).filter(|progress| *progress != AgentProgress::default()),
+        message: message.clone(),
+        metrics: Some(metrics).filter(|metrics| !metrics.is_empty()),
+    }
 }
 
 /// `REF`, or `TYPE=REF`.

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use swarmc_runtime::{AnsweredBy, Choice, Content, Request, StepId, Verdict, Waiting, Wants};
+use swarmc_runtime::{AnsweredBy, Content, Request, StepId, Verdict, Waiting, Wants};
 
 use crate::units::size;
 
@@ -48,6 +48,7 @@ impl Pending {
                 Ok(shown) => bounded(&pretty(&shown)),
                 Err(words) => vec![words],
             },
+            Wants::Help { message } => text(message).map_or_else(|words| vec![words], |text| bounded(&text)),
             Wants::Spawn { plays, task, tools } => {
                 let task = text(task).unwrap_or_else(|words| words);
                 let tools = if tools.is_empty() { "none".to_owned() } else { tools.join(", ") };
@@ -85,6 +86,7 @@ impl Pending {
             Wants::Node { plays, to, .. } => {
                 (value["wants"], value["plays"], value["task"]) = (json!("node"), json!(&**plays), json!(&**to));
             }
+            Wants::Help { .. } => value["wants"] = json!("help"),
             Wants::GoOn { same, times, .. } => {
                 (value["wants"], value["same"], value["times"]) = (json!("go_on"), json!(same), json!(times));
             }
@@ -94,8 +96,8 @@ impl Pending {
 }
 
 /// What can be said to a request.
-pub(crate) fn options() -> String {
-    Choice::ALL.map(Choice::word).join("|")
+pub(crate) fn options(wants: &Wants) -> String {
+    wants.choices().iter().map(|choice| choice.word()).collect::<Vec<_>>().join("|")
 }
 
 /// A verdict in a few words.

@@ -30,7 +30,7 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     let request = word.parse().ok().and_then(|id: u32| ledger.approvals.get(&id));
     let Some(choice) = &args.choice else {
         let options = match request {
-            Some(_) => options(),
+            Some(pending) => options(&pending.request.wants),
             None => {
                 gate(&past.plan, &asking(&ledger, word)?).map_or("CHOICE".to_owned(), |gate| gate.options.join("|"))
             }
@@ -39,8 +39,9 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     };
     let (gate, name) = match request {
         Some(pending) => {
-            if Choice::read(choice).is_none() {
-                let help = did_you_mean(choice, Choice::ALL.into_iter().map(Choice::word));
+            let choices = pending.request.wants.choices();
+            if !Choice::read(choice).is_some_and(|choice| choices.contains(&choice)) {
+                let help = did_you_mean(choice, choices.iter().map(|choice| choice.word()));
                 return Err(miette!(help = help, "{} cannot be answered with `{choice}`", pending.words()));
             }
             (word.clone(), format!("approval {word}"))
@@ -82,7 +83,7 @@ fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
         let _ = writeln!(out, "{} {id} {step}: {}, since {}", paint.yellow("?"), pending.words(), ago(pending.since));
         let details = pending.details(|text| folder.text(text).ok());
         details.iter().for_each(|line| _ = writeln!(out, "    {line}"));
-        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, options());
+        let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, options(&pending.request.wants));
     }
     if out.is_empty() {
         terminal::eprint(format!("nothing of run {} waits for an answer\n", folder.id));

@@ -5,8 +5,8 @@ mod agent;
 use std::path::PathBuf;
 
 pub(crate) use agent::{
-    Agent, Mcp, Operation as AgentOperation, Priority as AgentPriority, ReadContext, ReadInbox,
-    Response as AgentResponse, SendHandoff,
+    Agent, Broadcast, Mcp, MessageType, Operation as AgentOperation, Priority as AgentPriority, ReadContext, ReadInbox,
+    ReportStatus, RequestHelp, Response as AgentResponse, Said, SendHandoff, SendMessage,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
 

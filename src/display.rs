@@ -313,9 +313,13 @@ impl Screen {
             text.push_str(&format!("\n  see it first: swarmc approve {run}"));
         }
         if self.live.is_some() {
-            text.push_str(&format!("\n  type {id} allow, {id} always or {id} deny WHY, and Enter, or elsewhere:"));
+            let how = match pending.request.wants.is_help() {
+                true => format!("{id} allow WORDS or {id} deny WHY"),
+                false => format!("{id} allow, {id} always or {id} deny WHY"),
+            };
+            text.push_str(&format!("\n  type {how}, and Enter, or elsewhere:"));
         }
-        text + &format!("\n  swarmc approve {run} {id} {}", options())
+        text + &format!("\n  swarmc approve {run} {id} {}", options(&pending.request.wants))
     }
 
     /// That an attempt failed, and why.

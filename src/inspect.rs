@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use miette::miette;
 use serde_json::{Value, json};
+use swarmc_runtime::handoff::Report;
 use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
 use swarmc_runtime::{
     AgentFiles, Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants, agent_status,
@@ -110,6 +111,9 @@ impl<'a> View<'a> {
             if let Some(files) = self.files(attempt) {
                 desk(&mut out, &files);
             }
+            if let Some(report) = self.report(attempt) {
+                let _ = writeln!(out, "    report  {}", told(&report.sum()));
+            }
         }
         for line in self.node().lines() {
             let _ = writeln!(out, "    {line}");
@@ -172,6 +176,7 @@ impl<'a> View<'a> {
                 Wants::Tool { arguments, .. } => value["arguments"] = text(arguments),
                 Wants::Spawn { task, .. } => value["task"] = json!(self.text(task)),
                 Wants::Node { letter, .. } => value["payload"] = text(&letter.content),
+                Wants::Help { message } => value["message"] = json!(self.text(message)),
                 Wants::GoOn { evidence, .. } => value["evidence"] = json!(self.text(evidence)),
             }
             value["answer"] = verdict.map_or(Value::Null, |verdict| {
@@ -187,7 +192,7 @@ impl<'a> View<'a> {
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
             let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
             let paths: serde_json::Map<_, _> = paths.collect();
-            json!({ "attempt": attempt, "paths": paths, "files": self.files(attempt) })
+            json!({ "attempt": attempt, "paths": paths, "files": self.files(attempt), "report": self.report(attempt) })
         });
         let mut value = self.row.json();
         value["version"] = json!(1);
@@ -242,6 +247,17 @@ impl<'a> View<'a> {
         let status = agent_status(&folder)?;
         let name = folder.strip_prefix(&self.folder.path).unwrap_or(&folder).to_string_lossy().into_owned();
         Some(AgentFiles { folder: name, status: Some(status), ..AgentFiles::default() })
+    }
+
+    /// What the agent of an attempt reported last.
+    fn report(&self, attempt: u32) -> Option<Report> {
+        let text = self.past.records.iter().rev().find_map(|record| match &record.event {
+            Event::StatusReported { step, attempt: number, report } if *step == self.row.step && *number == attempt => {
+                Some(self.text(report))
+            }
+            _ => None,
+        });
+        serde_json::from_str(&text?).ok()
     }
 
     /// A path as one finds it from the run's folder, with its size.

@@ -299,7 +299,12 @@ impl Ledger {
             }
             _ => return None,
         };
-        Some(&self.rows[index])
+        let row = &self.rows[index];
+        if let RowState::Ended(_) = row.state {
+            // Nobody need help a step that has ended.
+            self.approvals.retain(|_, pending| pending.step != row.step || !pending.request.wants.is_help());
+        }
+        Some(row)
     }
 
     /// What a record says of agreements.
@@ -331,8 +336,7 @@ impl Ledger {
             }
             // A stop leaves it open: who resumes the run is asked again.
             Event::AttemptEnded { step, outcome, .. } if outcome.failure != Some(Failure::Cancelled) => {
-                let lasts = |pending: &Pending| matches!(pending.request.wants, Wants::Node { .. });
-                self.approvals.retain(|_, pending| pending.step != *step || lasts(pending));
+                self.approvals.retain(|_, pending| pending.step != *step || pending.request.wants.outlasts_attempt());
             }
             Event::StepSkipped { step, .. } => self.approvals.retain(|_, pending| pending.step != *step),
             Event::RunFinished { .. } => self.approvals.clear(),
@@ -428,6 +432,7 @@ impl Ledger {
         let ends = self.ends(&self.rows[index].step).is_some();
         let step = &self.rows[index].step;
         let is_written_to = self.unread.values().any(|(to, instance)| *to == step.name && *instance == step.instance);
+        let helped = self.approvals.values().any(|pending| pending.step == *step && pending.request.wants.is_help());
         let row = &mut self.rows[index];
         row.ended_ms = at;
         row.attempt = attempt;
@@ -441,8 +446,8 @@ impl Ledger {
         row.failure = outcome.failure.as_ref().map(|failure| words(failure, outcome.exit));
         row.state = match &outcome.failure {
             None if mended => RowState::Waiting,
-            // It has another turn at least, which reads what a person wrote.
-            None if is_node || is_written_to => {
+            // It has another turn at least, which reads what a person wrote or will write.
+            None if is_node || is_written_to || helped => {
                 let post = row.post.get_or_insert_default();
                 post.turns += 1;
                 post.earlier = attempt;

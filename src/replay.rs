@@ -89,7 +89,9 @@ pub(crate) fn part(divergence: &Divergence, show: Show) -> miette::Result<Exit> 
 
 fn told(divergence: &Divergence) -> (String, &'static str) {
     let help = match &divergence.difference {
-        Difference::Text { .. } => "undo the change, or record again with `swarmc run … --record DIR`",
+        Difference::Text { .. } | Difference::Unsent { .. } => {
+            "undo the change, or record again with `swarmc run … --record DIR`"
+        }
         Difference::Missing
         | Difference::Unanswered
         | Difference::GoesOn
@@ -106,6 +108,7 @@ fn document(divergence: &Divergence) -> serde_json::Value {
         Difference::Unanswered => ("unanswered", None, None, None),
         Difference::GoesOn => ("goes_on", None, None, None),
         Difference::Unended => ("unended", None, None, None),
+        Difference::Unsent { .. } => ("unsent", None, None, None),
         Difference::Unfit(_) => ("unfit", None, None, None),
     };
     json!({

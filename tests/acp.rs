@@ -1,6 +1,7 @@
 //! Agents that speak the Agent Client Protocol (issue 7, ACP): what a turn is, sessions, leave, ends, and agents that are
 //! out of order. The agent is a script that does as it is told; real ones are in `real`.
 
+mod client;
 mod ends;
 mod real;
 

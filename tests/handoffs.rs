@@ -4,6 +4,7 @@ mod hostile;
 mod kills;
 mod mcp;
 mod scripts;
+mod voices;
 
 use std::fs;
 use std::path::{Path, PathBuf};

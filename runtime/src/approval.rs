@@ -24,6 +24,13 @@ pub struct Request {
     pub wants: Wants,
 }
 
+impl Request {
+    /// What the letter that answers it calls it.
+    pub(crate) fn name(&self) -> String {
+        format!("approval-{}", self.id)
+    }
+}
+
 /// What an agent wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "wants", rename_all = "snake_case")]
@@ -67,6 +74,11 @@ pub enum Wants {
         /// The payload.
         letter: Box<Letter>,
     },
+    /// To be helped by a person, who answers in the inbox of its task.
+    Help {
+        /// With what, in its words.
+        message: Content,
+    },
 }
 
 /// What turns have in common that go in circles.
@@ -102,6 +114,25 @@ impl Wants {
             Wants::Spawn { .. } => "a helper".to_owned(),
             Wants::GoOn { same, times, .. } => format!("to go on after {}", same.words(*times)),
             Wants::Node { to, .. } => format!("task {to}"),
+            Wants::Help { .. } => "help".to_owned(),
+        }
+    }
+
+    /// Whether it is a person's help.
+    pub fn is_help(&self) -> bool {
+        matches!(self, Wants::Help { .. })
+    }
+
+    /// Whether it is waited for beyond the attempt that asked, for as long as the step has not ended.
+    pub fn outlasts_attempt(&self) -> bool {
+        matches!(self, Wants::Node { .. } | Wants::Help { .. })
+    }
+
+    /// What may be said to it. Help is given each time anew.
+    pub fn choices(&self) -> &'static [Choice] {
+        match self {
+            Wants::Help { .. } => &[Choice::Allow, Choice::Deny],
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Node { .. } => &Choice::ALL,
         }
     }
 
@@ -131,6 +162,7 @@ impl Wants {
             Wants::Spawn { task, .. } => task,
             Wants::Node { letter, .. } => &letter.content,
             Wants::GoOn { evidence, .. } => evidence,
+            Wants::Help { message } => message,
         }
     }
 }
@@ -251,6 +283,7 @@ mod tests {
             };
             let (plays, to) = ("p".repeat(100).into(), "t".repeat(100).into());
             let node = Wants::Node { plays, to, way: usize::MAX, letter: Box::new(letter) };
+            let help = Wants::Help { message: text() };
             let request = |wants| Event::ApprovalAsked {
                 step: step.clone(),
                 attempt: 1,
@@ -259,7 +292,7 @@ mod tests {
             let (by, arguments) = (AnsweredBy::Person, Some(text()));
             let verdict = Verdict { id: 1, choice: Choice::Deny, by, because: Some(because), arguments };
             let answered = Event::ApprovalAnswered { step: step.clone(), attempt: 1, verdict };
-            for event in [request(tool), request(spawn), request(node), answered] {
+            for event in [request(tool), request(spawn), request(node), request(help), answered] {
                 let record = Record { seq: u64::MAX, at: u64::MAX, event };
                 let line = serde_json::to_string(&record).unwrap();
                 assert!(line.len() < LARGEST, "{piece:?}: {}", line.len());

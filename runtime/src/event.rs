@@ -235,6 +235,15 @@ pub enum Event {
         /// What.
         letter: Letter,
     },
+    /// An agent has said how far it is.
+    StatusReported {
+        /// Whose turn.
+        step: StepId,
+        /// The attempt.
+        attempt: u32,
+        /// What it said: a [`Report`](crate::handoff::Report) as JSON.
+        report: Content,
+    },
     /// A turn is about to begin that reads these: they leave the inbox.
     InputsTaken {
         /// Whose turn.

@@ -20,8 +20,92 @@ pub(crate) enum Operation {
     ///
     /// Where the policy says `spawn human`, somebody has to agree first: the receipt has the number of the request then.
     SpawnNode(SendHandoff),
+    SendMessage(SendMessage),
+    Broadcast(Broadcast),
+    ReportStatus(ReportStatus),
+    RequestHelp(RequestHelp),
     ReadInbox(ReadInbox),
     ReadContext(ReadContext),
+}
+
+/// Writes to another task along an edge, in the words of the file protocol: a handoff like any other.
+#[derive(Debug, Args)]
+pub(crate) struct SendMessage {
+    /// The receiver: a task that an edge leads to from this one.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) said: Said,
+    /// The id of the message that this one answers; the oldest that waits for one, when left out.
+    #[arg(long, value_name = "ID")]
+    pub(crate) reply_to: Option<String>,
+}
+
+/// Writes the same to every task that an edge leads to from this one.
+///
+/// The receipt says who got it, and why others did not.
+#[derive(Debug, Args)]
+pub(crate) struct Broadcast {
+    #[command(flatten)]
+    pub(crate) said: Said,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Said {
+    /// What it is for.
+    #[arg(long = "type", value_enum)]
+    pub(crate) kind: MessageType,
+    /// What is said: a JSON object, whose `message` is what people read of it, or a text; `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) content: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MessageType {
+    /// Work: something is there for the receiver.
+    #[value(name = "data_ready")]
+    DataReady,
+    /// Work that wants an answer.
+    Question,
+    /// The answer to a question.
+    Answer,
+    /// News, which wait for the receiver's next turn.
+    Update,
+}
+
+/// Says how far this task is, for `swarmc ps` and `swarmc inspect`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportStatus {
+    /// What is being done now.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) step: Option<String>,
+    /// The steps that are done.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) done: Option<u64>,
+    /// All steps.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) total: Option<u64>,
+    /// What people should know, in a sentence.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Something that is counted. May be repeated.
+    #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric)]
+    pub(crate) metrics: Vec<(String, String)>,
+}
+
+/// Asks a person for help; the answer comes to the inbox.
+///
+/// The receipt has the number of the request, which `swarmc approve` lists and answers.
+#[derive(Debug, Args)]
+pub(crate) struct RequestHelp {
+    /// What has to be known or done; `-` reads it from standard input.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) message: String,
+}
+
+fn metric(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "it is no NAME=VALUE".to_owned())
 }
 
 /// Hands something over along an edge.
@@ -79,8 +163,8 @@ pub(crate) struct ReadContext {
 
 /// Serves MCP on standard input and output, for an agent that a run has started.
 ///
-/// The server `swarm` has the tools `send_handoff`, `spawn_node`, `read_inbox` and `read_context`, and speaks for the task
-/// whose `SWARM_SOCKET` and `SWARM_TOKEN` stand in its environment. An agent that can use MCP over HTTP needs no process for
+/// The server `swarm` has the tools `send_handoff`, `spawn_node`, `send_message`, `broadcast`, `report_status`,
+/// `request_help`, `read_inbox` and `read_context`, as far as the task's edges allow them, and speaks for the task whose `SWARM_SOCKET` and `SWARM_TOKEN` stand in its environment. An agent that can use MCP over HTTP needs no process for
 /// it: `SWARM_MCP` is the address, and `SWARM_TOKEN` the bearer token. Ends with its input.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {}

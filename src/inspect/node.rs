@@ -268,9 +268,36 @@ fn tools(plan: &Plan, layout: &Layout, step: &StepId, attempt: u32) -> Vec<Strin
         Some(Connection::Exec { reads, .. }) if !matches!(reads, Format::Text | Format::Json) => {
             told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))
         }
+        Some(Connection::Acp { .. }) => messages(&layout.log(step, attempt, TaskStream::Stdout)),
         Some(Connection::Llm { .. }) if lends(agent) => called(&layout.log(step, attempt, TaskStream::Stderr)),
         _ => Vec::new(),
     }
+}
+
+/// The tools that an agent told of by the protocol, and what it had its client do.
+fn messages(path: &Path) -> Vec<String> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    let lines = BufReader::new(file.take(LOG)).lines().map_while(Result::ok);
+    let used = lines.filter_map(|line| {
+        let message: Value = serde_json::from_str(&line).ok()?;
+        let params = &message["params"];
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        match message["method"].as_str()? {
+            "session/update" if params["update"]["sessionUpdate"] == "tool_call" => text(&params["update"]["title"]),
+            "fs/read_text_file" => Some(format!("file_read {}", text(&params["path"])?)),
+            "fs/write_text_file" => {
+                let bytes = params["content"].as_str()?.len();
+                Some(format!("file_write {} ({bytes} bytes)", text(&params["path"])?))
+            }
+            "terminal/create" => {
+                let words = params["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+                let words: Vec<&str> = params["command"].as_str().into_iter().chain(words).collect();
+                Some(format!("shell {}", words.join(" ")))
+            }
+            _ => None,
+        }
+    });
+    used.take(TOOLS).collect()
 }
 
 fn lends(agent: &Agent) -> bool {

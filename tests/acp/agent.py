@@ -85,6 +85,41 @@ def asked(child, number, method, params):
     return json.loads(child.stdout.readline())
 
 
+def client(number, method, params):
+    """Has the client do something; its answer."""
+    say({"id": f"c{number}", "method": method, "params": {"sessionId": "s1", **params}})
+    while True:
+        message = hear()
+        if message.get("id") == f"c{number}":
+            return {key: message[key] for key in ("result", "error") if key in message}
+
+
+def filled(value, terminals):
+    """What a test says of a call, with the folder and the terminals in their places."""
+    if isinstance(value, dict):
+        return {key: filled(inner, terminals) for key, inner in value.items()}
+    if not isinstance(value, str):
+        return value
+    if value.startswith("$T"):
+        return terminals[int(value[2:]) - 1]
+    return value.replace("$CWD", os.getcwd())
+
+
+def calls():
+    """Has the client do what the file `calls` says, and writes its answers to `answers`, a line each."""
+    answers, terminals = open("answers", "w"), []
+    for number, (method, params) in enumerate(json.load(open("calls"))):
+        params = filled(params, terminals)
+        until = params.pop("until", None)
+        answer = client(number, method, params)
+        while until is not None and until not in answer["result"]["output"]:
+            answer = client(number, method, params)
+        if method == "terminal/create" and "result" in answer:
+            terminals.append(answer["result"]["terminalId"])
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
 loaded = []
 CAPABILITIES = {
     "loadSession": KIND not in ("forgetful", "plain"),
@@ -225,6 +260,34 @@ def prompt(servers, request):
         while True:
             number += 1
             say({"id": number, "method": "nobody/knows", "params": {"text": "x" * 1000}})
+    if KIND == "client":
+        calls()
+        text("done")
+        return done()
+    if KIND == "busy":
+        # Reads and reads while somebody is asked about what it writes.
+        path, number, failed, written = f"{os.getcwd()}/f", 0, 0, None
+        say({"id": "w", "method": "fs/write_text_file", "params": {"sessionId": "s1", "path": f"{os.getcwd()}/g", "content": "x"}})
+        while written is None:
+            number += 1
+            say({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": path}})
+            while True:
+                message = hear()
+                if message["id"] == "w":
+                    written = "result" in message
+                elif message["id"] == number:
+                    failed += "error" in message
+                    break
+        text(f"written: {written}, not read: {failed}")
+        return done()
+    if KIND == "hurried":
+        # Asks for much at once, and reads no answer before it has asked for all.
+        for number in range(200):
+            say({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": f"{os.getcwd()}/f"}})
+        answers = [hear() for _ in range(200)]
+        refused = [answer["error"]["message"] for answer in answers if "error" in answer]
+        text(f"{len(answers) - len(refused)} read, then: {refused[0]}")
+        return done()
     if KIND == "relay":
         tools = rpc(servers[0], "tools/call", {"name": "send_handoff", "arguments": {
             "to": "second", "message": "From an agent"}})

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Script};
 
 use crate::agents::{Place, programs};
+use crate::approvals::await_request;
+use crate::cli;
 
 fn done(place: &Place, spec: &str, arguments: &[&str]) -> String {
     fs::write(place.work().join("w.kdl"), spec).expect("a file can be written");
@@ -40,6 +42,7 @@ fn envelopes(place: &Place) -> Vec<Value> {
 }
 
 const EXAMPLE: &str = r#"
+POLICY
 provider example { acp acp-example }
 agent a provider=example PERMISSIONS
 pipeline main { task go agent=a { timeout "4m"; prompt "Improve it." } }
@@ -47,18 +50,72 @@ pipeline main { task go agent=a { timeout "4m"; prompt "Improve it." } }
 
 #[test]
 fn the_example_agent_takes_its_turn_and_is_given_leave_or_not() {
-    for (permissions, last) in [
-        ("{ permissions skip }", "Perfect! I've successfully updated the configuration."),
-        ("", "I understand you prefer not to make that change."),
+    for (permissions, policy, last) in [
+        ("{ permissions skip }", "", ALLOWED),
+        ("", "policy { tool edit auto }", ALLOWED),
+        ("", "", "I understand you prefer not to make that change."),
     ] {
         let place = Place::new(programs(), Script::new());
-        let out = done(&place, &EXAMPLE.replace("PERMISSIONS", permissions), &["--headless"]);
+        let spec = EXAMPLE.replace("PERMISSIONS", permissions).replace("POLICY", policy);
+        let out = done(&place, &spec, &["--headless"]);
         for part in ["[Reading project files]", "[Modifying critical configuration file]", last] {
             assert!(out.contains(part), "{part}: {out}");
         }
         let step = &inspected(&place)["steps"][0];
         assert_eq!((&step["status"], &step["usage"]), (&json!("succeeded"), &Value::Null));
         assert!(place.endpoint.prompts().is_empty());
+    }
+}
+
+/// The end of what the example agent says when it was given leave.
+const ALLOWED: &str = "Perfect! I've successfully updated the configuration.";
+
+/// A place with the example agent behind a script that writes down what it is told.
+fn overheard(spec: &str) -> cli::Place {
+    let place = cli::Place::new(&format!("provider example {{ acp sh \"example.sh\" }}\n{spec}"));
+    let agent = programs().join("acp-example");
+    place.write("example.sh", &format!("tee heard | exec \"{}\"\n", agent.display()));
+    place
+}
+
+#[test]
+fn the_example_agent_is_given_leave_from_another_terminal() {
+    let place = overheard("agent a provider=example\npipeline main { task go agent=a { prompt \"Improve it.\" } }\n");
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    let listed = await_request(&place, 1);
+    assert!(listed.contains("a wants tool edit") && listed.contains("/home/user/project/config.json"), "{listed}");
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert!(super::output(&place).contains(ALLOWED));
+    place.swarmc(&["inspect", "last", "go"]).expect(0, &["1 a wants tool edit: allow, by a person"], &[]);
+}
+
+#[test]
+fn an_envelope_comes_to_the_example_agent_and_its_answer_goes_on_to_the_next_node() {
+    let spec = r##"
+type Part { name string }
+agent a provider=example { permissions skip }
+pipeline main {
+    edges {
+        first -> go carries=Part
+        second -> last
+    }
+    task first {
+        run "SWARMC" "agent" "send-handoff" "--to" "go" "--message" "The hull is ready" "--structured" #"{"name": "hull"}"#
+    }
+    task go agent=a { depends-on first; timeout "4m"; prompt "Paint it." }
+    task second { env SAID="<<output:go>>"; run "sh" "-c" #"SWARMC agent send-handoff --to last --message "$SAID""# }
+    task last { depends-on second; stdin "<<inbox>>"; run "cat" }
+    result last
+}
+"##;
+    let place = overheard(&spec.replace("SWARMC", env!("CARGO_BIN_EXE_swarmc")));
+    let ended = place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
+    assert!(ended.out.lines().any(|line| line.starts_with("last") && line.contains(ALLOWED)), "{ended:?}");
+    let told = super::heard(&place).into_iter().find(|message| message["method"] == "session/prompt");
+    let told = told.expect("it is prompted")["params"]["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+    for part in ["The hull is ready", "hull", "Paint it."] {
+        assert!(told.contains(part), "{part}: {told}");
     }
 }
 
@@ -88,6 +145,23 @@ fn opencode_uses_its_tools_and_answers() {
     let step = inspected(&place)["steps"][0].clone();
     assert!(step["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{step}");
     assert!(step["usage"]["input"].as_u64() > Some(0), "{step}");
+}
+
+#[test]
+fn opencode_writes_files_through_us_where_it_may() {
+    let script = Script::new().decide(|request| {
+        let offered = request.tools.iter().any(|tool| tool == "write");
+        let cow = json!({ "filePath": "cow.txt", "content": "sea-cow\n" });
+        (request.results.is_empty() && offered).then(|| Answer::call("write", cow))
+    });
+    let place = Place::new(programs(), script.otherwise(Answer::text("It is written.")));
+    let agent = "{ tools file_read file_write shell; can write-files run-commands }";
+    let spec = OPENCODE
+        .replace("preset=opencode-acp", "preset=opencode-acp { env OPENCODE_PERMISSION=#\"{\"edit\":\"ask\"}\"# }");
+    let spec = spec.replace("model=\"scripted/scripted\"", &format!("model=\"scripted/scripted\" {agent}"));
+    let out = done(&place, &format!("policy {{ tool edit auto }}\n{spec}"), &["--headless"]);
+    assert!(out.contains("[file_write {") && out.ends_with("It is written.\n"), "{out}");
+    assert_eq!(fs::read_to_string(place.work().join("cow.txt")).expect("it is written"), "sea-cow\n");
 }
 
 #[test]

@@ -10,10 +10,10 @@ use super::mcp::{Guest, PATIENCE};
 use super::{err, run, scripted, sent};
 
 /// The door of scripts, as one that speaks it itself uses it.
-struct Socket(BufReader<UnixStream>);
+pub(super) struct Socket(BufReader<UnixStream>);
 
 impl Socket {
-    fn new(guest: &Guest) -> Socket {
+    pub(super) fn new(guest: &Guest) -> Socket {
         let stream = UnixStream::connect(&guest.socket).expect("the socket is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
         Socket(BufReader::new(stream))
@@ -28,7 +28,7 @@ impl Socket {
         (read > 0).then(|| serde_json::from_str(&answer).expect("an answer is JSON"))
     }
 
-    fn asks(&mut self, token: &str, operation: &Value) -> Value {
+    pub(super) fn asks(&mut self, token: &str, operation: &Value) -> Value {
         let line = json!({ "token": token, "operation": operation }).to_string();
         self.says(line.as_bytes()).expect("there is an answer")
     }

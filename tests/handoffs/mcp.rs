@@ -32,6 +32,9 @@ pipeline main {
 /// Nothing takes as long on the slowest machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
+/// What `first` is offered: a command that reads no inbox hears nobody who would help it.
+const TOOLS: [&str; 6] = ["send_handoff", "send_message", "broadcast", "report_status", "read_inbox", "read_context"];
+
 /// A run whose first task is under way, as somebody in that task sees it.
 pub(super) struct Guest {
     project: Project,
@@ -82,7 +85,12 @@ impl Guest {
         pairs.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 
-    fn connect(&self) -> Line {
+    /// What swarmc says from another terminal.
+    pub(super) fn swarmc(&self, arguments: &[&str]) -> Output {
+        self.project.swarmc(arguments)
+    }
+
+    pub(super) fn connect(&self) -> Line {
         let stream = TcpStream::connect(format!("127.0.0.1:{}", self.port())).expect("the port is open");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
         Line { reader: BufReader::new(stream) }
@@ -99,7 +107,7 @@ impl Guest {
     }
 
     /// What a call of a tool gives.
-    fn call(&self, line: &mut Line, tool: &str, arguments: Value) -> Value {
+    pub(super) fn call(&self, line: &mut Line, tool: &str, arguments: Value) -> Value {
         let request = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": arguments },
         });
@@ -112,7 +120,7 @@ impl Guest {
 }
 
 /// A connection that is kept.
-struct Line {
+pub(super) struct Line {
     reader: BufReader<TcpStream>,
 }
 
@@ -155,7 +163,7 @@ fn an_agent_hands_over_and_reads_its_inbox_over_http() {
     let tools: Value = serde_json::from_str(&tools).expect("the answer is JSON");
     let tools = tools["result"]["tools"].as_array().expect("there are tools");
     let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["send_handoff", "read_inbox", "read_context"]);
+    assert_eq!(names, TOOLS);
     assert!(tools.iter().all(|tool| tool["_meta"]["anthropic/alwaysLoad"] == true));
     assert_eq!(tools[0]["inputSchema"]["properties"]["to"]["enum"], json!(["second"]));
 
@@ -200,7 +208,7 @@ fn a_handoff_that_is_refused_is_a_result_that_says_why() {
         ("spawn_node", json!({ "to": "second", "message": "m" }), "no edge lets `first` spawn `second`"),
         ("read_context", json!({}), "your turn has no context pack"),
         ("read_context", json!({ "reference": "artifact://diff/0123456789abcdef" }), "nothing here has this reference"),
-        ("send", json!({}), "there are `send_handoff`, `spawn_node`, `read_inbox` and `read_context`"),
+        ("send", json!({}), "there are `send_handoff`, `spawn_node`, `send_message`, `broadcast`, `report_status`,"),
     ] {
         let result = guest.call(line, tool, arguments.clone());
         let text = result["content"][0]["text"].as_str().expect("there is a text");

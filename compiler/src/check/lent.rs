@@ -1,7 +1,8 @@
 //! What models may call: SW101 for a tool that neither comes with the runner nor belongs to a server, and SW509 for one
 //! that does what its agent is not declared to be able to do.
 //!
-//! Only agents of an `llm` are looked at: programs have tools of their own.
+//! Programs have tools of their own: of theirs nothing is known. An agent that speaks ACP has its client, which is us, do
+//! what `file_read`, `file_write` and `shell` do, by the same words.
 
 use swarmc_plan::Capability;
 use swarmc_plan::tools::{BUILT_IN, built_in, covers};
@@ -15,11 +16,13 @@ use crate::trust::powers;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for agent in &model.agents {
-        if agent.provider.is_some_and(|provider| is_model(&model.providers[provider])) {
-            for tool in agent.ast.tools.iter().flat_map(|tools| &tools.names) {
-                if powers::server(model, tool).is_none() {
-                    check_tool(model, agent.ast, tool, diagnostics);
-                }
+        let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
+        let listed = agent.ast.tools.iter().flat_map(|tools| &tools.names);
+        for tool in listed.filter(|tool| powers::server(model, tool).is_none()) {
+            if is_model(provider) {
+                check_tool(model, agent.ast, tool, diagnostics);
+            } else if is_client(provider) {
+                check_right(agent.ast, tool, diagnostics);
             }
         }
     }
@@ -31,12 +34,25 @@ fn is_model(provider: &Provider<'_>) -> bool {
     own.llm.is_some() || !has_way && provider.preset.is_some_and(|preset| preset.llm.is_some())
 }
 
+/// Whether its program has us do what a built-in tool does.
+fn is_client(provider: &Provider<'_>) -> bool {
+    let own = provider.ast;
+    let has_way = own.exec.is_some() || own.llm.is_some() || own.script.is_some();
+    own.acp.is_some() || !has_way && provider.preset.is_some_and(|preset| preset.acp.is_some())
+}
+
+/// Whether an agent that may use a built-in tool is declared to be able to; whether the name is one of those.
+fn check_right(agent: &Agent, tool: &Name, diagnostics: &mut Diagnostics) -> bool {
+    let Some(found) = built_in(&tool.value) else { return false };
+    if let Some(needed) = found.needs.filter(|needed| !agent.can.iter().any(|can| can.value == *needed)) {
+        diagnostics.push(not_able(agent, tool, needed));
+    }
+    true
+}
+
 fn check_tool(model: &Model<'_>, agent: &Agent, tool: &Name, diagnostics: &mut Diagnostics) {
     let name = &tool.value;
-    if let Some(found) = built_in(name) {
-        if let Some(needed) = found.needs.filter(|needed| !agent.can.iter().any(|can| can.value == *needed)) {
-            diagnostics.push(not_able(agent, tool, needed));
-        }
+    if check_right(agent, tool, diagnostics) {
         return;
     }
     if BUILT_IN.iter().any(|built_in| covers(name, built_in.name)) {

@@ -192,7 +192,7 @@ static MAX_OUTPUT: Node =
     Node::new("max-output", "The tokens of one answer at most.").arguments(&[required("TOKENS", ANY_AMOUNT)]);
 static TOOLS: Node = Node::new(
     "tools",
-    "The tools that it may use, by name or by the name of their server, a final `*` for whatever follows; without arguments: none. Without this node, those of its provider; of an `llm`, none.",
+    "The tools that it may use, by name or by the name of their server, a final `*` for whatever follows; without arguments: none. Without this node, those of its provider; of an `llm`, none. An agent that speaks ACP reads, writes and runs through this run where `file_read`, `file_write` or `shell` is among them.",
 )
 .rest("NAME", Kind::Text);
 static CAN: Node = Node::new("can", "What it is able to do beyond answering, for the checks of what may reach what.")

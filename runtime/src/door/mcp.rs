@@ -83,7 +83,8 @@ impl ServerHandler for Tools {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("swarm", env!("CARGO_PKG_VERSION")))
-            .with_instructions("Hand work over to the other agents of this run, and read what they handed to you.")
+            .with_instructions("Hand work over to the other agents of this run, read what they handed to you, say how far you are, and \
+                 ask a person for help.")
     }
 
     async fn list_tools(

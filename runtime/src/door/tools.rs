@@ -7,17 +7,26 @@
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::handoff::{ENVELOPE_LIMIT, Handoff, MESSAGE_LIMIT, Operation, Reading};
+use crate::handoff::{Broadcast, ENVELOPE_LIMIT, Handoff, MESSAGE_LIMIT, Message, Operation, Plea, Reading, Report};
 use crate::llm;
 use crate::run::Reach;
 
 const SEND_HANDOFF: &str = "send_handoff";
 const SPAWN_NODE: &str = "spawn_node";
+const SEND_MESSAGE: &str = "send_message";
+const BROADCAST: &str = "broadcast";
+const REPORT_STATUS: &str = "report_status";
+const REQUEST_HELP: &str = "request_help";
 const READ_INBOX: &str = "read_inbox";
 const READ_CONTEXT: &str = "read_context";
+
+/// All of them.
+const ALL: [&str; 8] =
+    [SEND_HANDOFF, SPAWN_NODE, SEND_MESSAGE, BROADCAST, REPORT_STATUS, REQUEST_HELP, READ_INBOX, READ_CONTEXT];
 
 /// The characters of a name that a message repeats.
 const SHOWN: usize = 64;
@@ -45,6 +54,62 @@ impl Offer {
 
 /// The tools of a node that may reach these.
 pub(crate) fn offers(reach: &Reach) -> Vec<Offer> {
+    let limits = format!(
+        "It is on disk when this returns its id. At most {MESSAGE_LIMIT} characters of message and {} KB in all: write \
+         what is longer into a file, and name that in `artifacts`.",
+        ENVELOPE_LIMIT / 1024
+    );
+    let offer = |name: &str, parameters: Value, description: String| Offer {
+        name: name.to_owned(),
+        description,
+        parameters,
+        reads: false,
+    };
+    let mut offers = Vec::new();
+    if !reach.receivers.is_empty() {
+        let receivers = listed(&reach.receivers);
+        offers.push(offer(
+            SEND_HANDOFF,
+            handoff(&reach.receivers),
+            format!("Hand something over to another agent of this run: {receivers}. {limits}"),
+        ));
+    }
+    if !reach.spawns.is_empty() {
+        let spawns = listed(&reach.spawns);
+        offers.push(offer(
+            SPAWN_NODE,
+            handoff(&reach.spawns),
+            format!(
+                "Have a further agent of this run started, once: {spawns}. What you give is its first input. Somebody may \
+                 have to agree first: then this returns the number of the request, and you hear of a refusal. {limits}"
+            ),
+        ));
+    }
+    if !reach.receivers.is_empty() {
+        offers.push(offer(SEND_MESSAGE, message::<Message>(Some(&reach.receivers)), SENDS.to_owned()));
+        offers.push(offer(BROADCAST, message::<Broadcast>(None), BROADCASTS.to_owned()));
+    }
+    offers.push(offer(REPORT_STATUS, schema::<Report>(), REPORTS.to_owned()));
+    if reach.asks {
+        let mut parameters = schema::<Plea>();
+        parameters["properties"]["message"]["maxLength"] = json!(MESSAGE_LIMIT);
+        offers.push(offer(REQUEST_HELP, parameters, ASKS.to_owned()));
+    }
+    offers.extend(reading());
+    offers
+}
+
+const SENDS: &str = "Write a short message to another agent of this run, along the same edges as `send_handoff`: \
+                     `data_ready` and `question` wake it, an `update` waits for its next turn, an `answer` answers its \
+                     question.";
+const BROADCASTS: &str =
+    "Write the same to every agent that you can write to; says who got it, and why others did not.";
+const REPORTS: &str = "Tell the people who watch this run how far you are. It changes nothing else.";
+const ASKS: &str = "Ask a person for what you cannot find out or decide yourself. This returns the number of the request; \
+                    the answer comes to your inbox, and gives you a further turn where this one is over.";
+
+/// The tools that change nothing.
+fn reading() -> [Offer; 2] {
     let inbox = Offer {
         name: READ_INBOX.to_owned(),
         description: "Read what other agents handed over to you: the inputs of this turn, which stand in your prompt \
@@ -53,22 +118,6 @@ pub(crate) fn offers(reach: &Reach) -> Vec<Offer> {
         parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
         reads: true,
     };
-    let limits = format!(
-        "It is on disk when this returns its id. At most {MESSAGE_LIMIT} characters of message and {} KB in all: write \
-         what is longer into a file, and name that in `artifacts`.",
-        ENVELOPE_LIMIT / 1024
-    );
-    let offer = |name: &str, to: &[String], description: String| {
-        let parameters = handoff(to);
-        (!to.is_empty()).then(|| Offer { name: name.to_owned(), description, parameters, reads: false })
-    };
-    let receivers = listed(&reach.receivers);
-    let sends = format!("Hand something over to another agent of this run: {receivers}. {limits}");
-    let spawns = format!(
-        "Have a further agent of this run started, once: {}. What you give is its first input. Somebody may have to agree \
-         first: then this returns the number of the request, and you hear of a refusal. {limits}",
-        listed(&reach.spawns)
-    );
     let context = Offer {
         name: READ_CONTEXT.to_owned(),
         description: "Read a context pack or an artifact that an envelope or a pack names by reference \
@@ -79,8 +128,7 @@ pub(crate) fn offers(reach: &Reach) -> Vec<Offer> {
         parameters: schema::<Reading>(),
         reads: true,
     };
-    let sends = offer(SEND_HANDOFF, &reach.receivers, sends);
-    sends.into_iter().chain(offer(SPAWN_NODE, &reach.spawns, spawns)).chain([inbox, context]).collect()
+    [inbox, context]
 }
 
 /// The operation that a call of a tool means.
@@ -88,26 +136,43 @@ pub(crate) fn offers(reach: &Reach) -> Vec<Offer> {
 /// # Errors
 /// There is no such tool, or it takes other arguments: says what to do instead.
 pub(crate) fn operation(tool: &str, arguments: Map<String, Value>) -> Result<Operation, String> {
+    let arguments = Value::Object(arguments);
     match tool {
-        SEND_HANDOFF | SPAWN_NODE => {
-            let handoff: Box<Handoff> = serde_json::from_value(Value::Object(arguments))
-                .map_err(|error| format!("`{tool}` cannot take these arguments: {error}"))?;
-            Ok(if tool == SPAWN_NODE { Operation::SpawnNode(handoff) } else { Operation::SendHandoff(handoff) })
-        }
-        READ_CONTEXT => {
-            let reading = serde_json::from_value(Value::Object(arguments));
-            let problem = |error| format!("`{tool}` cannot take these arguments: {error}");
-            Ok(Operation::ReadContext(reading.map_err(problem)?))
-        }
-        READ_INBOX if arguments.is_empty() => Ok(Operation::ReadInbox {}),
+        SEND_HANDOFF => taken(tool, arguments).map(Operation::SendHandoff),
+        SPAWN_NODE => taken(tool, arguments).map(Operation::SpawnNode),
+        SEND_MESSAGE => taken(tool, arguments).map(Operation::SendMessage),
+        BROADCAST => taken(tool, arguments).map(Operation::Broadcast),
+        REPORT_STATUS => taken(tool, arguments).map(Operation::ReportStatus),
+        REQUEST_HELP => taken(tool, arguments).map(Operation::RequestHelp),
+        READ_CONTEXT => taken(tool, arguments).map(Operation::ReadContext),
+        READ_INBOX if arguments == json!({}) => Ok(Operation::ReadInbox {}),
         READ_INBOX => Err(format!("`{READ_INBOX}` takes no arguments")),
         other => {
             let name: String = other.chars().filter(|found| !found.is_control()).take(SHOWN).collect();
-            Err(format!(
-                "there is no tool `{name}`: there are `{SEND_HANDOFF}`, `{SPAWN_NODE}`, `{READ_INBOX}` and `{READ_CONTEXT}`"
-            ))
+            let [rest @ .., last] = ALL;
+            Err(format!("there is no tool `{name}`: there are `{}` and `{last}`", rest.join("`, `")))
         }
     }
+}
+
+fn taken<T: DeserializeOwned>(tool: &str, arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|error| format!("`{tool}` cannot take these arguments: {error}"))
+}
+
+/// The schema of a message, with those who may receive it.
+fn message<T: JsonSchema>(receivers: Option<&[String]>) -> Value {
+    let mut schema = schema::<T>();
+    if let Some(receivers) = receivers {
+        let to = &mut schema["properties"]["to"];
+        to["enum"] = json!(receivers);
+        to["description"] = json!(format!("The receiver: {}.", listed(receivers)));
+    }
+    let said = json!({ "type": "string", "maxLength": MESSAGE_LIMIT, "description": "In a sentence." });
+    schema["properties"]["content"] = json!({
+        "type": "object", "properties": { "message": said },
+        "description": "What you say: `message` is what people read of it; further fields are data for the receiver.",
+    });
+    schema
 }
 
 /// The schema of a handoff, with those who may receive it.
@@ -190,7 +255,7 @@ mod tests {
 
     fn receivers() -> Reach {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        Reach { receivers: names(&["parser", "printer", "tester"]), spawns: names(&["helper"]) }
+        Reach { receivers: names(&["parser", "printer", "tester"]), spawns: names(&["helper"]), asks: true }
     }
 
     /// Everything that stands in a schema by a key.
@@ -230,7 +295,9 @@ mod tests {
         assert_eq!(offer.parameters["required"], json!(["to", "message"]));
         // Whoever only receives is offered no more than that.
         let names: Vec<String> = offers(&Reach::default()).into_iter().map(|offer| offer.name).collect();
-        assert_eq!(names, [READ_INBOX, READ_CONTEXT]);
+        assert_eq!(names, [REPORT_STATUS, READ_INBOX, READ_CONTEXT]);
+        let names: Vec<String> = offers(&receivers()).into_iter().map(|offer| offer.name).collect();
+        assert_eq!(names, ALL);
     }
 
     #[test]
@@ -269,7 +336,8 @@ mod tests {
         assert!(unknown.contains("unknown field `summary`, expected one of `to`, `message`"), "{unknown}");
         assert_eq!(
             told("send\u{7}", json!({})),
-            "there is no tool `send`: there are `send_handoff`, `spawn_node`, `read_inbox` and `read_context`"
+            "there is no tool `send`: there are `send_handoff`, `spawn_node`, `send_message`, `broadcast`, `report_status`, \
+             `request_help`, `read_inbox` and `read_context`"
         );
         assert_eq!(told(READ_INBOX, json!({ "of": "x" })), "`read_inbox` takes no arguments");
     }

@@ -25,7 +25,7 @@ pub struct Letter {
     /// Whether an answer is expected.
     #[serde(default)]
     pub response: Response,
-    /// The envelope that it answers.
+    /// The envelope, or the request for help, that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Arc<str>>,
     /// Whether a person wrote it, and no agent.

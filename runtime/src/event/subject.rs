@@ -18,6 +18,7 @@ impl Event {
             | Event::ApprovalAsked { step, .. }
             | Event::ApprovalAnswered { step, .. }
             | Event::Swarm { step, .. }
+            | Event::StatusReported { step, .. }
             | Event::InputsTaken { step, .. }
             | Event::ArtifactStored { step, .. }
             | Event::NodeClosed { step, .. } => Some(step),

@@ -19,7 +19,7 @@ use super::{Job, Work, turn};
 use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
-use crate::files::{Desk, Laid};
+use crate::files::{Collected, Desk, Laid};
 use crate::recording::{Answer, Part, Question, Source};
 use crate::run::Input;
 
@@ -64,7 +64,9 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     if let Some(failure) = begin(job, place)? {
         return Ok(Ended::failed(failure));
     }
-    let desk = match job.desk.as_deref().map(|desk| (desk, Laid::out(desk, workspace(job, desk), &job.cancel))) {
+    // A replay lays out what was left when it is collected.
+    let live = job.desk.as_deref().filter(|_| !matches!(services.source, Source::Replayed(_)));
+    let desk = match live.map(|desk| (desk, Laid::out(desk, workspace(job, desk), &job.cancel))) {
         Some((_, Err(message))) => {
             let message = format!("its folder cannot be laid out: {message}");
             return Ok(Ended::failed(Failure::Files { message, lasting: false }));
@@ -91,7 +93,22 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     };
     keep_changes(job, watch, services)?;
     if let Some((desk, laid)) = desk {
-        collect(job, desk, laid, &mut ended, services)?;
+        let keeps = matches!(services.source, Source::Recorded(_));
+        let given = laid.given.clone();
+        let collected = laid.collect(desk, ended.outcome.failure.take(), keeps);
+        if let Source::Recorded(recorder) = &services.source {
+            recorder.folder((&job.step, job.attempt), &given, &collected)?;
+        }
+        collect(job, collected, &mut ended, services)?;
+    }
+    if let (Some(desk), Source::Replayed(replay)) = (job.desk.as_deref(), &services.source) {
+        let remains = replay.folder(&job.step, job.attempt)?;
+        let told = remains.told(desk);
+        replay.tells((&job.step, job.attempt), &remains.given.told, told.as_ref())?;
+        let collected = remains.collect(desk, &told.unwrap_or_default(), ended.outcome.failure.take());
+        let failed =
+            |message| RunError::Request(format!("the folder of a recorded attempt cannot be laid out: {message}"));
+        collect(job, collected.map_err(failed)?, &mut ended, services)?;
     }
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
@@ -134,8 +151,7 @@ fn workspace(job: &Job, desk: &Desk) -> PathBuf {
 }
 
 /// Takes in what an agent left in its folder. Its output is what stands there, unless its answer has a type.
-fn collect(job: &Job, desk: &Desk, laid: Laid, ended: &mut Ended, services: &Services) -> Result<(), RunError> {
-    let collected = laid.collect(desk, ended.outcome.failure.take());
+fn collect(job: &Job, collected: Collected, ended: &mut Ended, services: &Services) -> Result<(), RunError> {
     ended.outcome.failure = collected.failure;
     if let (Some(output), None, None) = (collected.output, &job.shape, &ended.outcome.failure) {
         let output = text(without_newline(output).into_bytes(), job.max_output);

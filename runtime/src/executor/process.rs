@@ -61,6 +61,8 @@ pub(super) trait Sink {
     fn stdout(&mut self, bytes: &[u8]) -> bool;
     /// Bytes of its standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// It was started.
+    fn starts(&mut self) {}
     /// It has lived for a while.
     fn lives(&mut self, process: Process);
     /// When [`Sink::tick`] wants to be called.
@@ -114,6 +116,8 @@ pub(super) struct End {
     pub cause: Cause,
     /// Its exit code; 128 + N when signal N ended it.
     pub exit: i32,
+    /// The signal that ended it, where one did.
+    pub signal: Option<i32>,
 }
 
 /// Runs a process to its end.
@@ -138,6 +142,7 @@ pub(super) fn run(
         }
     };
     cancel.watch(Some(Arc::clone(&means.wake)));
+    sink.starts();
     let now = Instant::now();
     let mut running = Running {
         group,
@@ -162,8 +167,8 @@ pub(super) fn run(
     cancel.watch(None);
     // A wish that came too late for this process must not wake the next one.
     let _ = rustix::io::read(&means.wake, &mut [0; 8]);
-    let exit = running.finish();
-    Ok(End { cause, exit })
+    let (exit, signal) = running.finish();
+    Ok(End { cause, exit, signal })
 }
 
 struct Running<'a> {
@@ -478,7 +483,7 @@ impl<'a> Running<'a> {
     }
 
     /// Ends what is left of the group, and takes the exit code.
-    fn finish(self) -> i32 {
+    fn finish(self) -> (i32, Option<i32>) {
         let Running { group, child, .. } = self;
         // The process is still a zombie here, so its number cannot have become another group's.
         end_group(group, Signal::TERM);
@@ -486,7 +491,9 @@ impl<'a> Running<'a> {
         if test_kill_process_group(group).is_ok() {
             group_ends(group, TERM_GRACE);
         }
-        status.map_or(-1, |status| status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1))
+        let signal = status.and_then(|status| status.signal());
+        let code = status.and_then(|status| status.code()).or(signal.map(|signal| 128 + signal));
+        (code.unwrap_or(-1), signal)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The last bytes of a stream of any length, in a ring of bounded size.
 
 /// Keeps the last `limit` bytes of what is pushed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tail {
     limit: usize,
     ring: Vec<u8>,

@@ -21,7 +21,7 @@ use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome, Usage};
 use crate::home::create_private;
 use crate::llm::Message;
-use crate::recording::{Answer, Part, Question};
+use crate::recording::{Answer, Part, Question, Source};
 use crate::run::{Block, Effective, Input, asked_for};
 use crate::stream::{Decoder, sum};
 
@@ -212,7 +212,9 @@ impl Conversation<'_> {
         if operations.is_empty() {
             return answer;
         }
-        for operation in operations {
+        // What was handed over stands in a recording by itself.
+        let is_live = !matches!(place.services.source, Source::Replayed(_));
+        for operation in operations.into_iter().filter(|_| is_live) {
             let (step, attempt) = (self.job.step.clone(), self.job.attempt);
             place.services.report(Input::Said { step, attempt, operation, hearer: None });
         }

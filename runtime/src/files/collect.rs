@@ -4,12 +4,14 @@
 //! which is read-only from then on. Invariants: whoever says that it is done has left what was asked for; nothing is
 //! copied to the workspace before all of that holds.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use serde_json::Value;
 
+use super::again;
 use super::manifest::{AgentFiles, Kept};
 use super::paths::{last, plain};
 use super::status::{AgentState, AgentStatus};
@@ -35,18 +37,56 @@ pub(crate) struct Collected {
     pub left: Option<AgentFiles>,
     /// What its messages ask for.
     pub asked: Vec<Result<Operation, String>>,
+    /// Files of its outbox, where they are to be kept.
+    pub files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Collected {
     /// Of an attempt that was ended from outside.
     fn again() -> Collected {
-        Collected { failure: Some(Failure::Cancelled), output: None, left: None, asked: Vec::new() }
+        Collected {
+            failure: Some(Failure::Cancelled),
+            output: None,
+            left: None,
+            asked: Vec::new(),
+            files: BTreeMap::new(),
+        }
     }
 }
 
 impl Laid {
-    /// Takes in what the agent left; `failure` is why its turn failed.
-    pub(crate) fn collect(mut self, desk: &Desk, failure: Option<Failure>) -> Collected {
+    /// Takes in what the agent left; `failure` is why its turn failed. `keeps` says whether files are to be kept.
+    pub(crate) fn collect(self, desk: &Desk, failure: Option<Failure>, keeps: bool) -> Collected {
+        let root = self.root.try_clone().ok().filter(|_| keeps);
+        let mut collected = self.taken(desk, failure);
+        let outbox = root.and_then(|root| tree::folder(root.as_fd(), "outbox").ok());
+        if let (Some(outbox), Some(left)) = (outbox, &collected.left) {
+            let read = |path: &str| Some((path.to_owned(), tree::read(outbox.as_fd(), path, READ).ok()?));
+            collected.files = again::kept(desk, left).filter_map(read).collect();
+        }
+        collected
+    }
+
+    /// What comes of a folder that was laid out as a recording has it: the output, or why there is none.
+    pub(super) fn collect_again(
+        root: &OwnedFd,
+        desk: &Desk,
+        left: &mut AgentFiles,
+    ) -> (Option<String>, Option<Failure>) {
+        let output = match tree::folder(root.as_fd(), "outbox") {
+            Ok(outbox) => done(desk, &outbox, None, left),
+            Err(problem) => {
+                left.problems.push(problem);
+                None
+            }
+        };
+        match left.problems.is_empty() {
+            true => (output, None),
+            false => (None, Some(wrong(&left.problems))),
+        }
+    }
+
+    fn taken(mut self, desk: &Desk, failure: Option<Failure>) -> Collected {
         let mut left = AgentFiles { folder: desk.name.clone(), inbox: self.inbox.clone(), ..AgentFiles::default() };
         let mut seen = std::mem::take(&mut self.watch).end();
         if seen.overflow.is_none() {
@@ -92,7 +132,8 @@ impl Laid {
         if failure.is_some() {
             return self.close(desk, failure, None, left);
         }
-        let output = self.done(desk, &mut left);
+        let outbox = tree::folder(self.root.as_fd(), "outbox").ok();
+        let output = outbox.and_then(|outbox| done(desk, &outbox, Some(&self.workspace), &mut left));
         match left.problems.is_empty() {
             true => self.close(desk, None, output, left),
             false => self.close(desk, Some(wrong(&left.problems)), None, left),
@@ -136,7 +177,7 @@ impl Laid {
             _ => Vec::new(),
         };
         tree::seal(self.root.as_fd(), false);
-        Collected { failure, output, left: Some(left), asked }
+        Collected { failure, output, left: Some(left), asked, files: BTreeMap::new() }
     }
 
     /// What of that which is not the agent's was changed.
@@ -205,57 +246,56 @@ impl Laid {
         }
         Failure::Files { message, lasting: status.is_lasting() }
     }
+}
 
-    /// The agent says that it is done: what was asked for is there, goes to the workspace, and gives the output.
-    fn done(&self, desk: &Desk, left: &mut AgentFiles) -> Option<String> {
-        match left.status.as_ref().map(|status| status.state) {
-            Some(AgentState::Completed) | None => {}
-            Some(state) => left.problems.push(format!(
-                "the turn is over, and `status.json` says `{}`: it says `completed` when the work is in `outbox/`",
-                state.word()
-            )),
-        }
-        let outbox = tree::folder(self.root.as_fd(), "outbox").ok()?;
-        let mut output = None;
-        for (position, wanted) in desk.outputs.iter().enumerate() {
-            let Some(path) = there(wanted, left) else { continue };
-            let primary = desk.primary.as_ref().filter(|_| position == 0);
-            for shape in wanted.shape.iter().chain(primary) {
-                match value(outbox.as_fd(), &path)
-                    .and_then(|value| shape.computed(value).map_err(|wrong| wrong.join("; ")))
-                {
-                    Ok(value) if position == 0 && desk.primary.is_some() => output = Some(value),
-                    Ok(_) => {}
-                    Err(problem) => left.problems.push(format!("`outbox/{path}` is not of its type: {problem}")),
-                }
-            }
-        }
-        let summary = self.summary(&outbox, left);
-        if left.outbox.iter().any(|kept| kept.path == "metadata.json")
-            && let Err(problem) = value(outbox.as_fd(), "metadata.json")
-        {
-            left.problems.push(format!("`outbox/metadata.json`: {problem}"));
-        }
-        if !left.problems.is_empty() {
-            return None;
-        }
-        if let Err(problem) = hand_on(desk, &outbox, &self.workspace, left) {
-            left.problems.push(problem);
-        }
-        output.or(summary)
+/// The agent says that it is done: what was asked for is there, goes to the workspace where there is one, and gives the
+/// output.
+fn done(desk: &Desk, outbox: &OwnedFd, workspace: Option<&Path>, left: &mut AgentFiles) -> Option<String> {
+    match left.status.as_ref().map(|status| status.state) {
+        Some(AgentState::Completed) | None => {}
+        Some(state) => left.problems.push(format!(
+            "the turn is over, and `status.json` says `{}`: it says `completed` when the work is in `outbox/`",
+            state.word()
+        )),
     }
-
-    fn summary(&self, outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
-        if !left.outbox.iter().any(|kept| kept.path == SUMMARY) {
-            left.problems.push(format!("there is no `outbox/{SUMMARY}`, which every agent leaves"));
-            return None;
-        }
-        match tree::read(outbox.as_fd(), SUMMARY, READ) {
-            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(problem) => {
-                left.problems.push(problem);
-                None
+    let mut output = None;
+    for (position, wanted) in desk.outputs.iter().enumerate() {
+        let Some(path) = there(wanted, left) else { continue };
+        let primary = desk.primary.as_ref().filter(|_| position == 0);
+        for shape in wanted.shape.iter().chain(primary) {
+            match value(outbox.as_fd(), &path).and_then(|value| shape.computed(value).map_err(|wrong| wrong.join("; ")))
+            {
+                Ok(value) if position == 0 && desk.primary.is_some() => output = Some(value),
+                Ok(_) => {}
+                Err(problem) => left.problems.push(format!("`outbox/{path}` is not of its type: {problem}")),
             }
+        }
+    }
+    let summary = summary(outbox, left);
+    if left.outbox.iter().any(|kept| kept.path == "metadata.json")
+        && let Err(problem) = value(outbox.as_fd(), "metadata.json")
+    {
+        left.problems.push(format!("`outbox/metadata.json`: {problem}"));
+    }
+    if !left.problems.is_empty() {
+        return None;
+    }
+    if let Some(Err(problem)) = workspace.map(|workspace| hand_on(desk, outbox, workspace, left)) {
+        left.problems.push(problem);
+    }
+    output.or(summary)
+}
+
+fn summary(outbox: &OwnedFd, left: &mut AgentFiles) -> Option<String> {
+    if !left.outbox.iter().any(|kept| kept.path == SUMMARY) {
+        left.problems.push(format!("there is no `outbox/{SUMMARY}`, which every agent leaves"));
+        return None;
+    }
+    match tree::read(outbox.as_fd(), SUMMARY, READ) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(problem) => {
+            left.problems.push(problem);
+            None
         }
     }
 }

@@ -8,11 +8,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use swarmc_plan::Response;
 
 use super::paths::shown;
 use super::tree;
-use crate::handoff::{Envelope, EnvelopeKind, Handoff, Operation};
+use crate::handoff::{self, Envelope, EnvelopeKind, MessageKind, Operation};
 
 /// The bytes of a message.
 const LONGEST: u64 = 64 * 1024;
@@ -36,7 +35,7 @@ struct Message {
     #[serde(default, rename = "timestamp")]
     _timestamp: Option<String>,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: MessageKind,
     #[serde(default)]
     content: Value,
     /// Which message it answers.
@@ -55,37 +54,6 @@ pub(crate) struct Post {
     pub signals: Vec<String>,
 }
 
-/// What a message is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    DataReady,
-    Question,
-    Answer,
-    Update,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Kind::DataReady => "data_ready",
-            Kind::Question => "question",
-            Kind::Answer => "answer",
-            Kind::Update => "update",
-        }
-    }
-
-    fn of(envelope: &Envelope) -> Kind {
-        let response = envelope.payload.response.as_ref();
-        match envelope.kind {
-            EnvelopeKind::Signal => Kind::Update,
-            _ if response.is_some_and(|response| response.expectation != Response::None) => Kind::Question,
-            _ if response.is_some_and(|response| response.reply_to.is_some()) => Kind::Answer,
-            EnvelopeKind::Handoff => Kind::DataReady,
-        }
-    }
-}
-
 /// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
 pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> Vec<(String, String)> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
@@ -97,7 +65,7 @@ pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> V
                 let content = envelope.payload.structured.clone().unwrap_or_else(|| json!({ "message": said }));
                 json!({
                     "from": envelope.from_node_id, "to": envelope.to_node_id, "timestamp": envelope.created_at,
-                    "type": Kind::of(&envelope).word(), "content": content, "id": envelope.id,
+                    "type": MessageKind::of(&envelope).word(), "content": content, "id": envelope.id,
                 })
             }
             Err(_) => json!({ "from": "user", "to": me, "type": "update", "content": { "message": text } }),
@@ -160,17 +128,12 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Ope
     if number(name) == u64::MAX || !name.starts_with(&expected) {
         return Err(format!("a message to `{}` is called `{expected}NNN.json`", shown(&message.to)));
     }
-    let said = message.content.as_str().or_else(|| message.content.get("message")?.as_str());
-    let is_unasked = post.unasked.contains(&message.to);
-    let text = said.map_or_else(|| message.kind.word().to_owned(), str::to_owned);
-    Ok(Operation::SendHandoff(Box::new(Handoff {
+    let Message { to, kind, content, id: reply_to, .. } = message;
+    let message = handoff::Message { to, kind, content, reply_to };
+    let mut handoff = message.handoff(&post.unasked)?;
+    if handoff.kind == Some(EnvelopeKind::Signal) && !post.signals.contains(&handoff.to) {
         // News go the way that there is.
-        kind: (message.kind == Kind::Update && post.signals.contains(&message.to)).then_some(EnvelopeKind::Signal),
-        to: message.to,
-        message: text,
-        structured: message.content.is_object().then_some(message.content),
-        response: (message.kind == Kind::Question && is_unasked).then_some(Response::Optional),
-        reply_to: message.id.filter(|_| message.kind == Kind::Answer),
-        ..Handoff::default()
-    })))
+        handoff.kind = None;
+    }
+    Ok(Operation::SendHandoff(Box::new(handoff)))
 }

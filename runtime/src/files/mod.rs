@@ -4,6 +4,7 @@
 //! at while the turn goes on, and collected after it. Invariants: what an agent left is data, no link of it is followed
 //! and nothing outside of its outbox is taken; its inbox is as it was given, or the turn has failed.
 
+mod again;
 mod collect;
 mod instructions;
 mod manifest;
@@ -21,7 +22,10 @@ use std::sync::Arc;
 pub use manifest::{AgentFiles, Kept};
 pub use status::{AgentState, AgentStatus, Progress, Trouble};
 
+pub(crate) use again::{Given as Provided, Laying, Remains, problem};
+pub(crate) use collect::Collected;
 pub(crate) use instructions::{Brief, taught};
+pub(crate) use status::{LONGEST as STATUS_LIMIT, summed};
 pub(crate) use tree::remove_all;
 pub(crate) use workspace::Laid;
 

@@ -5,6 +5,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -13,7 +14,7 @@ use super::paths::shown;
 use super::tree;
 
 /// The bytes of a status at most.
-const LONGEST: u64 = 64 * 1024;
+pub(crate) const LONGEST: u64 = 64 * 1024;
 
 /// The characters of its words that are shown.
 const SHOWN: usize = 500;
@@ -105,7 +106,7 @@ pub enum Trouble {
 }
 
 /// How far an agent is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// What it does now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,26 +169,8 @@ impl AgentStatus {
 
     /// How far the agent is, in a few words: `2/5 analyzing_data`.
     pub fn sum(&self) -> String {
-        let mut sum = self.state.word().to_owned();
-        if let Some(Progress { current_step, steps_completed, total_steps, .. }) = &self.progress {
-            match (steps_completed, total_steps) {
-                (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
-                (Some(done), None) => sum.push_str(&format!(" {done}")),
-                (None, _) => {}
-            }
-            if let Some(step) = current_step {
-                sum.push_str(&format!(" {}", shown(step)));
-            }
-        }
-        let counted = self.metrics.iter().flatten().take(5).map(|(name, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            format!("{} {}", shown(name), shown(&value))
-        });
-        let counted: Vec<String> = counted.collect();
-        if !counted.is_empty() {
-            sum.push_str(&format!(" ({})", counted.join(", ")));
-        }
-        sum
+        let message = self.more.get("message").and_then(Value::as_str);
+        format!("{}{}", self.state.word(), summed(self.progress.as_ref(), self.metrics.as_ref(), message))
     }
 
     /// Why the agent failed, in its words.
@@ -214,6 +197,38 @@ impl AgentStatus {
     pub(super) fn is_lasting(&self) -> bool {
         matches!(self.error, Some(Trouble::Told { recoverable: Some(false), .. }))
     }
+}
+
+/// How far an agent is, in a few words, behind what it stands at.
+pub(crate) fn summed(
+    progress: Option<&Progress>,
+    metrics: Option<&Map<String, Value>>,
+    message: Option<&str>,
+) -> String {
+    let mut sum = String::new();
+    if let Some(Progress { current_step, steps_completed, total_steps, .. }) = progress {
+        match (steps_completed, total_steps) {
+            (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
+            (Some(done), None) => sum.push_str(&format!(" {done}")),
+            (None, _) => {}
+        }
+        if let Some(step) = current_step {
+            sum.push_str(&format!(" {}", shown(step)));
+        }
+    }
+    let counted = metrics.into_iter().flatten().take(5).map(|(name, value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{} {}", shown(name), shown(&value))
+    });
+    let counted: Vec<String> = counted.collect();
+    if !counted.is_empty() {
+        sum.push_str(&format!(" ({})", counted.join(", ")));
+    }
+    if let Some(message) = message.filter(|message| !message.is_empty()) {
+        sum.push_str(if sum.is_empty() { " " } else { ": " });
+        sum.push_str(&shown(message));
+    }
+    sum
 }
 
 /// What `status.json` says before the agent begins.

@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::instructions::{self, Input};
+use super::again;
+use super::instructions::Input;
 use super::manifest::Kept;
 use super::paths::{last, plain, shown};
 use super::tree;
@@ -21,7 +22,10 @@ use crate::home::create_private;
 use crate::tools::Folder;
 
 /// What the inbox has of its own.
-const OURS: [&str; 3] = ["instructions.md", "dependencies.json", "references.json"];
+pub(super) const OURS: [&str; 3] = ["instructions.md", "dependencies.json", "references.json"];
+
+/// What the agent is told to be able to do.
+pub(super) const SKILL: &str = "SKILL.md";
 
 /// Where a turn that mends says what it corrected, beside its folder.
 const CORRECTED: &str = "corrected.json";
@@ -37,6 +41,8 @@ pub(crate) struct Laid {
     pub(super) cancel: Arc<Cancel>,
     /// Where files of the workspace lie.
     pub(super) workspace: PathBuf,
+    /// What the agent was given, for a recording.
+    pub(crate) given: again::Given,
 }
 
 impl Laid {
@@ -57,20 +63,17 @@ impl Laid {
         for given in &desk.inputs {
             laid.push(inbox.lay(given, &workspace, &corrected)?);
         }
-        let texts = [
-            (OURS[0], Some(instructions::instructions(desk, &laid))),
-            (OURS[1], instructions::dependencies(desk)),
-            (OURS[2], instructions::references(&laid)),
-        ];
-        for (name, text) in texts {
-            if let Some(text) = text {
+        let told = again::texts(desk, &laid);
+        for name in OURS {
+            if let Some(text) = told.get(&format!("inbox/{name}")) {
                 inbox.write(name, &mut text.as_bytes())?;
             }
         }
         let kept = inbox.kept;
-        let skill = desk.skill.clone().unwrap_or_else(|| instructions::skill(desk));
-        let skill = create(&desk.folder.join("SKILL.md"), 0o400, &mut skill.as_bytes())
-            .map(|(digest, bytes)| Kept { path: "SKILL.md".to_owned(), bytes, digest })?;
+        let skill = create(&desk.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
+            .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
+        let laying = |Input { place, source, bytes, .. }: Input<'_>| again::Laying { place, source, bytes };
+        let given = again::Given { inputs: laid.into_iter().map(laying).collect(), told };
         create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
         if let Some(messages) = &desk.messages {
             let folder = desk.folder.join("messages");
@@ -83,7 +86,7 @@ impl Laid {
             tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
         let watch = Watch::start(&root, cancel)?;
-        Ok(Laid { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace })
+        Ok(Laid { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace, given })
     }
 }
 
@@ -256,7 +259,7 @@ fn in_workspace(workspace: &Path, path: &str, is_folder: bool) -> Result<Source,
 }
 
 /// Writes a file that is not there yet; says its digest and length.
-fn create(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), String> {
+pub(super) fn create(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), String> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -266,6 +269,6 @@ fn create(path: &Path, mode: u32, from: &mut dyn Read) -> Result<(String, u64), 
     tree::digest_of(from, |piece| file.write_all(piece)).map_err(|error| told("written", path, &error))
 }
 
-fn told(what: &str, path: &Path, error: &std::io::Error) -> String {
+pub(super) fn told(what: &str, path: &Path, error: &std::io::Error) -> String {
     format!("`{}` cannot be {what}: {error}", path.display())
 }

@@ -4,12 +4,16 @@
 //! reason why there is none. Invariant: nothing is handed over without an edge, and what agents wrote is data.
 
 mod envelope;
+mod message;
 mod operation;
+mod report;
 
 use schemars::{Schema, schema_for};
 
 pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
-pub use operation::{Handoff, Operation, Reading};
+pub use message::{Broadcast, Message, MessageKind};
+pub use operation::{Handoff, Operation, Plea, Reading};
+pub use report::Report;
 
 /// The JSON Schema (draft 2020-12) of an [`Envelope`].
 pub fn envelope_schema() -> Schema {

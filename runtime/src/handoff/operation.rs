@@ -6,6 +6,8 @@ use serde_json::Value;
 use swarmc_plan::{Priority, Response};
 
 use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
+use super::message::{Broadcast, Message};
+use super::report::Report;
 
 /// One thing that an agent asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,10 +17,26 @@ pub enum Operation {
     SendHandoff(Box<Handoff>),
     /// Have a further agent started, along an edge for that, with this as its first payload.
     SpawnNode(Box<Handoff>),
+    /// Write to another agent along an edge, in the words of the file protocol: a handoff like any other.
+    SendMessage(Message),
+    /// Write the same to everybody whom edges lead to.
+    Broadcast(Broadcast),
+    /// Say how far you are.
+    ReportStatus(Box<Report>),
+    /// Ask a person for help, who answers in your inbox.
+    RequestHelp(Plea),
     /// Read the inputs of this turn, and what waits for the next one.
     ReadInbox {},
     /// Read a stored context pack or artifact.
     ReadContext(Reading),
+}
+
+/// What a person is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plea {
+    /// What you need to know, or what is to be done for you.
+    pub message: String,
 }
 
 /// Which stored thing is read, and from where.

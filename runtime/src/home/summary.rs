@@ -8,6 +8,7 @@ use crate::error::RunError;
 use crate::event::{Event, Record, RunStatus, StepId};
 use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
+use crate::handoff::Report;
 use crate::home::RunFolder;
 use crate::socket;
 use crate::state::{Progress, Standing, State, Waiting};
@@ -35,7 +36,7 @@ pub struct RunSummary {
     pub gates: Vec<String>,
     /// What its agents want that nobody has agreed to yet.
     pub approvals: Vec<Waiting>,
-    /// What the agents that work by files say of themselves now, by step.
+    /// What agents say of themselves now, in their `status.json` or by `report_status`, by step.
     pub agents: Vec<(String, AgentStatus)>,
     /// How its nodes stand with their agents.
     pub nodes: Vec<Standing>,
@@ -103,8 +104,16 @@ impl RunSummary {
         if self.state == RunningState::Running {
             let layout = folder.layout(pipeline);
             let open = state.open().filter(|open| open.running);
-            let status = open
-                .filter_map(|open| Some((open.step.label(), agent_status(&layout.agent(&open.step, open.attempt))?)));
+            let status = open.filter_map(|open| {
+                let status = agent_status(&layout.agent(&open.step, open.attempt));
+                let report = state.reported(&open.step).and_then(|report| folder.text(report).ok());
+                let report: Option<Report> = report.and_then(|text| serde_json::from_str(&text).ok());
+                let status = match report {
+                    Some(report) => Some(report.onto(status)),
+                    None => status,
+                };
+                Some((open.step.label(), status?))
+            });
             self.agents = status.collect();
         }
         self.nodes = standings(folder, &state, &records);

@@ -39,6 +39,13 @@ pub enum Difference {
     GoesOn,
     /// A turn or a call of a swarm was ended before it was answered in the recording, and is not now.
     Unended,
+    /// What was sent is refused now.
+    Unsent {
+        /// Why.
+        problem: String,
+        /// The file of the recording and its line.
+        at: String,
+    },
     /// The recorded answer does not fit the gate any more: why.
     Unfit(String),
 }
@@ -56,6 +63,7 @@ impl fmt::Display for Divergence {
             Difference::Unanswered => write!(f, "{place} waits for an answer, and the recording has none"),
             Difference::GoesOn => write!(f, "{place} was ended from outside in the recording, and goes on now"),
             Difference::Unended => write!(f, "{place} has no answer in the recording, and waits for one now"),
+            Difference::Unsent { problem, at } => write!(f, "{place} cannot be sent now ({at}): {problem}"),
             Difference::Unfit(problem) => write!(f, "{place}: the recorded answer does not fit: {problem}"),
         }
     }

@@ -8,9 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::member::{Gave, Member, Said};
 use crate::approval::Choice;
 use crate::event::{AnsweredBy, Failure, RunStatus, StepId, Usage};
+use crate::files::{AgentFiles, Laying};
+use crate::handoff::Envelope;
 
 /// The version of recordings that this build writes, and the newest it reads.
-pub const RECORDING_VERSION: u32 = 1;
+///
+/// 2 holds what attempts handed over and left behind.
+pub const RECORDING_VERSION: u32 = 2;
 
 /// The file with the lines.
 pub(super) const LINES: &str = "recording.jsonl";
@@ -155,6 +159,79 @@ pub(super) enum Line {
         place: Place,
         member: Arc<str>,
     },
+    /// What an agent handed over, as its receiver got it.
+    Sent {
+        #[serde(flatten)]
+        place: Place,
+        envelope: Box<Envelope>,
+        /// Whether somebody was to agree to it first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        asks: bool,
+        /// The id of the letter that told its sender that it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refusal: Option<String>,
+    },
+    /// What a turn changed, as a diff.
+    Left {
+        #[serde(flatten)]
+        place: Place,
+        id: String,
+        text: Text,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<u32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        removed: Option<u32>,
+        /// The other steps whose turns went on in the same tree.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        with: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        omitted: Vec<String>,
+    },
+    /// An attempt began whose step others write to: when, and the envelopes that it took from its inbox.
+    Begun {
+        #[serde(flatten)]
+        place: Place,
+        inputs: Vec<String>,
+    },
+    /// What was said when a task asked to have another one started, or whether it goes on that goes in circles.
+    Agreed {
+        #[serde(flatten)]
+        place: Place,
+        /// Which of its requests, from 1.
+        asked: u32,
+        /// What for.
+        wants: String,
+        #[serde(default = "person", skip_serializing_if = "is_person")]
+        by: AnsweredBy,
+        /// None where nobody answered before the run ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        choice: Option<Choice>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<String>,
+    },
+    /// The folder of an agent that works by files: what lay in it, and what was collected.
+    Files {
+        #[serde(flatten)]
+        place: Place,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<Laying>,
+        /// What the runner wrote into it.
+        told: BTreeMap<String, Text>,
+        /// None where the attempt was ended from outside.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        left: Option<Box<AgentFiles>>,
+        /// Files of the outbox; of others there is the digest only.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        files: BTreeMap<String, Text>,
+        /// Why the attempt has failed by then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<Failure>,
+    },
+    /// A line that was taken back. Only while a recording is put together.
+    #[serde(skip)]
+    Nothing,
     /// How the run ended: always the last.
     End { status: RunStatus, values: Vec<Text> },
     /// An attempt began. Only while a run goes on: what an earlier runner recorded of the attempt no longer counts.
@@ -290,8 +367,13 @@ impl Line {
             | Line::Tools { place, .. }
             | Line::Late { place, .. }
             | Line::Approval { place, .. }
+            | Line::Sent { place, .. }
+            | Line::Left { place, .. }
+            | Line::Begun { place, .. }
+            | Line::Agreed { place, .. }
+            | Line::Files { place, .. }
             | Line::Began { place } => Some(place),
-            Line::Recording(_) | Line::End { .. } => None,
+            Line::Recording(_) | Line::End { .. } | Line::Nothing => None,
         }
     }
 
@@ -310,9 +392,19 @@ impl Line {
             Line::Call { turn, .. } => of(8, turn),
             Line::Late { member, .. } => (9, 0, 0, member.to_string()),
             Line::Approval { member, asked, .. } => (10, *asked, 0, member.to_string()),
-            Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
+            Line::Sent { envelope, .. } => (11, 0, 0, envelope.id.clone()),
+            Line::Left { id, .. } => (12, 0, 0, id.clone()),
+            Line::Begun { .. } => (13, 0, 0, String::new()),
+            Line::Agreed { asked, .. } => (14, *asked, 0, String::new()),
+            Line::Files { .. } => (15, 0, 0, String::new()),
+            Line::Recording(_) | Line::End { .. } | Line::Began { .. } | Line::Nothing => return None,
         };
         Some((self.place()?.clone(), kind, first, second, name))
+    }
+
+    /// Whether it is something that an attempt did, or that happened to it, beside being asked and answering.
+    pub(super) fn is_deed(&self) -> bool {
+        matches!(self, Line::Sent { .. } | Line::Left { .. } | Line::Begun { .. } | Line::Agreed { .. })
     }
 
     /// Whether it is of a swarm.
@@ -345,7 +437,10 @@ impl Line {
             }
             Line::Tools { answer, .. } => texts.extend(&answer.text),
             Line::Approval { arguments, .. } => texts.extend(arguments),
+            Line::Left { text, .. } => texts.push(text),
+            Line::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
+            Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Nothing => {}
         }
         let file = |text: &'_ Text| matches!(text, Text::File { .. });
         texts.retain(|text| file(text));
@@ -362,6 +457,14 @@ pub(super) fn one() -> u32 {
 
 pub(super) fn is_one(number: &u32) -> bool {
     *number == 1
+}
+
+fn person() -> AnsweredBy {
+    AnsweredBy::Person
+}
+
+fn is_person(by: &AnsweredBy) -> bool {
+    *by == AnsweredBy::Person
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -5,7 +5,9 @@
 
 mod blank;
 mod chronicle;
+mod deed;
 mod difference;
+mod folder;
 mod line;
 mod member;
 mod read;
@@ -25,10 +27,11 @@ pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
 pub(crate) use blank::Blanks;
+pub(crate) use deed::{Deed, Sending};
 pub(crate) use member::{At, Foretold, requests};
 pub(crate) use replay::{GateTake, Replay};
 pub(crate) use story::publish;
-pub(crate) use write::{Recorder, may_replace};
+pub(crate) use write::{Recorder, is_kept, may_replace};
 
 /// Who answers what a run asks.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +96,15 @@ impl Source {
     /// The contents of a file of the workspace, for a text of an attempt.
     pub(crate) fn file(&self, of: (&StepId, u32), workspace: &Path, path: &str) -> Result<String, String> {
         self.told(of, path, || read_file(workspace, path))
+    }
+
+    /// A text as a recording holds it: what is made from it is the same in every run that is recorded, and in replays.
+    pub(crate) fn blank(&self, text: &str) -> String {
+        match self {
+            Source::Live => text.to_owned(),
+            Source::Recorded(recorder) => recorder.blanks.blank_text(text),
+            Source::Replayed(replay) => replay.blanks.blank_text(text),
+        }
     }
 
     /// What the workspace says to a question of a text of an attempt; `path` names it in a recording.

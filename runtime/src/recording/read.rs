@@ -105,7 +105,7 @@ impl Recording {
             damaged(1 + valid.iter().filter(|&&byte| byte == b'\n').count(), "it is not UTF-8".to_owned())
         })?;
         let mut lines: Vec<Line> = Vec::new();
-        let mut known = BTreeSet::new();
+        let (mut known, mut envelopes) = (BTreeSet::new(), BTreeSet::new());
         for (number, line) in (1..).zip(text.lines()) {
             if number == 1 {
                 version(line, &path)?;
@@ -113,6 +113,9 @@ impl Recording {
             let line: Line = serde_json::from_str(line).map_err(|error| damaged(number, error.to_string()))?;
             for file in line.files() {
                 confined(&folder, file).map_err(|problem| damaged(number, problem))?;
+            }
+            if let Some(problem) = line.problem(&mut envelopes) {
+                return Err(damaged(number, problem));
             }
             match (&line, number) {
                 (Line::Recording(_), 1) => {}

@@ -33,6 +33,9 @@ pub(crate) struct Replay {
     /// The attempts in the order in which they ended, by their last line; and the other way round.
     ends: Vec<(usize, Place)>,
     ranks: BTreeMap<Place, usize>,
+    /// Where attempts began, of those that say so; and in order.
+    pub(super) begins: BTreeMap<Place, usize>,
+    pub(super) beginnings: Vec<(usize, Place)>,
     /// The lines that were asked for.
     asked: Mutex<BTreeSet<usize>>,
 }
@@ -65,7 +68,7 @@ impl Replay {
             }
         }
         let last = |lines: &[usize]| {
-            let ends = |line: &Line| !matches!(line, Line::Gate { .. } | Line::File { .. });
+            let ends = |line: &Line| !matches!(line, Line::Gate { .. } | Line::File { .. }) && !line.is_deed();
             // The answers of a swarm are taken one by one from its first.
             if let Some(&first) = lines.iter().find(|&&number| recording.lines[number].is_of_swarm()) {
                 return Some(first);
@@ -76,7 +79,12 @@ impl Replay {
             attempts.iter().filter_map(|(place, lines)| Some((last(lines)?, place.clone()))).collect();
         ends.sort_unstable();
         let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
-        Replay { recording, blanks, run: run.to_owned(), attempts, index, paused, ends, ranks, asked: Mutex::default() }
+        let begun = recording.lines.iter().enumerate().filter(|(_, line)| matches!(line, Line::Begun { .. }));
+        let beginnings: Vec<(usize, Place)> =
+            begun.filter_map(|(number, line)| Some((number, line.place()?.clone()))).collect();
+        let begins = beginnings.iter().map(|(number, place)| (place.clone(), *number)).collect();
+        let (run, asked) = (run.to_owned(), Mutex::default());
+        Replay { recording, blanks, run, attempts, index, paused, ends, ranks, begins, beginnings, asked }
     }
 
     /// The place of an attempt's end among all that happened; beyond the last for one that is not recorded.
@@ -229,6 +237,8 @@ impl Replay {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = |line: &Line| {
             !matches!(line, Line::File { .. } | Line::Failed { .. } | Line::Tools { .. } | Line::Late { .. })
+                && !matches!(line, Line::Files { .. })
+                && !line.is_deed()
         };
         let lines = || self.recording.lines.iter().enumerate().filter(|(_, line)| counts(line));
         let given = lines().filter(|(number, _)| asked.contains(number)).count();
@@ -323,7 +333,11 @@ impl Replay {
 
     pub(super) fn filled(&self, failure: &Failure) -> Failure {
         let mut failure = failure.clone();
-        if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
+        if let Failure::Spawn { message }
+        | Failure::Agent { message }
+        | Failure::Render { message }
+        | Failure::Files { message, .. } = &mut failure
+        {
             *message = self.blanks.fill_text(message);
         }
         failure

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 use super::blank::Blanks;
 use super::chronicle::Chronicle;
+use super::deed::{self, Deeds};
 use super::line::{Header, LINES, Line, Place};
 use super::write::{Texts, draft, stem, told};
-use crate::approval::Verdict;
+use crate::approval::{Verdict, Wants};
 use crate::error::RunError;
 use crate::event::{Content, Event, Failure, RunStatus, StepId};
+use crate::handoff::Envelope;
 use crate::home::{RunFolder, file_name};
 
 /// Puts the recording of a run that has ended where it belongs. Says how many answers it holds.
@@ -71,7 +73,14 @@ impl Story<'_> {
         let mut lines = Vec::new();
         let mut status = RunStatus::Failed;
         let mut gates: BTreeMap<StepId, (u32, Option<Line>)> = BTreeMap::new();
-        for record in self.run.records()? {
+        let mut deeds = Deeds::default();
+        let records = self.run.records()?;
+        for record in &records {
+            if let Event::Sent { to, instance, .. } = &record.event {
+                deeds.receives(to, *instance);
+            }
+        }
+        for record in records {
             match record.event {
                 Event::RunStarted { pipeline, task, params, stored_params, stdin, .. } => {
                     let params = match stored_params {
@@ -97,10 +106,37 @@ impl Story<'_> {
                     }));
                 }
                 Event::Swarm { step, attempt, fact } => lines.extend(swarms.happened(Place::of(&step, attempt), &fact)),
-                Event::ApprovalAsked { step, attempt, request } => swarms.wants(Place::of(&step, attempt), &request),
+                Event::ApprovalAsked { step, attempt, request } => {
+                    let place = Place::of(&step, attempt);
+                    swarms.wants(place.clone(), &request);
+                    let payload = match &request.wants {
+                        Wants::Node { letter, .. } => self.envelope(&letter.content)?,
+                        Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Help { .. } => None,
+                    };
+                    deeds.wants(place, &request, payload, &mut lines);
+                }
                 Event::ApprovalAnswered { step, attempt, verdict } => {
                     let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
-                    lines.extend(line.map(|line| self.agreed(line, &verdict)).transpose()?);
+                    let line = line.map(|line| self.agreed(line, &verdict)).transpose()?;
+                    let task = deeds.agreed(&verdict, |text| self.blanks.blank_text(text));
+                    lines.extend(line.into_iter().chain(task));
+                }
+                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs),
+                Event::AttemptStarted { step, attempt, .. } => deeds.began(&step, attempt, &mut lines),
+                Event::Sent { from: Some(step), letter, .. } => {
+                    if let Some(envelope) = self.envelope(&letter.content)? {
+                        deeds.sent(&step, envelope, &mut lines);
+                    }
+                }
+                Event::Sent { from: None, letter, .. } => deeds.refused(&letter, &mut lines),
+                Event::ArtifactStored { step, attempt, artifact } => {
+                    let place = Place::of(&step, attempt);
+                    if deeds.left(&place, &artifact) {
+                        let part = format!("diff-{}.", artifact.id);
+                        let texts = self.texts(stem(&place, true), &part);
+                        let text = texts.text("left", self.run.text(&artifact.content)?.as_bytes())?;
+                        lines.push(deed::left(place, &artifact, text));
+                    }
                 }
                 Event::AttemptEnded { step, attempt, outcome } => {
                     let place = Place::of(&step, attempt);
@@ -118,7 +154,12 @@ impl Story<'_> {
                         (Some(asked), _) if asked.iter().any(is_answer) => lines.extend(asked),
                         (
                             asked,
-                            Some(failure @ (Failure::Cancelled | Failure::Spawn { .. } | Failure::Agent { .. })),
+                            Some(
+                                failure @ (Failure::Cancelled
+                                | Failure::Spawn { .. }
+                                | Failure::Agent { .. }
+                                | Failure::Files { .. }),
+                            ),
                         ) => {
                             lines.extend(asked.into_iter().flatten());
                             lines.push(Line::Failed { place, failure: told(&failure, self.blanks) });
@@ -148,6 +189,8 @@ impl Story<'_> {
                 _ => {}
             }
         }
+        lines.extend(deeds.rest());
+        lines.retain(|line| *line != Line::Nothing);
         lines.extend(gates.into_values().filter_map(|(_, line)| line));
         // What no attempt took in: the files of gates and conditions.
         lines.extend(asked.into_values().flatten().filter(|line| matches!(line, Line::File { .. })));
@@ -162,6 +205,11 @@ impl Story<'_> {
 
     fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
         Texts { folder: self.fresh, blanks: self.blanks, stem, part: part.into() }
+    }
+
+    /// An envelope with its blanks.
+    fn envelope(&self, content: &Content) -> Result<Option<Envelope>, RunError> {
+        Ok(deed::blanked(&self.run.text(content)?, |value| self.blanks.blank_json(value)))
     }
 
     fn gate(&self, step: &StepId, asked: u32, message: &Content) -> Result<Line, RunError> {

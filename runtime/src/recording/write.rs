@@ -185,7 +185,11 @@ impl Texts<'_> {
 /// A failure with blanks for what is another in every run.
 pub(super) fn told(failure: &Failure, blanks: &Blanks) -> Failure {
     let mut failure = failure.clone();
-    if let Failure::Spawn { message } | Failure::Agent { message } | Failure::Render { message } = &mut failure {
+    if let Failure::Spawn { message }
+    | Failure::Agent { message }
+    | Failure::Render { message }
+    | Failure::Files { message, .. } = &mut failure
+    {
         *message = blanks.blank_text(message);
     }
     failure
@@ -213,6 +217,11 @@ fn shortened(name: String) -> String {
 /// Where the recording of a run lies while the run goes on.
 pub(super) fn draft(run: &RunFolder) -> PathBuf {
     run.path.join("recording")
+}
+
+/// Whether a run is recorded, and its recording is not yet where it belongs.
+pub(crate) fn is_kept(run: &RunFolder) -> bool {
+    draft(run).join(LINES).is_file()
 }
 
 /// Whether a recording may take the place of what is at `path`: nothing, an empty folder, or a recording.

@@ -5,30 +5,61 @@ use std::sync::Arc;
 use super::Stage;
 use crate::approval::{Choice, Request, Verdict};
 use crate::event::{AnsweredBy, Event, StepId};
+use crate::graph::Key;
 use crate::handoff::{Handoff, Operation};
+
+/// Something for somebody, and whether that one is started by it; or what is wrong with it.
+type HandedOn = Result<(Handoff, bool), String>;
 
 impl Stage<'_, '_> {
     /// What an answer asked for happens, or is refused: which a run tells people, and a rehearsal its tests.
     pub(super) fn said(&mut self, step: &StepId, attempt: u32, operations: Vec<Result<Operation, String>>) {
         for operation in operations {
             let Some(key) = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt)) else { return };
-            let hand_over = |handoff: Handoff, spawns: bool| {
-                let (event, _) =
-                    self.scene.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, self.clock))?;
-                Ok(Some(event))
+            let handoffs = match operation.and_then(|operation| self.handoffs(key, operation)) {
+                Ok(handoffs) => handoffs,
+                Err(problem) => vec![Err(problem)],
             };
-            let event = operation.and_then(|operation| match operation {
-                Operation::ReadInbox {} | Operation::ReadContext(_) => Ok(None),
-                Operation::SendHandoff(handoff) => hand_over(*handoff, false),
-                // Somebody agrees to everything.
-                Operation::SpawnNode(handoff) => hand_over(*handoff, true),
-            });
-            match event {
-                Ok(Some(event)) => self.record(event),
-                Ok(None) => {}
-                Err(problem) => self.fault(Some(step), format!("what its agent asked for was refused: {problem}")),
+            let (count, mut problems) = (handoffs.len(), Vec::new());
+            for handoff in handoffs {
+                let at = (self.seq + 1, self.clock);
+                match handoff.and_then(|handoff| self.scene.hand_over(&self.state, key, handoff, at)) {
+                    Ok((event, _)) => self.record(event),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+            // What reaches some of all is no fault.
+            if problems.len() == count {
+                problems.dedup();
+                for problem in problems {
+                    self.fault(Some(step), format!("what its agent asked for was refused: {problem}"));
+                }
             }
         }
+    }
+
+    /// What an operation hands over, each to somebody, or to have that one started.
+    fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
+        let unasked = || self.scene.unasked(&self.state, key);
+        Ok(match operation {
+            // Nobody reads a report, and whoever asks for help hears nothing else than to go on.
+            Operation::ReadInbox {}
+            | Operation::ReadContext(_)
+            | Operation::ReportStatus(_)
+            | Operation::RequestHelp(_) => Vec::new(),
+            Operation::SendHandoff(handoff) => vec![Ok((*handoff, false))],
+            Operation::SendMessage(message) => vec![Ok((message.handoff(&unasked())?, false))],
+            Operation::Broadcast(broadcast) => {
+                let (receivers, unasked) = (self.scene.reach(&self.state, key).receivers, unasked());
+                if receivers.is_empty() {
+                    return Err("there is nobody to write to".to_owned());
+                }
+                let message = |to: &String| Ok((broadcast.to(to).handoff(&unasked)?, false));
+                receivers.iter().map(message).collect()
+            }
+            // Somebody agrees to everything.
+            Operation::SpawnNode(handoff) => vec![Ok((*handoff, true))],
+        })
     }
 
     /// A step that goes in circles does so as its tests tell it to.

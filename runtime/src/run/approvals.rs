@@ -152,6 +152,18 @@ impl Loop<'_> {
         Ok(())
     }
 
+    /// Answers what nodes asked of a former process and do not wait for in a turn, where nobody can be asked now.
+    pub(super) fn decide_outlasting(&mut self) {
+        let open = self.state.waiting().filter(|waiting| self.headless && waiting.request.wants.outlasts_attempt());
+        let open: Vec<(u32, StepId)> = open.map(|waiting| (waiting.request.id, waiting.step.clone())).collect();
+        for (id, step) in open {
+            if let Some(key) = self.state.find(&step) {
+                // What is refused comes to whoever asked as a letter, or not at all.
+                let _ = self.decide_at_once(key, id, Approval::Human);
+            }
+        }
+    }
+
     /// A step goes in circles: somebody is to say whether it goes on.
     pub(super) fn ask_to_go_on(&mut self, step: &StepId, attempt: u32) {
         let Some(key) = self.state.find(step) else { return };
@@ -169,7 +181,8 @@ impl Loop<'_> {
             }
             (None, _) => return,
         };
-        if let Some(replaying) = &self.replaying {
+        // What older recordings do not hold is told by what happened then.
+        if let Some(replaying) = self.replaying.as_ref().filter(|replaying| !replaying.replay.tells_deeds()) {
             let next = attempt + u32::from(self.state.step(key).started);
             let choice = if replaying.replay.holds(step, next) { Choice::Allow } else { Choice::Deny };
             let verdict = Verdict { id, choice, by: AnsweredBy::Person, because: None, arguments: None };
@@ -260,8 +273,9 @@ impl Loop<'_> {
     /// Takes a person's answer to a request, where it fits.
     pub(super) fn take_verdict(&mut self, waiting: &Waiting, answer: GateAnswer) -> Result<(), String> {
         let Request { id, wants, .. } = &waiting.request;
-        let Some(choice) = Choice::read(&answer.choice) else {
-            let words = Choice::ALL.map(Choice::word).join(", ");
+        let choices = wants.choices();
+        let Some(choice) = Choice::read(&answer.choice).filter(|choice| choices.contains(choice)) else {
+            let words = choices.iter().map(|choice| choice.word()).collect::<Vec<_>>().join(", ");
             return Err(format!("approval {id} has no option `{}`: it has {words}", answer.choice));
         };
         if let Some((name, _)) = answer.fields.first() {
@@ -274,6 +288,9 @@ impl Loop<'_> {
             }
             (Some(_), Wants::GoOn { .. }) => {
                 return Err(format!("approval {id} is for a further turn, which takes no arguments"));
+            }
+            (Some(_), Wants::Help { .. }) => {
+                return Err(format!("approval {id} is for help, which takes no arguments"));
             }
             (Some(_), _) if self.asking.tasks.get(id).is_some_and(|waits| waits.fixed) => {
                 return Err(format!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swarmc_plan::{Body, Command, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Plan, Response, Step, Template};
+use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Plan, Step, Template};
 
 use super::run_loop::Loop;
 use super::scene::{failed, render};
@@ -83,19 +83,9 @@ impl Loop<'_> {
         }
         let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
         let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
-        let edges = &self.scene.pipeline(&self.state, key.frame).edges;
-        let others = |fits: fn(&Edge) -> bool| {
-            let others = edges.iter().filter(|edge| fits(edge)).filter_map(|edge| {
-                let both = edge.both && edge.to == step.name;
-                if edge.from == step.name { Some(edge.to.clone()) } else { both.then(|| edge.from.clone()) }
-            });
-            others.collect()
-        };
-        Ok(Some(messages::Post {
-            found: messages::files(&step.name, texts.iter().map(String::as_str)),
-            unasked: others(|edge| edge.response == Response::None),
-            signals: others(|edge| edge.kind == EdgeKind::Signal),
-        }))
+        let found = messages::files(&step.name, texts.iter().map(String::as_str));
+        let (unasked, signals) = (self.scene.unasked(&self.state, key), self.scene.signals(&self.state, key));
+        Ok(Some(messages::Post { found, unasked, signals }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

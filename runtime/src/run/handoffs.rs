@@ -58,16 +58,14 @@ impl Loop<'_> {
         let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
         let key = key.ok_or("your turn is over: nothing is taken from you any more")?;
         match operation {
-            Operation::SendHandoff(handoff) => {
-                if let Some(id) = self.sent_before(step, attempt, &handoff) {
-                    return Ok(json!({ "id": id, "to": handoff.to }));
-                }
-                let at = now().max(self.clock);
-                let (event, envelope) =
-                    self.scene.hand_over(&self.state, key, (*handoff, false), (self.seq + 1, at))?;
-                self.record(event);
-                Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
+            Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff),
+            Operation::SendMessage(message) => {
+                let handoff = message.handoff(&self.scene.unasked(&self.state, key))?;
+                self.hand_on((key, step, attempt), handoff)
             }
+            Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),
+            Operation::ReportStatus(report) => self.report_status((key, step, attempt), &report),
+            Operation::RequestHelp(plea) => self.request_help((key, step, attempt), plea),
             Operation::SpawnNode(handoff) => self.spawn_node((key, step, attempt), *handoff),
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
@@ -78,6 +76,21 @@ impl Loop<'_> {
                 Ok(json!({ "inputs": inputs, "waiting": waiting }))
             }
         }
+    }
+
+    /// Hands something over along an edge, once.
+    pub(super) fn hand_on(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        handoff: Handoff,
+    ) -> Result<Value, String> {
+        if let Some(id) = self.sent_before(step, attempt, &handoff) {
+            return Ok(json!({ "id": id, "to": handoff.to }));
+        }
+        let at = now().max(self.clock);
+        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, false), (self.seq + 1, at))?;
+        self.record(event);
+        Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
     }
 
     /// A part of a stored thing that belongs to the same activation of the pipeline.

@@ -2,11 +2,12 @@
 
 use super::gates::Reply;
 use super::{approvals, handoffs, swarms};
+use crate::approval::Verdict;
 use crate::artifact::Kept;
 use crate::control::{GateAnswer, UserMessage, Wish};
 use crate::event::{Outcome, Process, StepId};
 use crate::handoff::Operation;
-use crate::recording::{Divergence, GateTake};
+use crate::recording::{Deed, Divergence, GateTake};
 
 /// What the loop waits for.
 #[derive(Debug)]
@@ -37,6 +38,12 @@ pub(crate) enum Input {
     Left { step: StepId, attempt: u32, artifact: Box<Kept> },
     /// A task of a swarm reports.
     Swarm { step: StepId, attempt: u32, word: Box<swarms::Word> },
+    /// An attempt begins in a replay, as it did in the recording.
+    Begins { step: StepId, attempt: u32 },
+    /// What an attempt did in the recording is done again.
+    Does { step: StepId, attempt: u32, deed: Deed },
+    /// The recorded answer to what a task asked for.
+    Agreed { verdict: Verdict },
     /// The recorded answer of a gate.
     Replayed { step: StepId, take: GateTake },
     /// The run cannot go on, and why.

@@ -3,6 +3,7 @@
 mod agent;
 pub(crate) mod approvals;
 mod budget;
+mod deeds;
 mod desk;
 mod effective;
 mod environment;
@@ -27,6 +28,7 @@ mod tests;
 mod texts;
 mod trees;
 mod values;
+mod voices;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -142,7 +144,7 @@ pub fn start(
         hide(plan, &mut options.environment);
     }
     let graph = graph(plan, pipeline, options.task.as_deref(), &facts)?;
-    refuse::refuse(plan, &graph, facts.record.is_some() || facts.replay.is_some())?;
+    refuse::refuse(plan, &graph)?;
     let surroundings = Surroundings::new(pipelines(plan, &graph), &facts.workspace, options.environment)?;
     let repository = match &options.replay {
         Some(_) => None,
@@ -252,6 +254,12 @@ pub fn resume(
     let mut state = State::new(Arc::new(graph));
     recovered.records.iter().for_each(|record| state.apply(record));
     if let Some(status) = state.finished() {
+        if let Some(target) = facts.record.filter(|_| recording::is_kept(&folder)) {
+            // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
+            let values = values(&state, &folder)?;
+            let (digest, blanks) = (plan_digest(&text), blanks(&plan, &folder, &surroundings));
+            recording::publish(&folder, &target, (&plan.workflow, &digest), &blanks, &values)?;
+        }
         return Err(RunError::Ended { run: folder.id, status });
     }
 
@@ -264,7 +272,7 @@ pub fn resume(
             recovered.records.len()
         ));
     }
-    let survivors = survivors::end(&folder.id, state.open().filter_map(|open| open.process));
+    let survivors = survivors::end(&folder.id, state.open().flat_map(|open| open.processes));
     notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = recovered.records.len() as u64;
@@ -369,6 +377,8 @@ impl Begin<'_> {
             Source::Live | Source::Recorded(_) => None,
         };
         state.paced = replaying.is_some();
+        let hands_over = state.graph().scopes.iter().any(|scope| !scope.ways.is_empty());
+        let stepwise = hands_over && !matches!(self.source, Source::Live);
         let (scribe, scribbling) = start_scribe(inputs);
         let layout = folder.layout(pipeline);
         let durability = journal.durability();
@@ -431,6 +441,7 @@ impl Begin<'_> {
             durability,
             replaying,
             held: VecDeque::new(),
+            stepwise,
             teams: swarms::Teams::default(),
             models,
             tools: Arc::clone(&tools),
@@ -472,6 +483,12 @@ impl Begin<'_> {
         }
         Ok(outcome)
     }
+}
+
+/// The values of the instances that have one.
+fn values(state: &State, folder: &RunFolder) -> Result<Vec<String>, RunError> {
+    let instances = 1..=state.graph().instances();
+    instances.filter_map(|instance| state.value(instance)).map(|value| folder.text(value)).collect()
 }
 
 /// What is left blank in a recording of this run.

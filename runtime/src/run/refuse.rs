@@ -5,11 +5,8 @@ use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline
 use crate::error::RunError;
 use crate::graph::Graph;
 
-/// Refuses a run that would come to something that cannot be run, or `recorded` to something that recordings do not hold.
-pub(super) fn refuse(plan: &Plan, graph: &Graph, recorded: bool) -> Result<(), RunError> {
-    if recorded {
-        refuse_recording(plan, graph)?;
-    }
+/// Refuses a run that would come to something that cannot be run.
+pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
     let called = graph.scopes.iter().skip(1).filter_map(|scope| plan.pipeline(&scope.pipeline));
     if let Some(pipeline) = called.into_iter().find(|pipeline| pipeline.parallelism > 1) {
         let name = &pipeline.name;
@@ -30,28 +27,6 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph, recorded: bool) -> Result<(), R
         }
     }
     Ok(())
-}
-
-/// Refuses to record what works by files or hands over, or to replay it: recordings hold answers, and neither what lies
-/// in folders nor what was handed over.
-fn refuse_recording(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
-    if let Some(scope) = graph.scopes.iter().find(|scope| !scope.ways.is_empty()) {
-        return Err(RunError::Request(format!(
-            "pipeline `{}` has `edges`, and what is handed over is not recorded yet: run it without `--record` and `--replay`",
-            scope.pipeline
-        )));
-    }
-    let mut scopes = graph.scopes.iter().filter_map(|scope| Some((scope, plan.pipeline(&scope.pipeline)?)));
-    let found = scopes.find_map(|(scope, pipeline)| {
-        let mut steps = pipeline.all_steps().filter(|step| scope.find(&step.name).is_some());
-        steps.find(|step| super::desk::protocol(plan, step).is_some())
-    });
-    found.map_or(Ok(()), |step| {
-        let (origin, name) = (&step.origin, &step.name);
-        Err(RunError::Request(format!(
-            "{origin}: `{name}` works by files, which recordings do not hold: run it without `--record` and `--replay`"
-        )))
-    })
 }
 
 fn of_pipeline(pipeline: &Pipeline) -> Option<String> {

@@ -26,6 +26,12 @@ pub(super) struct Replaying {
     taken: BTreeSet<(StepId, u32)>,
     /// The first recorded end that has not been.
     next: usize,
+    /// The attempts that were told to begin.
+    pub known: BTreeSet<(StepId, u32)>,
+    /// The first recorded beginning that has not been.
+    beginning: usize,
+    /// The ids of the letters that tell of refusals, by those of what is refused.
+    pub refusals: BTreeMap<Arc<str>, Arc<str>>,
     /// How many answers of each swarm were taken.
     answers: BTreeMap<(StepId, u32), u32>,
     /// How often each agent of a swarm asked for somebody's agreement.
@@ -46,6 +52,9 @@ impl Replaying {
             parked: BTreeSet::new(),
             taken: BTreeSet::new(),
             next: 0,
+            known: BTreeSet::new(),
+            beginning: 0,
+            refusals: BTreeMap::new(),
             answers: BTreeMap::new(),
             requests: BTreeMap::new(),
             left: BTreeMap::new(),
@@ -67,6 +76,11 @@ impl Replaying {
     /// Something of a swarm is to be taken when its turn comes.
     pub(super) fn put(&mut self, rank: usize, step: &StepId, attempt: u32, word: Word) {
         self.ready.insert((rank, step.clone(), attempt), word.of(step, attempt));
+    }
+
+    /// Something of an attempt is to be taken when its turn comes.
+    pub(super) fn due(&mut self, rank: usize, step: &StepId, attempt: u32, input: Input) {
+        self.ready.insert((rank, step.clone(), attempt), input);
     }
 
     /// A turn or a call was ended before it was answered.
@@ -118,6 +132,15 @@ impl Replaying {
         failed && first.is_some_and(|first| rank < first)
     }
 
+    /// The same of what began next, of the steps that others write to.
+    fn waits_to_begin(&mut self) -> bool {
+        let (from, next) = self.replay.next_beginning(self.beginning, &self.known);
+        self.beginning = from;
+        let Some((rank, step, attempt)) = next else { return false };
+        let first = self.ready.first_key_value().map(|((rank, ..), _)| *rank);
+        attempt > 1 && self.taken.contains(&(step, attempt - 1)) && first.is_some_and(|first| rank < first)
+    }
+
     fn is_ready(&self, step: &StepId, attempt: u32) -> bool {
         self.ready.contains_key(&(self.replay.rank(step, attempt), step.clone(), attempt))
     }
@@ -140,13 +163,16 @@ impl Loop<'_> {
                 return Some(input);
             }
         }
-        if self.begin_paused() || self.replaying.as_mut()?.waits_for_a_pause() && self.ring() {
+        let replaying = self.replaying.as_mut()?;
+        let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
+        if self.begin_paused() || pauses && self.ring() {
             return None;
         }
         let replaying = self.replaying.as_mut()?;
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
             match input {
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
+                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } => {}
                 _ => _ = replaying.taken.insert((step, attempt)),
             }
             return Some(input);
@@ -178,7 +204,12 @@ impl Loop<'_> {
         let open = |key: &&(StepId, u32)| self.open.contains_key(key) || self.teams.runs(key);
         let parked = replaying.parked.iter().filter(open).map(goes_on);
         let swarms = self.teams.all();
-        if let Some(RunError::Diverged(left)) = swarms.iter().find_map(|swarm| replaying.left.get(swarm)) {
+        let waits = |asker: &&(StepId, u32)| {
+            swarms.contains(asker)
+                || self.state.waiting().any(|waiting| (&waiting.step, waiting.attempt) == (&asker.0, asker.1))
+        };
+        let left = replaying.left.iter().find(|(asker, _)| waits(asker)).map(|(_, left)| left);
+        if let Some(RunError::Diverged(left)) = left {
             return Some(left.clone());
         }
         let (step, attempt, difference) = gates.chain(parked).chain(swarms.iter().map(goes_on)).next()?;

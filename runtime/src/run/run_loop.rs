@@ -91,6 +91,9 @@ pub(super) struct Loop<'a> {
     pub replaying: Option<Replaying>,
     /// What swarms were answered before everything was decided that follows from the answers before.
     pub held: VecDeque<Input>,
+    /// Whether all that follows from an input is decided before the next one is taken: what a turn finds in its inbox is
+    /// then what has come before it began.
+    pub stepwise: bool,
     /// The swarms that run.
     pub teams: Teams,
     pub models: Arc<Models>,
@@ -141,6 +144,7 @@ impl Loop<'_> {
         if self.floor > 0 {
             self.mend_outputs();
             self.deliver_decided();
+            self.decide_outlasting();
             self.note_sent();
             self.answer_all_headless();
         }
@@ -178,10 +182,11 @@ impl Loop<'_> {
     /// Takes an input. What agents of a swarm know when they are asked depends on the order of answers: where one runs,
     /// everything that follows from an input is decided before the next is taken.
     fn hear(&mut self, input: Input) {
-        if self.teams.is_empty() {
+        if self.teams.is_empty() && !self.stepwise {
             return self.take(input);
         }
-        if self.unfinished && matches!(input, Input::Swarm { .. }) {
+        let follows = matches!(input, Input::Said { .. } | Input::Ended { .. } | Input::Left { .. });
+        if self.unfinished && (matches!(input, Input::Swarm { .. }) || self.stepwise && follows) {
             return self.held.push_back(input);
         }
         self.take(input);
@@ -204,9 +209,7 @@ impl Loop<'_> {
             Some(RunStatus::OverBudget) => Ended::OverBudget,
             None => Ended::Stopped,
         };
-        let instances = 1..=self.state.graph().instances();
-        let values = instances.filter_map(|instance| self.state.value(instance));
-        let values = values.map(|value| self.folder.text(value)).collect::<Result<_, _>>()?;
+        let values = super::values(&self.state, &self.folder)?;
         let ends = (1..=self.state.graph().instances()).filter_map(|instance| self.state.end(instance)).collect();
         let outcome = Outcome { run, ended, values, ends, failed: self.state.unhandled().collect() };
         self.judge_replay(&outcome)?;
@@ -247,6 +250,9 @@ impl Loop<'_> {
             Input::Answer(answer, reply) => self.take_persons(answer, reply),
             Input::Message(message, reply) => self.take_message(&message, reply),
             Input::Replayed { step, take } => self.take_replayed(step, take),
+            Input::Begins { step, attempt } => self.begin_replayed(step, attempt),
+            Input::Does { step, attempt, deed } => self.redo(&step, attempt, deed),
+            Input::Agreed { verdict } => self.agree_replayed(verdict),
             Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
             // Only a replay hears of it.
             Input::Parked { .. } => {}
@@ -365,6 +371,7 @@ impl Loop<'_> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
+            Command::Start { step, attempt } if self.begins_later(&step, attempt) => {}
             Command::Start { step, attempt } => self.start(step, attempt),
             Command::Judge { step } => self.judge(step),
             Command::JudgeRound { instance, iteration, within } => self.judge_round(instance, iteration, within),
@@ -394,7 +401,7 @@ impl Loop<'_> {
         }
     }
 
-    fn start(&mut self, step: StepId, attempt: u32) {
+    pub(super) fn start(&mut self, step: StepId, attempt: u32) {
         let mut prepared = self.prepare(&step, attempt);
         let mut reserved = None;
         if let Ok(Prepared::Job(job)) = &mut prepared {

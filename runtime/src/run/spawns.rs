@@ -12,7 +12,7 @@ use super::run_loop::{Loop, now};
 use crate::approval::Wants;
 use crate::event::{Content, Event, Letter, StepId, shorten};
 use crate::graph::Key;
-use crate::handoff::{EnvelopeKind, Handoff};
+use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 
 impl Loop<'_> {
     /// An agent wants a task started.
@@ -29,6 +29,16 @@ impl Loop<'_> {
         }
         let at = now().max(self.clock);
         let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, true), (self.seq + 1, at))?;
+        self.have_started((key, step, attempt), event, &envelope)
+    }
+
+    /// Sends what starts a task, or asks whoever is to agree to it first.
+    pub(super) fn have_started(
+        &mut self,
+        (key, step, attempt): (Key, &StepId, u32),
+        event: Event,
+        envelope: &Envelope,
+    ) -> Result<Value, String> {
         let (scope, of) = (self.state.frame(key.frame).scope, self.scene.plan.policy.spawn);
         let Event::Sent { to, way: Some(way), letter, .. } = &event else { return Err("it takes no way".to_owned()) };
         let agents = self.state.node(key).agent.clone().zip(self.scene.agent_of(&self.state, scope, to));
@@ -56,36 +66,46 @@ impl Loop<'_> {
         asked.map(|waiting| waiting.request.id)
     }
 
-    /// Sends what was agreed to, and tells whoever asked of what was not.
+    /// Sends what was agreed to, and tells whoever asked of what was not, or what a person says to its request for help.
     pub(super) fn deliver_decided(&mut self) {
         let decided: Vec<_> =
-            self.state.spawns_decided().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
+            self.state.decisions().map(|(waiting, verdict)| (waiting.clone(), verdict.clone())).collect();
         for (waiting, verdict) in decided {
-            let Wants::Node { to, way, letter, .. } = waiting.request.wants else { continue };
             let Some(frame) = self.state.frame_of(waiting.step.instance, waiting.step.within.as_ref()) else {
                 continue;
             };
             let activation = self.state.frame(self.state.frame(frame).scope);
             let (instance, within) = (activation.instance, activation.path.clone());
-            self.record(match verdict.allows() {
-                true => Event::Sent { from: Some(waiting.step), to, instance, within, way: Some(way), letter: *letter },
-                false => {
-                    let mut words = format!("`{to}` was not started: {}", verdict.refusal());
-                    shorten(&mut words);
-                    let letter = Letter {
-                        id: format!("e{}", self.seq + 1).into(),
-                        kind: EnvelopeKind::Handoff,
-                        priority: Priority::Normal,
-                        response: Response::None,
-                        answers: Some(letter.id),
-                        person: true,
-                        interrupts: false,
-                        said: None,
-                        content: Content::Text(words),
-                    };
-                    Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter }
+            let name = waiting.request.name();
+            let (words, answers) = match waiting.request.wants {
+                Wants::Node { to, way, letter, .. } if verdict.allows() => {
+                    let (from, way, letter) = (Some(waiting.step), Some(way), *letter);
+                    self.record(Event::Sent { from, to, instance, within, way, letter });
+                    continue;
                 }
-            });
+                Wants::Node { to, letter, .. } => (format!("`{to}` was not started: {}", verdict.refusal()), letter.id),
+                Wants::Help { message } => (self.helped(&message, &verdict), name.into()),
+                Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => continue,
+            };
+            let letter = self.told(words, answers);
+            self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
+        }
+    }
+
+    /// What a person decided, as a letter to whoever had asked.
+    fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
+        shorten(&mut words);
+        let known = self.replaying.as_ref().and_then(|it| it.refusals.get(&answers).cloned());
+        Letter {
+            id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),
+            kind: EnvelopeKind::Handoff,
+            priority: Priority::Normal,
+            response: Response::None,
+            answers: Some(answers),
+            person: true,
+            interrupts: false,
+            said: None,
+            content: Content::Text(words),
         }
     }
 }

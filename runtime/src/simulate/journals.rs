@@ -39,13 +39,29 @@ fn a_journal_of_version_1_is_read_folded_and_written_as_it_was() {
         assert_eq!(serde_json::to_string(&record).unwrap(), line);
         state.apply(&record);
         if let Event::ProcessStarted { .. } = record.event {
-            process = state.open().next().unwrap().process;
+            process = state.open().next().unwrap().processes.pop();
         }
     }
     assert_eq!(process.map(|process| (process.group, process.started)), Some((42, 7)));
     let status = |name: &str| state.read(name, 1, 1).unwrap().status.unwrap();
     assert_eq!(["a", "b", "c"].map(status), [Status::Succeeded, Status::Skipped, Status::Skipped]);
     assert_eq!((state.end(1), state.finished()), (Some(End::Succeeded), Some(RunStatus::Succeeded)));
+}
+
+#[test]
+fn of_very_many_processes_of_an_attempt_the_first_and_the_latest_are_remembered() {
+    let mut state = State::new(graph(repeated("a", 1)));
+    let lines = VERSION_1.trim().lines().take_while(|line| !line.contains("process_started"));
+    let before: Vec<Record> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    before.iter().for_each(|record| state.apply(record));
+    let step = state.open().next().unwrap().step;
+    for group in 1..=100 {
+        let process = crate::event::Process { group, started: 1 };
+        let event = Event::ProcessStarted { step: step.clone(), attempt: 1, process };
+        state.apply(&Record { seq: 100 + group as u64, at: 2000, event });
+    }
+    let groups: Vec<i32> = state.open().next().unwrap().processes.iter().map(|process| process.group).collect();
+    assert_eq!((groups.len(), groups[0], groups[1], groups[63]), (64, 1, 38, 100));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::State;
 use crate::approval::{Choice, Request, Verdict, Wants};
-use crate::event::{Letter, StepId};
+use crate::event::{AnsweredBy, Content, Letter, StepId};
 use crate::graph::Key;
 
 /// A request that somebody is to answer, with where it comes from.
@@ -34,7 +34,7 @@ pub(crate) struct Approvals {
     open: BTreeMap<u32, Waiting>,
     /// Those of running tasks that were answered.
     answered: BTreeMap<u32, (Waiting, Verdict)>,
-    /// The tasks that somebody has decided on, and of which whoever asked for them has not heard.
+    /// The tasks, and the requests for help, that somebody has decided on, and of which whoever asked has not heard.
     decided: BTreeMap<u32, (Waiting, Verdict)>,
     always: BTreeSet<Always>,
 }
@@ -84,6 +84,46 @@ impl State {
         known.chain(open.values().map(|waiting| (waiting, None))).find(|(waiting, _)| fits(waiting))
     }
 
+    /// The requests for help of a step that nobody has answered, by number.
+    pub(crate) fn pleas(&self, step: &StepId) -> impl Iterator<Item = (u32, &Content)> {
+        self.approvals.open.values().filter_map(move |waiting| match &waiting.request.wants {
+            Wants::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
+            _ => None,
+        })
+    }
+
+    /// Whether a person is still to help a step, or the step to hear of it.
+    pub(crate) fn waits_for_help(&self, key: Key) -> bool {
+        let Approvals { open, decided, .. } = &self.approvals;
+        !(open.is_empty() && decided.is_empty()) && {
+            let step = self.id(key);
+            self.asked_for_help().any(|waiting| waiting.step == step)
+        }
+    }
+
+    /// The steps of an activation that wait for a person's help.
+    pub(super) fn helped(&self, scope: u32) -> impl Iterator<Item = &StepId> {
+        let steps = self.asked_for_help().map(|waiting| &waiting.step);
+        steps.filter(move |step| self.scope_of(step) == Some(scope))
+    }
+
+    fn asked_for_help(&self) -> impl Iterator<Item = &Waiting> {
+        let Approvals { open, decided, .. } = &self.approvals;
+        let all = open.values().chain(decided.values().map(|(waiting, _)| waiting));
+        all.filter(|waiting| waiting.request.wants.is_help())
+    }
+
+    /// A step has ended: nobody need help it any more.
+    pub(super) fn help_over(&mut self, key: Key) {
+        if !self.waits_for_help(key) {
+            return;
+        }
+        let step = self.id(key);
+        let is_over = |waiting: &Waiting| waiting.step == step && waiting.request.wants.is_help();
+        self.approvals.open.retain(|_, waiting| !is_over(waiting));
+        self.approvals.decided.retain(|_, (waiting, _)| !is_over(waiting));
+    }
+
     pub(super) fn approval_asked(&mut self, key: Key, attempt: u32, request: &Request, at: u64) {
         let approvals = &mut self.approvals;
         if request.id <= approvals.last {
@@ -92,6 +132,9 @@ impl State {
         approvals.last = request.id;
         let waiting = Waiting { step: self.id(key), attempt, request: request.clone(), since: at };
         self.approvals.open.insert(request.id, waiting);
+        if let Wants::Help { message } = &request.wants {
+            self.help_asked(key, request.id, message);
+        }
         if let Some(hive) = self.swarms.get_mut(&key) {
             hive.swarm.asked(request, at);
             self.look_at(key);
@@ -124,19 +167,26 @@ impl State {
         }
         let step = self.id(key);
         let Approvals { open, answered, .. } = &mut self.approvals;
-        // A task is asked for beyond the turn that did.
-        open.retain(|_, waiting| waiting.step != step || matches!(waiting.request.wants, Wants::Node { .. }));
+        open.retain(|_, waiting| waiting.step != step || waiting.request.wants.outlasts_attempt());
         answered.retain(|_, (waiting, _)| waiting.step != step);
     }
 
-    /// Somebody has decided on a task that was asked for, whatever has become of who did. False where it is about
-    /// something else.
-    pub(super) fn spawn_decided(&mut self, verdict: &Verdict) -> bool {
-        let is_node = |waiting: &Waiting| matches!(waiting.request.wants, Wants::Node { .. });
-        if !self.approvals.open.get(&verdict.id).is_some_and(is_node) {
+    /// Somebody has decided on a task that was asked for, or on help, whatever has become of who asked. False where it is
+    /// about something else.
+    pub(super) fn decided_beyond(&mut self, verdict: &Verdict) -> bool {
+        let outlasts = |waiting: &Waiting| waiting.request.wants.outlasts_attempt();
+        if !self.approvals.open.get(&verdict.id).is_some_and(outlasts) {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
+        if waiting.request.wants.is_help() && verdict.by != AnsweredBy::Person {
+            // Whoever asked hears of it at once, or has nothing to wait for any more.
+            self.help_refused(&waiting.step, verdict.id);
+            if let Some(scope) = self.scope_of(&waiting.step) {
+                self.agenda.posts.insert(scope);
+            }
+            return true;
+        }
         if verdict.choice == Choice::Always {
             let Request { agent, wants, .. } = &waiting.request;
             self.approvals.always.insert((None, Arc::clone(agent), wants.words()));
@@ -148,8 +198,8 @@ impl State {
         true
     }
 
-    /// The tasks that somebody has decided on, and of which nothing was sent yet.
-    pub(crate) fn spawns_decided(&self) -> impl Iterator<Item = (&Waiting, &Verdict)> {
+    /// The tasks, and the requests for help, that somebody has decided on, and of which nothing was sent yet.
+    pub(crate) fn decisions(&self) -> impl Iterator<Item = (&Waiting, &Verdict)> {
         self.approvals.decided.values().map(|(waiting, verdict)| (waiting, verdict))
     }
 
@@ -157,6 +207,7 @@ impl State {
     pub(super) fn spawn_told(&mut self, scope: u32, letter: &Letter) {
         let is_told = |waiting: &Waiting| match &waiting.request.wants {
             Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
+            Wants::Help { .. } => letter.answers.as_deref() == Some(&*waiting.request.name()),
             Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => false,
         };
         let before = self.approvals.decided.len();
@@ -172,7 +223,7 @@ impl State {
         let all = self.approvals.open.values().chain(decided.map(|(waiting, _)| waiting));
         let nodes = all.filter_map(|waiting| match &waiting.request.wants {
             Wants::Node { to, .. } => Some((waiting, to)),
-            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Help { .. } => None,
         });
         nodes.filter(move |(waiting, _)| self.scope_of(&waiting.step) == Some(scope))
     }

@@ -136,6 +136,7 @@ impl State {
         match step.phase {
             Phase::Running => Some((true, None)),
             Phase::Listening => Some((false, Some("its first envelope"))),
+            Phase::Idle if self.waits_for_help(key) => Some((false, Some("somebody's help"))),
             Phase::Idle => Some((false, Some("envelopes"))),
             Phase::Asking(_) => Some((false, Some("a person"))),
             Phase::Stalled => Some((false, Some("somebody's word whether it goes on: it goes in circles"))),

@@ -3,8 +3,11 @@
 use super::State;
 use super::frame::{Detail, Inner, Phase, Reason};
 use super::session::Known;
-use crate::event::{Content, Event, Failure, Outcome, Record, Reserved, SkipReason, Status, StepId};
+use crate::event::{Content, Event, Failure, Outcome, Process, Record, Reserved, SkipReason, Status, StepId};
 use crate::graph::{Key, Kind};
+
+/// The processes of an attempt that are remembered.
+const PROCESSES: usize = 64;
 
 impl State {
     /// Takes one more record into account.
@@ -46,7 +49,7 @@ impl State {
                     && self.step(key).phase == Phase::Running
                     && self.step(key).attempt == *attempt
                 {
-                    self.open.insert(key, Some(*process));
+                    self.lives(key, *process);
                 }
             }
             Event::SessionKnown { step, attempt, session } => {
@@ -86,7 +89,7 @@ impl State {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }
-            Event::ApprovalAnswered { verdict, .. } if self.spawn_decided(verdict) => {}
+            Event::ApprovalAnswered { verdict, .. } if self.decided_beyond(verdict) => {}
             Event::ApprovalAnswered { step, attempt, verdict } => {
                 // Also where its attempt is about to begin again.
                 if let Some(key) = self.key(step).filter(|&key| self.step(key).attempt == *attempt) {
@@ -101,6 +104,11 @@ impl State {
             Event::Sent { from, to, instance, within, way, letter } => {
                 if let Some(scope) = self.frame_of(*instance, within.as_ref()) {
                     self.sent(from.as_ref(), scope, (to, *way), letter);
+                }
+            }
+            Event::StatusReported { step, attempt, report } => {
+                if let Some(key) = self.attempt(step, *attempt) {
+                    self.status_reported(key, report);
                 }
             }
             Event::InputsTaken { step, inputs } => {
@@ -158,7 +166,7 @@ impl State {
                 match self.step(key).phase {
                     Phase::Waiting | Phase::Inside | Phase::Settled(_) => {}
                     Phase::Running => {
-                        self.open.insert(key, None);
+                        self.open.insert(key, Vec::new());
                         self.enter(key, Phase::Ready);
                     }
                     // A clock that was wrong must not make the run wait longer than it was told to.
@@ -245,6 +253,15 @@ impl State {
         }
     }
 
+    /// A process of an attempt. Of very many the first is kept, which is that of the attempt itself, and the latest.
+    fn lives(&mut self, key: Key, process: Process) {
+        let processes = self.open.entry(key).or_default();
+        if processes.len() == PROCESSES {
+            processes.remove(1);
+        }
+        processes.push(process);
+    }
+
     /// A person has said what becomes of a failure; that failure is still what is known of the step.
     fn decided(&mut self, key: Key, choice: Option<&str>, at: u64) {
         match choice {
@@ -282,13 +299,14 @@ impl State {
         if outcome.failure != Some(Failure::Cancelled) || self.is_ended(key) {
             self.swarms.remove(&key);
             self.approvals_over(key);
+            self.voice_over(key);
         }
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }
         self.started(key);
         self.talked(key, outcome);
-        self.open.insert(key, None);
+        self.open.insert(key, Vec::new());
         let before = self.step_mut(key).interrupted.take();
         if outcome.failure == Some(Failure::Interrupted) {
             return self.attempt_interrupted(key, outcome, before);
@@ -314,7 +332,8 @@ impl State {
             self.close_inside(key);
             self.step_mut(key).inner = Some(Box::new(Inner::Closed(size)));
         }
-        if outcome.failure.is_none() && (self.node(key).wired || self.is_written_to(key)) {
+        let goes_on = self.node(key).wired || self.is_written_to(key) || self.waits_for_help(key);
+        if outcome.failure.is_none() && goes_on {
             self.turn_over(key);
         } else if outcome.failure.is_none() {
             self.settle(key, Status::Succeeded);
@@ -365,7 +384,7 @@ impl State {
         }
         let phase = match self.step(key).phase {
             Phase::Running => {
-                self.open.insert(key, None);
+                self.open.insert(key, Vec::new());
                 Phase::Ready
             }
             phase => phase,
@@ -414,7 +433,7 @@ impl State {
     /// The step ran, so that it handles what it declares to handle.
     fn started(&mut self, key: Key) {
         if !std::mem::replace(&mut self.step_mut(key).started, true) {
-            self.open.insert(key, None);
+            self.open.insert(key, Vec::new());
         }
     }
 

@@ -21,6 +21,7 @@ mod settle;
 mod shelf;
 mod stall;
 mod swarms;
+mod voice;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub struct State {
     /// The frames by instance and path.
     paths: HashMap<(u32, Arc<str>), u32>,
     /// The steps that started and have not settled, with the process of their attempt.
-    open: BTreeMap<Key, Option<Process>>,
+    open: BTreeMap<Key, Vec<Process>>,
     pub(crate) agenda: Agenda,
     pub(crate) stopping: bool,
     /// No step starts any more in any instance, because of `fail-fast`.
@@ -78,6 +79,8 @@ pub struct State {
     posts: BTreeMap<u32, post::Post>,
     /// The artifacts of steps.
     shelf: shelf::Shelf,
+    /// What turns that are under way have said beside handing over.
+    voices: BTreeMap<Key, voice::Voice>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -106,8 +109,8 @@ pub struct Open {
     pub running: bool,
     /// Whether it is a gate that waits for an answer.
     pub asking: bool,
-    /// Its process, where it has one.
-    pub process: Option<Process>,
+    /// Its processes, where it has some: that of its attempt, and those that an agent has us run.
+    pub processes: Vec<Process>,
 }
 
 impl State {
@@ -143,6 +146,7 @@ impl State {
             paced: false,
             posts: BTreeMap::new(),
             shelf: shelf::Shelf::default(),
+            voices: BTreeMap::new(),
             graph,
         }
     }
@@ -187,12 +191,12 @@ impl State {
 
     /// The steps that started and have not settled, in the order of their frames.
     pub fn open(&self) -> impl Iterator<Item = Open> {
-        self.open.iter().map(|(&key, &process)| Open {
+        self.open.iter().map(|(&key, processes)| Open {
             step: self.id(key),
             attempt: self.step(key).attempt,
             running: self.step(key).phase == Phase::Running,
             asking: matches!(self.step(key).phase, Phase::Asking(_)),
-            process,
+            processes: processes.clone(),
         })
     }
 

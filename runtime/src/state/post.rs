@@ -85,6 +85,13 @@ impl State {
         step.phase == Phase::Running && step.attempt == attempt
     }
 
+    /// Whether this attempt of a step may begin.
+    pub(crate) fn may_begin(&self, key: Key, attempt: u32) -> bool {
+        let step = self.step(key);
+        let waits = matches!(step.phase, Phase::Ready | Phase::Listening | Phase::Resting(_));
+        waits && step.attempt == attempt && !self.stopping && self.finished().is_none()
+    }
+
     /// How many envelopes wait for a step.
     pub(crate) fn waiting_for(&self, scope: u32, spot: Spot) -> usize {
         self.posts.get(&scope).and_then(|post| post.boxes.get(&spot)).map_or(0, Vec::len)

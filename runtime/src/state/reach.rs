@@ -136,10 +136,11 @@ impl State {
         Quiet { begin, close, unspawned }
     }
 
-    /// The groups of those who wait for somebody's word whether a task is started, and whom that can reach.
+    /// The groups of those who wait for somebody's word whether a task is started, or for help, and whom that can reach.
     fn asked_for(&self, scope: u32) -> BTreeSet<u32> {
         let found = self.graph.scope(self.region(scope).scope);
         let names = self.spawns(scope).flat_map(|(waiting, to)| [&waiting.step.name, to]);
+        let names = names.chain(self.helped(scope).map(|step| &step.name));
         let spots = names.filter_map(|name| found.find(name));
         let groups = spots.filter_map(|spot| self.graph.region(spot.region).nodes[spot.step as usize].group);
         let mut open: Vec<u32> = groups.collect();

@@ -66,6 +66,7 @@ impl State {
         let node = &graph.region(self.frame(key.frame).region).nodes[key.step as usize];
         self.enter(key, Phase::Settled(status));
         self.open.remove(&key);
+        self.help_over(key);
         let frame = self.frame_mut(key.frame);
         frame.unsettled -= 1;
         frame.settled[status as usize] += 1;

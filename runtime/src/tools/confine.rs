@@ -313,13 +313,18 @@ fn refused(path: &str, error: Errno) -> String {
     match error {
         Errno::XDEV => format!("`{path}` leads out of the working folder"),
         Errno::LOOP | Errno::MLINK => format!("`{path}` leads through a link that is not followed"),
-        Errno::NOENT => format!("there is no `{path}`"),
+        Errno::NOENT => missing(&path),
         Errno::NOTDIR => format!("`{path}` is no folder, or goes through something that is none"),
         Errno::ISDIR => format!("`{path}` is a folder"),
         // A FIFO that nobody reads, and a socket.
         Errno::NXIO => format!("`{path}` is no regular file"),
         error => format!("`{path}`: {}", said(error)),
     }
+}
+
+/// The words for a file that is not there.
+pub(super) fn missing(path: &str) -> String {
+    format!("there is no `{}`", super::result::short(path))
 }
 
 fn said(error: Errno) -> std::io::Error {

@@ -7,6 +7,7 @@
 mod arguments;
 mod calls;
 mod confine;
+mod editor;
 mod files;
 mod guard;
 mod handed;
@@ -38,6 +39,7 @@ use crate::secrets::{self, Secrets};
 use arguments::Arguments;
 use calls::Calls;
 pub(crate) use confine::Folder;
+pub(crate) use editor::{Lines, Unread, inside};
 pub(crate) use handed::{Handed, Way};
 use names::{Allowed, Named};
 use result::Given;
@@ -158,6 +160,8 @@ pub(crate) struct Toolbox {
     policy: Policy,
     secrets: Arc<Secrets>,
     calls: Calls,
+    /// Those that only read or write a file for a program, which no long call is to keep waiting.
+    editing: Calls,
     notice: Box<dyn Fn(String) + Send + Sync>,
 }
 
@@ -198,7 +202,8 @@ impl Toolbox {
             Arc::new(Server::new(server, given, world.workspace, world.limits))
         };
         let servers = plan.tool_servers.iter().map(server).collect();
-        Toolbox { servers, policy: plan.policy.clone(), secrets, calls: Calls::default(), notice: world.notice }
+        let (policy, calls, editing) = (plan.policy.clone(), Calls::default(), Calls::default());
+        Toolbox { servers, policy, secrets, calls, editing, notice: world.notice }
     }
 
     /// The tools that an agent may call: built-in ones first, then those of servers in declaration order. Starts the
@@ -320,6 +325,7 @@ impl Toolbox {
     /// Ends what still runs: calls, then servers, each as a group.
     pub(crate) async fn close(&self) {
         self.calls.close().await;
+        self.editing.close().await;
         let mut ending = JoinSet::new();
         for server in &self.servers {
             let server = Arc::clone(server);

@@ -60,9 +60,12 @@ fn a_model_hands_over_by_a_tool_call() {
         let asked = requests.iter().find(|request| request.user.iter().any(|said| said.contains(text)));
         asked.expect("there was a request").tools.clone()
     };
-    assert_eq!(tools("Hand over."), ["send_handoff", "read_inbox", "read_context"]);
+    assert_eq!(
+        tools("Hand over."),
+        ["send_handoff", "send_message", "broadcast", "report_status", "request_help", "read_inbox", "read_context"]
+    );
     // No edge leads away from the second.
-    assert_eq!(tools("Do it"), ["read_inbox", "read_context"]);
+    assert_eq!(tools("Do it"), ["report_status", "request_help", "read_inbox", "read_context"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::super::{err, sent};
-use super::{Guest, binary};
+use super::{Guest, TOOLS, binary};
 
 /// The folder with the clients, installed the first time that anyone asks.
 fn clients() -> PathBuf {
@@ -51,7 +51,7 @@ fn inspect(target: &dyn Fn(&Guest) -> Vec<String>) {
     };
     let tools = run(&["--method", "tools/list"]);
     let names: Vec<&Value> = tools["tools"].as_array().expect("a list").iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["send_handoff", "read_inbox", "read_context"]);
+    assert_eq!(names, TOOLS);
     let call = ["--method", "tools/call", "--tool-name"];
     let sending = ["send_handoff", "--tool-arg", "to=second", "message=Inspected", "status={\"ok\": true}"];
     let receipt = run(&[&call[..], &sending].concat());
@@ -122,7 +122,7 @@ fn the_python_client_calls_the_tools_over_both() {
     let told = printed(&command.args(["-c", PYTHON]).arg(binary().join("swarmc")).output().expect("python starts"));
     for way in ["http", "pipe"] {
         let told = &told[way];
-        assert_eq!(told["tools"], json!(["send_handoff", "read_inbox", "read_context"]), "{way}");
+        assert_eq!(told["tools"], json!(TOOLS), "{way}");
         assert_eq!(told["sent"]["structuredContent"]["to"], "second", "{way}");
         assert_eq!(told["refused"]["isError"], true, "{way}");
         assert_eq!(told["read"]["structuredContent"]["inputs"], json!([]), "{way}");

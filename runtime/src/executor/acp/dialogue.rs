@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    ContentBlock, EnvVariable, ErrorCode, HttpHeader, Implementation, InitializeRequest, InitializeResponse,
-    LoadSessionRequest, McpServer, McpServerHttp, McpServerStdio, NewSessionRequest, PromptRequest, PromptResponse,
-    ResumeSessionRequest, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
-    SessionConfigSelectOptions, SessionId, SessionModeState, SetSessionConfigOptionRequest, SetSessionModeRequest,
-    StopReason, TextContent,
+    ClientCapabilities, ContentBlock, EnvVariable, ErrorCode, FileSystemCapabilities, HttpHeader, Implementation,
+    InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer, McpServerHttp, McpServerStdio,
+    NewSessionRequest, PromptRequest, PromptResponse, ResumeSessionRequest, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigSelectOptions, SessionId, SessionModeState,
+    SetSessionConfigOptionRequest, SetSessionModeRequest, StopReason, TextContent,
 };
 use agent_client_protocol::{Agent, Error, JsonRpcRequest};
 use serde_json::Value;
@@ -21,6 +21,7 @@ use swarmc_plan::Mode;
 use tokio::sync::Notify;
 
 use super::Tools;
+use super::service::Able;
 use crate::door::{SOCKET, TOKEN};
 use crate::event::{Failure, Usage};
 use crate::tools::{Handed, Way};
@@ -41,6 +42,8 @@ pub(super) struct Opening {
     pub mode: Option<Mode>,
     pub model: Option<String>,
     pub tools: Option<Tools>,
+    /// What it may have us do for it.
+    pub able: Able,
     /// Other tool servers.
     pub servers: Vec<Handed>,
     pub prompt: String,
@@ -114,7 +117,10 @@ pub(super) async fn turn(connection: ConnectionTo<Agent>, opening: Opening, shar
 
 /// Everything before the prompt.
 async fn open(connection: &ConnectionTo<Agent>, opening: &Opening, shared: &Shared) -> Result<SessionId, String> {
+    let Able { read, write, terminal } = opening.able;
+    let files = FileSystemCapabilities::new().read_text_file(read).write_text_file(write);
     let request = InitializeRequest::new(ProtocolVersion::V1)
+        .client_capabilities(ClientCapabilities::new().fs(files).terminal(terminal))
         .client_info(Implementation::new("swarmc", env!("CARGO_PKG_VERSION")));
     let hello = asked(connection, request, "`initialize`").await?;
     if hello.protocol_version != ProtocolVersion::V1 {

@@ -28,9 +28,6 @@ pub(super) const MOST: usize = 1_000;
 /// The bytes of what a call is about that people are shown; more is left out.
 const SHOWN: usize = 64 * 1024;
 
-/// A request, and how to answer it.
-pub(super) type Request = (RequestPermissionRequest, Responder<RequestPermissionResponse>);
-
 /// Who asks.
 #[derive(Debug)]
 pub(super) struct Asker {
@@ -49,7 +46,12 @@ pub(super) struct Pending {
 
 impl Asker {
     /// Takes a request; what waits for somebody, unless it is answered at once. Beside it what it is about, for people.
-    pub(super) fn take(&self, (request, responder): Request, services: &Services) -> (String, Option<Pending>) {
+    pub(super) fn take(
+        &self,
+        request: &RequestPermissionRequest,
+        responder: Responder<RequestPermissionResponse>,
+        services: &Services,
+    ) -> (String, Option<Pending>) {
         let fields = &request.tool_call.fields;
         let shown = title(fields.name.as_deref(), fields.title.as_deref().unwrap_or_default());
         let tool = services.tools.name(fields.name.as_deref().unwrap_or_else(|| word(fields.kind)));
@@ -62,11 +64,11 @@ impl Asker {
             return (shown, None);
         }
         let agent = Arc::clone(&self.agent);
-        let wish = Wish { agent, tool, arguments: arguments(&request), schema: None, of, fixed: true };
+        let wish = Wish { agent, tool, arguments: arguments(request), schema: None, of, fixed: true };
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
         services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
-        (shown, Some(Pending { heard, options: request.options, responder }))
+        (shown, Some(Pending { heard, options: request.options.clone(), responder }))
     }
 }
 

@@ -4,7 +4,6 @@
 //! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
 //! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, and an answer.
 
-use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,13 +12,19 @@ use std::sync::mpsc::{self, Receiver};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use agent_client_protocol::v1::schema::{CancelNotification, RequestPermissionRequest, SessionNotification};
-use agent_client_protocol::{Channel, Client, Error, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, RequestPermissionRequest, RequestPermissionResponse, SessionNotification,
+};
+use agent_client_protocol::{Channel, RawJsonRpcMessage, RawJsonRpcNotification, TransportFrame};
 use futures_core::Stream as _;
 
 use super::account::Account;
 use super::dialogue::{self, Opening, Shared, Stage, Told};
-use super::leave::{self, Asker, Pending, Request};
+use super::leave::{self, Asker, Pending};
+use super::requests::{self, Dialogue, Request};
+use super::service::{self, Means, Service};
+use crate::control::Wish;
 use crate::event::{Failure, Process, Usage};
 use crate::executor::cancel::Cancel;
 use crate::executor::capture::Capture;
@@ -31,8 +36,11 @@ use crate::stream::{Item, Lines};
 /// The longest message of an agent, in bytes: pictures and whole files stand in some.
 const LONGEST: usize = 16 << 20;
 
-/// The bytes that an agent may leave unread, beyond its prompt.
-const UNREAD: usize = 4 << 20;
+/// The bytes that an agent may leave unread, beyond its prompt: the longest answer, and what is small.
+const UNREAD: usize = 8 << 20;
+
+/// The bytes of what it has not read beyond which it is told nothing long.
+const ENOUGH: usize = 64 << 10;
 
 /// How long an agent may take for everything before its turn: on a busy machine some take a minute to start.
 const OPENING: Duration = Duration::from_secs(180);
@@ -45,8 +53,6 @@ const UPDATE: &str = "session/update";
 
 /// How often the dialogue is asked to go on before something else has its turn.
 const ROUNDS: usize = 64;
-
-type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 /// How a turn is gone about.
 pub(super) struct Manner {
@@ -65,6 +71,7 @@ pub(super) struct Line<'p, 'c> {
     services: &'p Services,
     capture: &'p mut Capture<'c>,
     asker: Asker,
+    service: Service,
     account: Account,
     shared: Arc<Shared>,
     /// None once it has ended.
@@ -117,7 +124,7 @@ impl<'p, 'c> Line<'p, 'c> {
     /// A line to a program that is about to start.
     pub(super) fn new(
         opening: Opening,
-        asker: Asker,
+        (asker, service): (Asker, Service),
         manner: Manner,
         services: &'p Services,
         capture: &'p mut Capture<'c>,
@@ -128,29 +135,15 @@ impl<'p, 'c> Line<'p, 'c> {
         let (sender, requests) = mpsc::channel();
         let (channel, ours) = Channel::duplex();
         let patience = UNREAD + 2 * opening.prompt.len();
-        let heard = Arc::clone(&shared);
-        let dialogue = Client
-            .v1()
-            .name("swarmc")
-            .on_receive_request(
-                async move |request: RequestPermissionRequest, responder, _| {
-                    // Whoever would take it has gone: dropped, it is answered with an error.
-                    let _ = sender.send((request, responder));
-                    Ok(())
-                },
-                agent_client_protocol::on_receive_request!(),
-            )
-            .connect_with(channel, async move |connection| {
-                dialogue::turn(connection, opening, heard).await;
-                Ok(())
-            });
+        let dialogue = requests::dialogue(channel, opening, Arc::clone(&shared), sender);
         Line {
             services,
             capture,
             asker,
+            service,
             account: Account::new(earlier),
             shared,
-            dialogue: Some(Box::pin(dialogue)),
+            dialogue: Some(dialogue),
             channel: Some(ours),
             requests,
             pending: Vec::new(),
@@ -174,6 +167,8 @@ impl<'p, 'c> Line<'p, 'c> {
         // What it said last may still have to be heard.
         self.hung_up();
         self.go_on();
+        let is_urgent = || self.cancel.asked() == Some(Wish::Kill);
+        self.service.close(self.services, self.capture, is_urgent);
         self.capture.tell(None);
         let mut progress = self.shared.progress();
         let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
@@ -212,6 +207,7 @@ impl<'p, 'c> Line<'p, 'c> {
             self.take_requests();
             self.take_words();
             self.answer_requests();
+            self.serve();
         }
         // There is more to do, after others have had their turn.
         if self.bell.rung.swap(false, Ordering::SeqCst) {
@@ -234,25 +230,48 @@ impl<'p, 'c> Line<'p, 'c> {
         }
     }
 
-    /// Passes on what the agent asks leave for.
+    /// Takes what the agent asks for.
     fn take_requests(&mut self) {
-        while let Ok((request, responder)) = self.requests.try_recv() {
+        while let Ok(request) = self.requests.try_recv() {
             let session = self.shared.progress().session.clone();
-            if session.as_ref() != Some(&request.session_id) || self.is_parting || self.is_over() {
-                leave::cancel(responder);
-                continue;
+            let is_ours = |of| session.as_ref() == Some(of);
+            let is_late = self.is_parting || self.is_over();
+            match request {
+                Request::Leave(asked, responder) if !is_ours(&asked.session_id) || is_late => leave::cancel(responder),
+                Request::Leave(asked, responder) => self.take_leave(&asked, responder),
+                Request::Errand(errand) if is_late => errand.refuse(service::cancelled()),
+                Request::Errand(errand) if !is_ours(errand.session()) => {
+                    errand.refuse(service::wrong("this is not the session of the turn".to_owned()));
+                }
+                Request::Errand(errand) => self.service.take(errand),
             }
-            self.asked += 1;
-            if self.asked > leave::MOST {
-                leave::cancel(responder);
-                self.fail(format!("the agent asked for leave more than {} times in one turn", leave::MOST));
-                continue;
-            }
-            let (shown, pending) = self.asker.take((request, responder), self.services);
-            if pending.is_some() {
-                self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
-            }
-            self.pending.extend(pending);
+        }
+    }
+
+    /// Passes on what the agent asks leave for.
+    fn take_leave(&mut self, asked: &RequestPermissionRequest, responder: Responder<RequestPermissionResponse>) {
+        self.asked += 1;
+        if self.asked > leave::MOST {
+            leave::cancel(responder);
+            return self.fail(format!("the agent asked for leave more than {} times in one turn", leave::MOST));
+        }
+        let (shown, pending) = self.asker.take(asked, responder, self.services);
+        if pending.is_some() {
+            self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
+        }
+        self.pending.extend(pending);
+    }
+
+    /// Does what the agent has asked for.
+    fn serve(&mut self) {
+        if self.is_over() {
+            return self.service.stop();
+        }
+        let mut context = Context::from_waker(&self.waker);
+        let reads = self.unread.len() < ENOUGH;
+        let mut means = Means { services: self.services, capture: &mut *self.capture, context: &mut context, reads };
+        if let Err(message) = self.service.go_on(&mut means) {
+            self.fail(message);
         }
     }
 
@@ -298,6 +317,7 @@ impl<'p, 'c> Line<'p, 'c> {
     /// Asks the agent to end its turn; whether it takes one.
     fn cancel(&mut self) -> bool {
         self.pending.drain(..).for_each(Pending::cancel);
+        self.service.stop();
         let progress = self.shared.progress();
         let (Stage::Prompted, Some(session), Some(connection)) =
             (progress.stage, progress.session.clone(), progress.connection.clone())
@@ -411,11 +431,15 @@ impl Sink for Line<'_, '_> {
         if stage == Stage::Listing && self.listing.is_none() {
             self.listing = Some(Instant::now() + LISTING);
         }
-        Talk { words: &self.unread, over: self.is_over(), waits: !self.pending.is_empty() }
+        let waits = !self.pending.is_empty() || self.service.waits();
+        Talk { words: &self.unread, over: self.is_over(), waits }
     }
 
     fn told(&mut self, count: usize) {
         self.unread.drain(..count);
+        if self.service.is_held_up() && self.unread.len() < ENOUGH {
+            self.waker.wake_by_ref();
+        }
     }
 
     fn hung_up(&mut self) {

@@ -9,13 +9,16 @@ mod account;
 mod dialogue;
 mod leave;
 mod line;
+mod requests;
+mod service;
+mod terminals;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Mode, Permissions};
+use swarmc_plan::Mode;
 
 use super::attempt::{self, Place, millis};
 use super::process::{Cause, End, Limits, Sink as _, run};
@@ -25,8 +28,10 @@ use super::{Job, Session, Taker};
 use crate::door::Listed;
 use crate::event::{Failure, INLINE, Usage};
 use crate::recording::Answer;
+use crate::tools::Grant;
 use dialogue::{Opening, Told};
 use line::{Line, Manner};
+use service::Service;
 
 /// How long a program may stay once its turn is over and its input is closed.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -45,10 +50,8 @@ pub(crate) struct Acp {
     pub model: Option<String>,
     /// What the turn is for.
     pub mode: Option<Mode>,
-    /// Whether it is to ask before it acts.
-    pub permissions: Permissions,
-    /// The tools that it may use beside its own.
-    pub allow: Vec<String>,
+    /// What it may use beside its own tools; the folder is that of the attempt.
+    pub grant: Grant,
     /// The MCP server of the run, for those who take part in it.
     pub tools: Option<Tools>,
     /// The conversation that it goes on with.
@@ -88,12 +91,14 @@ pub(super) fn ask(
         *program = job.directory.join(&*program).into_os_string();
     }
     place.capture.begin_turn(None);
-    let (servers, withheld) = place.services.tools.handed(&acp.allow, acp.permissions);
+    let (servers, withheld) = place.services.tools.handed(&acp.grant.allow, acp.grant.permissions);
     for why in withheld {
         place.capture.stderr(format!("swarmc: {why}\n").as_bytes());
     }
+    let grant = Grant { folder: directory.to_owned(), ..acp.grant.clone() };
     let opening = Opening {
         servers,
+        able: Service::able(&grant, place.services),
         session: session.map(|session| session.id.clone()),
         keeps: acp.keeps,
         directory: absolute(directory),
@@ -104,7 +109,7 @@ pub(super) fn ask(
     };
     let asker = leave::Asker {
         agent: taker.agent.as_str().into(),
-        permissions: acp.permissions,
+        permissions: acp.grant.permissions,
         step: job.step.clone(),
         attempt: job.attempt,
     };
@@ -115,7 +120,8 @@ pub(super) fn ask(
         wake: place.means.wake(),
         cancel: Arc::clone(&job.cancel),
     };
-    let mut line = Line::new(opening, asker, manner, place.services, place.capture);
+    let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
+    let mut line = Line::new(opening, (asker, service), manner, place.services, place.capture);
     let launch = Launch {
         argv: &argv,
         environment: &taker.environment,

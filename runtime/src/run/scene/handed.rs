@@ -67,7 +67,7 @@ impl Scene<'_> {
 
     /// What a step that may hand something over is told of that.
     pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
-        let Reach { receivers, spawns } = self.reach(state, key);
+        let Reach { receivers, spawns, .. } = self.reach(state, key);
         let mut told = Vec::new();
         if let Some(first) = receivers.first() {
             told.push(format!("You can hand over to {}: {}", quoted(&receivers), taught("send_handoff", first)));
@@ -87,9 +87,36 @@ impl Scene<'_> {
         state.node(key).wired || !self.reach(state, key).is_empty()
     }
 
-    /// Whether an edge leads away from a step whose agent answers.
+    /// Whether the lines of its answer are heard: an agent answers, and an edge leads to the step or away from it.
     pub(crate) fn speaks(&self, state: &State, key: Key) -> bool {
-        matches!(self.step(state, key).body, Body::Prompt(_)) && !self.reach(state, key).is_empty()
+        matches!(self.step(state, key).body, Body::Prompt(_)) && self.is_node(state, key)
+    }
+
+    /// Whether a step reads what a person writes to it: an item is nobody in particular.
+    pub(crate) fn hears_persons(&self, state: &State, key: Key) -> bool {
+        let (scope, spot) = state.address(key);
+        state.node(key).reads_inbox && state.receiver(scope, spot) == Some(key)
+    }
+
+    /// Those to whom edges lead from a step that expect no answer by themselves.
+    pub(crate) fn unasked(&self, state: &State, key: Key) -> Vec<String> {
+        self.led_to(state, key, |edge| edge.response == Response::None)
+    }
+
+    /// Those to whom edges lead from a step that take signals.
+    pub(crate) fn signals(&self, state: &State, key: Key) -> Vec<String> {
+        self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal)
+    }
+
+    fn led_to(&self, state: &State, key: Key, fits: impl Fn(&swarmc_plan::Edge) -> bool) -> Vec<String> {
+        let (scope, spot) = state.address(key);
+        let sender = self.name_of(state, spot);
+        let edges = self.pipeline(state, scope).edges.iter();
+        let others = edges.filter(|edge| fits(edge)).filter_map(|edge| {
+            let both = edge.both && edge.to == sender;
+            if edge.from == sender { Some(edge.to.clone()) } else { both.then(|| edge.from.clone()) }
+        });
+        others.collect()
     }
 
     /// To whom a step may hand something over, and whom it may have started.
@@ -103,7 +130,14 @@ impl Scene<'_> {
             names.dedup();
             names
         };
-        Reach { receivers: names(false), spawns: names(true) }
+        Reach { receivers: names(false), spawns: names(true), asks: self.hears_persons(state, key) }
+    }
+
+    /// Whether what a step sends to a name has the receiver started.
+    pub(crate) fn spawns(&self, state: &State, key: Key, to: &str) -> bool {
+        let (scope, _) = state.address(key);
+        let spot = state.graph.scope(state.region(scope).scope).find(to);
+        spot.is_some_and(|spot| state.is_dormant(scope, spot))
     }
 
     /// The agent that takes the turns of the step of this name, where it has one.
@@ -326,6 +360,8 @@ pub(crate) struct Reach {
     pub(crate) receivers: Vec<String>,
     /// Those that it may have started.
     pub(crate) spawns: Vec<String>,
+    /// Whether a person's answer reaches it.
+    pub(crate) asks: bool,
 }
 
 impl Reach {

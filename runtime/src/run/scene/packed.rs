@@ -78,7 +78,8 @@ impl Scene<'_> {
         let asked = asked.collect::<Result<Vec<(usize, &PackRule, Asked<'_>)>, String>>()?;
         // Whatever the run itself knows is part of what is asked of the world, so that a recording of another spec does
         // not fit.
-        let question = format!("context-pack:{name}:{}", id_of(&format!("{declared:?}{asked:?}")));
+        let asks = self.source.blank(&format!("{declared:?}{asked:?}"));
+        let question = format!("context-pack:{name}:{}", id_of(&asks));
         let size = (declared.tokens, declared.on_overflow);
         let json = self.source.told((&step, attempt), &question, || {
             let parts = gathered(&asked, &view)?;
@@ -265,7 +266,8 @@ impl Scene<'_> {
     }
 
     fn kept_text(&self, kind: ArtifactKind, text: &str) -> Result<Kept, String> {
-        Ok(Kept::new(kind, text, self.store.store(text)?))
+        let id = id_of(&self.source.blank(text)).into();
+        Ok(Kept { id, ..Kept::new(kind, text, self.store.store(text)?) })
     }
 }
 

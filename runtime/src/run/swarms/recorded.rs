@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::Input;
 use super::super::run_loop::Loop;
 use super::Word;
-use crate::approval::{Choice, Verdict};
+use crate::approval::{Choice, Verdict, Wants};
 use crate::error::RunError;
 use crate::event::{AnsweredBy, Failure, StepId};
 use crate::graph::Key;
@@ -145,6 +145,9 @@ impl Loop<'_> {
     pub(in crate::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
+        if matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. }) {
+            return self.foretold_task(waiting);
+        }
         let asked = replaying.wants(step, attempt, &request.agent);
         match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.words()) {
             Ok(Foretold::Nothing) => return false,
@@ -231,7 +234,7 @@ impl Loop<'_> {
         true
     }
 
-    fn part(&mut self, error: RunError) {
+    pub(in crate::run) fn part(&mut self, error: RunError) {
         match error {
             RunError::Diverged(divergence) => self.diverge(divergence),
             error => self.give_up(error.to_string()),

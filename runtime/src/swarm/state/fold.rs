@@ -106,8 +106,8 @@ impl Swarm {
         let waits = |stage: &Stage| match request.wants {
             Wants::Tool { .. } => matches!(stage, Stage::Calling(..)),
             Wants::Spawn { .. } => matches!(stage, Stage::Helping(..)),
-            // Members have no tasks, and do not stall.
-            Wants::Node { .. } | Wants::GoOn { .. } => false,
+            // Members have no tasks, and do not stall; who helps them is no person.
+            Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. } => false,
         };
         let Some(index) = self.at(&request.agent, waits).filter(|_| !self.is_over) else { return };
         let agent = &self.agents[index as usize];

@@ -1,0 +1,141 @@
+//! What an agent asks of its client, as the protocol hands it out: taken off at once, so that nothing waits in there.
+//!
+//! In: a channel to the agent, and what the turn begins with. Out: the dialogue, and every request with the means to
+//! answer it. Invariant: a request that nobody takes is answered with an error, when it is dropped.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use agent_client_protocol::v1::Responder;
+use agent_client_protocol::v1::schema::{
+    CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest,
+    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionRequest,
+    RequestPermissionResponse, SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
+    WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
+};
+use agent_client_protocol::{Channel, Client, Error, JsonRpcResponse, on_receive_request};
+
+use super::dialogue::{self, Opening, Shared};
+
+/// The conversation with an agent.
+pub(super) type Dialogue = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// A request, and how to answer it.
+pub(super) enum Request {
+    /// It asks for leave to use a tool of its own.
+    Leave(Box<RequestPermissionRequest>, Responder<RequestPermissionResponse>),
+    /// It asks for something to be done.
+    Errand(Errand),
+}
+
+/// Something that is to be done for an agent.
+pub(super) enum Errand {
+    Read(ReadTextFileRequest, Responder<ReadTextFileResponse>),
+    Write(WriteTextFileRequest, Responder<WriteTextFileResponse>),
+    Create(CreateTerminalRequest, Responder<CreateTerminalResponse>),
+    Output(TerminalOutputRequest, Responder<TerminalOutputResponse>),
+    Wait(WaitForTerminalExitRequest, Responder<WaitForTerminalExitResponse>),
+    Kill(KillTerminalRequest, Responder<KillTerminalResponse>),
+    Release(ReleaseTerminalRequest, Responder<ReleaseTerminalResponse>),
+}
+
+impl Errand {
+    /// The session that it is said to be of.
+    pub(super) fn session(&self) -> &SessionId {
+        match self {
+            Errand::Read(request, _) => &request.session_id,
+            Errand::Write(request, _) => &request.session_id,
+            Errand::Create(request, _) => &request.session_id,
+            Errand::Output(request, _) => &request.session_id,
+            Errand::Wait(request, _) => &request.session_id,
+            Errand::Kill(request, _) => &request.session_id,
+            Errand::Release(request, _) => &request.session_id,
+        }
+    }
+
+    /// The bytes that it keeps in memory.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Errand::Write(request, _) => request.content.len(),
+            Errand::Create(request, _) => {
+                let env = request.env.iter().map(|pair| pair.name.len() + pair.value.len()).sum::<usize>();
+                request.command.len() + request.args.iter().map(String::len).sum::<usize>() + env
+            }
+            _ => 0,
+        }
+    }
+
+    /// Says that it is not done, and why.
+    pub(super) fn refuse(self, error: Error) {
+        match self {
+            Errand::Read(_, responder) => answer(responder, Err(error)),
+            Errand::Write(_, responder) => answer(responder, Err(error)),
+            Errand::Create(_, responder) => answer(responder, Err(error)),
+            Errand::Output(_, responder) => answer(responder, Err(error)),
+            Errand::Wait(_, responder) => answer(responder, Err(error)),
+            Errand::Kill(_, responder) => answer(responder, Err(error)),
+            Errand::Release(_, responder) => answer(responder, Err(error)),
+        }
+    }
+}
+
+/// Answers a request. Whoever asked may have gone.
+pub(super) fn answer<T: JsonRpcResponse>(responder: Responder<T>, outcome: Result<T, Error>) {
+    let _ = responder.respond_with_result(outcome);
+}
+
+/// The dialogue with the agent at the other end of `channel`, whose requests go to `sender`.
+pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, sender: Sender<Request>) -> Dialogue {
+    // Whoever would take a request has gone: dropped, it is answered with an error.
+    macro_rules! hand_on {
+        ($kind:ty, $request:expr) => {{
+            let sender = sender.clone();
+            async move |asked: $kind, responder, _| {
+                let _ = sender.send($request(asked, responder));
+                Ok(())
+            }
+        }};
+    }
+    let dialogue = Client
+        .v1()
+        .name("swarmc")
+        .on_receive_request(
+            hand_on!(RequestPermissionRequest, |it, to| Request::Leave(Box::new(it), to)),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(ReadTextFileRequest, |it, to| Request::Errand(Errand::Read(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(WriteTextFileRequest, |it, to| Request::Errand(Errand::Write(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(CreateTerminalRequest, |it, to| Request::Errand(Errand::Create(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(TerminalOutputRequest, |it, to| Request::Errand(Errand::Output(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(WaitForTerminalExitRequest, |it, to| Request::Errand(Errand::Wait(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(KillTerminalRequest, |it, to| Request::Errand(Errand::Kill(it, to))),
+            on_receive_request!(),
+        )
+        .on_receive_request(
+            hand_on!(ReleaseTerminalRequest, |it, to| Request::Errand(Errand::Release(it, to))),
+            on_receive_request!(),
+        )
+        .connect_with(channel, async move |connection| {
+            dialogue::turn(connection, opening, shared).await;
+            Ok(())
+        });
+    Box::pin(dialogue)
+}

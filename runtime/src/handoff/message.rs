@@ -1,0 +1,142 @@
+//! Messages of seed 003, whatever door they come through: what their types mean as envelopes.
+//!
+//! In: a message as an agent writes it, as a file or by an operation. Out: the [`Handoff`] that it is, which goes the way
+//! of all others; and of an envelope, the type of message that it is for whoever reads it as one.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use swarmc_plan::Response;
+
+use super::envelope::{Envelope, EnvelopeKind};
+use super::operation::Handoff;
+
+/// What one agent writes to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// The receiver: a task that an edge leads to from yours.
+    pub to: String,
+    /// What it is for.
+    #[serde(rename = "type")]
+    pub kind: MessageKind,
+    /// What you say: an object, whose `message` is what people read of it, or a text.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub content: Value,
+    /// The id of the message that this one answers; the oldest that waits for one, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+}
+
+/// What one agent writes to all that it can reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Broadcast {
+    /// What it is for.
+    #[serde(rename = "type")]
+    pub kind: MessageKind,
+    /// What you say: an object, whose `message` is what people read of it, or a text.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub content: Value,
+}
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageKind {
+    /// Work: something is there for the receiver.
+    DataReady,
+    /// Work that wants an answer.
+    Question,
+    /// The answer to a question.
+    Answer,
+    /// News, which wait for the receiver's next turn.
+    Update,
+}
+
+impl MessageKind {
+    /// The word for it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            MessageKind::DataReady => "data_ready",
+            MessageKind::Question => "question",
+            MessageKind::Answer => "answer",
+            MessageKind::Update => "update",
+        }
+    }
+
+    /// What an envelope is for.
+    pub(crate) fn of(envelope: &Envelope) -> MessageKind {
+        let response = envelope.payload.response.as_ref();
+        match envelope.kind {
+            EnvelopeKind::Signal => MessageKind::Update,
+            _ if response.is_some_and(|response| response.expectation != Response::None) => MessageKind::Question,
+            _ if response.is_some_and(|response| response.reply_to.is_some()) => MessageKind::Answer,
+            EnvelopeKind::Handoff => MessageKind::DataReady,
+        }
+    }
+}
+
+impl Message {
+    /// What is handed over by it; `unasked` are those to whom edges lead that expect no answer by themselves.
+    ///
+    /// # Errors
+    /// Its content is neither an object nor a text.
+    pub(crate) fn handoff(self, unasked: &[String]) -> Result<Handoff, String> {
+        let Message { to, kind, content, reply_to } = self;
+        if !matches!(content, Value::Null | Value::String(_) | Value::Object(_)) {
+            return Err("`content` is neither an object nor a text".to_owned());
+        }
+        let said = content.as_str().or_else(|| content.get("message")?.as_str());
+        let message = said.map_or_else(|| kind.word().to_owned(), str::to_owned);
+        let asks = kind == MessageKind::Question && unasked.contains(&to);
+        Ok(Handoff {
+            to,
+            message,
+            structured: content.is_object().then_some(content),
+            kind: (kind == MessageKind::Update).then_some(EnvelopeKind::Signal),
+            response: asks.then_some(Response::Optional),
+            reply_to: reply_to.filter(|_| kind == MessageKind::Answer),
+            ..Handoff::default()
+        })
+    }
+}
+
+impl Broadcast {
+    /// The same to one of them.
+    pub(crate) fn to(&self, to: &str) -> Message {
+        Message { to: to.to_owned(), kind: self.kind, content: self.content.clone(), reply_to: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn handed(kind: &str, content: Value, unasked: &[&str]) -> Result<Handoff, String> {
+        let message = json!({ "to": "b", "type": kind, "content": content, "reply_to": "e1" });
+        let message: Message = serde_json::from_value(message).unwrap();
+        message.handoff(&unasked.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_type_says_what_is_expected() {
+        let ready = handed("data_ready", json!({ "message": "There", "rows": 3 }), &["b"]).unwrap();
+        assert_eq!(
+            (ready.message.as_str(), ready.structured),
+            ("There", Some(json!({ "message": "There", "rows": 3 })))
+        );
+        assert_eq!((ready.kind, ready.response, ready.reply_to), (None, None, None));
+        assert_eq!(handed("question", json!("Well?"), &["b"]).unwrap().response, Some(Response::Optional));
+        // The edge has its own word.
+        assert_eq!(handed("question", json!("Well?"), &[]).unwrap().response, None);
+        assert_eq!(handed("answer", json!("Yes"), &["b"]).unwrap().reply_to.as_deref(), Some("e1"));
+        let update = handed("update", Value::Null, &["b"]).unwrap();
+        assert_eq!((update.kind, update.message.as_str()), (Some(EnvelopeKind::Signal), "update"));
+        for wrong in [json!([1]), json!(7), json!(true)] {
+            assert_eq!(handed("update", wrong, &[]).unwrap_err(), "`content` is neither an object nor a text");
+        }
+    }
+}

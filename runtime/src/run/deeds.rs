@@ -1,0 +1,114 @@
+//! What attempts did in a recording is done again in a replay: what they handed over, what they changed, and what somebody
+//! said to what they asked for.
+//!
+//! Invariants: an attempt whose step others write to begins in a replay when as much has happened as had in the recording;
+//! what it hands over passes the same checks, and has the same id and time.
+
+use super::Input;
+use super::run_loop::Loop;
+use crate::approval::Verdict;
+use crate::artifact::Kept;
+use crate::event::{Event, StepId};
+use crate::recording::{Deed, Foretold, Sending};
+use crate::state::Waiting;
+
+impl Loop<'_> {
+    /// An attempt is ordered to start: whether it does so later, as in the recording. What it does there is done when its
+    /// turn comes.
+    pub(super) fn begins_later(&mut self, step: &StepId, attempt: u32) -> bool {
+        let Some(replaying) = &mut self.replaying else { return false };
+        let beginning = replaying.replay.beginning(step, attempt);
+        if !replaying.known.insert((step.clone(), attempt)) {
+            // An order that came twice: it begins when it does.
+            return beginning.is_some();
+        }
+        let deeds = match replaying.replay.deeds(step, attempt) {
+            Ok(deeds) => deeds,
+            Err(error) => {
+                self.part(error);
+                return true;
+            }
+        };
+        for (rank, deed) in deeds {
+            replaying.due(rank, step, attempt, Input::Does { step: step.clone(), attempt, deed });
+        }
+        if let Some(rank) = beginning {
+            replaying.due(rank, step, attempt, Input::Begins { step: step.clone(), attempt });
+        }
+        beginning.is_some()
+    }
+
+    /// An attempt begins when it did in the recording.
+    pub(super) fn begin_replayed(&mut self, step: StepId, attempt: u32) {
+        let Some(key) = self.state.find(&step).filter(|&key| self.state.may_begin(key, attempt)) else { return };
+        let Some(replaying) = &self.replaying else { return };
+        let reads = replaying.replay.reads(&step, attempt, &self.state.fresh_inputs(key));
+        match reads {
+            Ok(()) => self.start(step, attempt),
+            Err(error) => self.part(error),
+        }
+    }
+
+    /// What an attempt did is done again.
+    pub(super) fn redo(&mut self, step: &StepId, attempt: u32, deed: Deed) {
+        match deed {
+            Deed::Sent(sending) => self.send_again(step, attempt, &sending),
+            Deed::Left(kept, text) => match self.folder.store(&text) {
+                Ok(content) => {
+                    let artifact = Box::new(Kept { content, ..*kept }.bounded());
+                    self.record(Event::ArtifactStored { step: step.clone(), attempt, artifact });
+                }
+                Err(error) => self.give_up(error.to_string()),
+            },
+        }
+    }
+
+    fn send_again(&mut self, step: &StepId, attempt: u32, sending: &Sending) {
+        let Some(replaying) = &mut self.replaying else { return };
+        let replay = std::sync::Arc::clone(&replaying.replay);
+        let id = sending.envelope.id.as_str();
+        replaying.refusals.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
+        let Some(key) = self.state.find(step) else { return };
+        let handoff = sending.handoff();
+        let spawns = self.scene.spawns(&self.state, key, &handoff.to);
+        let (event, envelope) = match self.scene.hand_over(&self.state, key, (handoff, spawns), sending.stamp) {
+            Ok(sent) => sent,
+            Err(problem) => return self.part(replay.unsent((step, attempt), sending, problem)),
+        };
+        if let Err(error) = replay.compare((step, attempt), sending, &envelope) {
+            return self.part(error);
+        }
+        match sending.asks {
+            // The policy may say no at once, of which its sender is told as it was.
+            true => drop(self.have_started((key, step, attempt), event, &envelope)),
+            false => self.record(event),
+        }
+    }
+
+    /// In a replay, what was said to what a task asked for comes from the recording. False where nobody was asked.
+    pub(super) fn foretold_task(&mut self, waiting: &Waiting) -> bool {
+        let Some(replaying) = &mut self.replaying else { return false };
+        let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
+        let asked = replaying.wants(step, attempt, &request.agent);
+        match replaying.replay.verdict((step, attempt), asked, &request.wants.words()) {
+            Ok((Foretold::Nothing, _)) => return false,
+            Ok((Foretold::Nobody, _)) => {
+                replaying.leave_request((step, attempt), &request.agent, asked);
+            }
+            Ok((Foretold::Said(rank, choice, because, _), by)) => {
+                let verdict = Verdict { id: request.id, choice, by, because, arguments: None };
+                replaying.due(rank, step, attempt, Input::Agreed { verdict });
+            }
+            Err(error) => self.part(error),
+        }
+        true
+    }
+
+    /// Somebody agrees to what a task asked for, or does not, as in the recording.
+    pub(super) fn agree_replayed(&mut self, verdict: Verdict) {
+        let waiting = self.state.waiting().find(|waiting| waiting.request.id == verdict.id).cloned();
+        if let Some(waiting) = waiting {
+            self.answer_request(&waiting, verdict, None);
+        }
+    }
+}
