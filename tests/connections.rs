@@ -69,7 +69,7 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn ps_and_inspect_say_who_is_connected_idle_and_disconnected() {
+fn required_signals_say_who_is_connected_idle_and_disconnected() {
     let project = project();
     let mut running = begin(&project);
     // It has been sent its prompt, and nothing came yet.
@@ -126,4 +126,37 @@ fn a_killed_runner_leaves_its_nodes_disconnected_with_their_sessions() {
     let_go(&project, "go");
     project.done(&["resume", "last"]);
     assert_eq!(project.output("second"), "Done.");
+}
+
+#[test]
+fn waiting_and_synchronization() {
+    // There are no join nodes: whoever needs the outputs of several waits for them, and it is shown for whom.
+    let project = Project::new();
+    let spec = r#"
+workflow waiting { default main }
+pipeline main {
+    edges { left -> both; right -> both }
+    task left { run "sh" "-c" "until [ -e go ]; do sleep 0.01; done; echo left" }
+    task right { run "echo" "right" }
+    task both { depends-on left right; stdin "<<output:left>> <<output:right>>"; run "cat" }
+    result both
+}
+"#;
+    fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
+    let mut running = begin(&project);
+    let node = |said: &str| {
+        let said: Value = serde_json::from_str(said).unwrap_or_default();
+        let nodes = said["runs"][0]["nodes"].as_array().cloned().unwrap_or_default();
+        nodes.into_iter().find(|node| node["step"] == "both").unwrap_or_default()
+    };
+    let names = |node: &Value| -> Vec<String> {
+        let pending = node["pending"].as_array().cloned().unwrap_or_default();
+        pending.iter().map(|it| format!("{}: {}", it["step"], it["why"])).collect()
+    };
+    let waits = until(&project, &["ps", "last", "--json"], |said| names(&node(said)).len() == 1);
+    let pending = names(&node(&waits));
+    assert!(pending[0].starts_with("\"left\": \"") && node(&waits)["state"] == "idle", "{waits}");
+    let_go(&project, "go");
+    assert!(running.wait().expect("it ends").success());
+    assert_eq!(project.output("both").trim_end(), "left right");
 }

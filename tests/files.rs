@@ -2,6 +2,7 @@
 //!
 //! The agents are shell scripts: what they do to their folder is what any agent could do.
 
+mod agents;
 mod hostile;
 mod recovery;
 
@@ -130,11 +131,29 @@ fn state_transitions() {
 
 #[test]
 fn update_protocol() {
-    // The runner sets it to `pending` first.
-    let project = project(&task("worker", &format!("cp status.json outbox/before.json; {DONE}"), "files"));
-    ends(&project, 0);
-    let before = parsed(&read(&project, "worker", "outbox/before.json"));
-    assert_eq!((&before["state"], &before["error"]), (&json!("pending"), &Value::Null));
+    // The runner sets it to `pending` first; the agent to `running`, and to `completed` or `failed` when it is done.
+    let begin =
+        "cp status.json outbox/before; echo '{\"state\": \"running\"}' >status.json; cp status.json outbox/during";
+    let fail = "echo '{\"state\": \"failed\", \"error\": {\"message\": \"no\"}}' >status.json";
+    let tasks = [
+        task("worker", &format!("{begin}; {DONE}"), "files"),
+        task("loser", &format!("{begin}; {fail}"), "files"),
+        // By that the runner determines what comes next.
+        task("next", DONE, "depends-on worker; files"),
+        task("never", DONE, "depends-on loser; files"),
+    ];
+    let project = project(&tasks.concat());
+    let said = ends(&project, 3);
+    let state = |task: &str, path: &str| parsed(&read(&project, task, path))["state"].clone();
+    for (task, last) in [("worker", "completed"), ("loser", "failed")] {
+        let states = ["outbox/before", "outbox/during", "status.json"].map(|path| state(task, path));
+        assert_eq!(states, [json!("pending"), json!("running"), json!(last)]);
+        let shown = parsed(&project.done(&["inspect", "--json", "last", task]));
+        assert_eq!(shown["tries"][0]["files"]["status"]["state"], last, "{shown:#}");
+    }
+    let before = parsed(&read(&project, "worker", "outbox/before"));
+    assert_eq!(before.get("error"), Some(&Value::Null));
+    assert!(said.contains("✓ next") && said.contains("loser failed: no") && said.contains("never: skipped"), "{said}");
 }
 
 #[test]
@@ -165,7 +184,8 @@ fn instructions_md_format() {
     let (before, outputs) = text.split_once("## Output Expectations\n").expect("it says what is expected");
     let (before, inputs) = before.split_once("## Context\n").expect("there is a context");
     assert_eq!(before, "# Task: worker\n\n## Objective\nSum the numbers up\n\n");
-    let (_, inputs) = inputs.split_once("## Inputs Provided\n").expect("there are inputs");
+    let (context, inputs) = inputs.split_once("## Inputs Provided\n").expect("there are inputs");
+    assert!(context.starts_with("Run `sh -c "), "{context}");
     assert_eq!(
         inputs,
         format!(
@@ -416,6 +436,31 @@ echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
         "unknown variant `shout`",
     ] {
         assert!(said.contains(refused), "{refused}: {said}");
+    }
+}
+
+#[test]
+fn message_passing_pattern_updates_go_along_any_edge() {
+    let update = |to: &str| {
+        format!(
+            "echo '{{\"to\": \"{to}\", \"type\": \"update\", \"content\": \"Halfway\"}}' >messages/a_to_{to}_001.json\n"
+        )
+    };
+    let tasks = [
+        "edges { a -> b; a -> c kind=signal }\n".to_owned(),
+        task("a", &[update("b"), update("c"), DONE.to_owned()].concat(), "files"),
+        task("b", &format!("cp messages/a_to_b_001.json outbox/it; {DONE}"), "files; stdin \"<<inbox>>\""),
+        task(
+            "c",
+            &format!("cp messages/a_to_c_001.json outbox/it; {DONE}"),
+            "depends-on a; files; stdin \"<<inbox>>\"",
+        ),
+    ];
+    let project = project(&tasks.concat());
+    let said = ends(&project, 0);
+    for (reader, kind) in [("b", "data_ready"), ("c", "update")] {
+        let it = parsed(&read(&project, reader, "outbox/it"));
+        assert_eq!((&it["type"], &it["content"]["message"]), (&json!(kind), &json!("Halfway")), "{it}\n{said}");
     }
 }
 

@@ -216,3 +216,43 @@ pipeline main {
     let full = fs::read_to_string(project.root().join("full")).expect("a file can be read");
     assert!(full.contains("envelopes, which is the most"), "{full}");
 }
+
+#[test]
+fn handoff_delivery_is_ordered_interrupts_nobody_and_is_logged() {
+    let project = scripted(
+        r##"
+workflow delivery { default main }
+pipeline main {
+    concurrency 2
+    edges { first -> second }
+    task first {
+        timeout "60s"
+        run "sh" "-c" #"""
+            swarmc agent send-handoff --to second --message one
+            until [ -e begun ]; do sleep 0.01; done
+            swarmc agent send-handoff --to second --message two
+            swarmc agent send-handoff --to second --message three
+            touch all
+            """#
+    }
+    task second {
+        timeout "60s"
+        stdin "<<inbox>>"
+        run "sh" "-c" "cat >read-$SWARM_ATTEMPT; touch begun; until [ -e all ]; do sleep 0.01; done"
+    }
+}
+"##,
+    );
+    let output = run(&project);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let read = |turn: u32| {
+        let text = fs::read_to_string(project.root().join(format!("read-{turn}"))).expect("it was read");
+        let envelopes = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        envelopes.map(|it| it["payload"]["message"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    // What comes during a turn waits for the next one.
+    assert_eq!((read(1), read(2)), (vec!["one".to_owned()], vec!["two".to_owned(), "three".to_owned()]));
+    let ids: Vec<Value> = records(&project, "sent").iter().map(|record| record["letter"]["id"].clone()).collect();
+    let taken: Vec<Value> = records(&project, "inputs_taken").iter().map(|record| record["inputs"].clone()).collect();
+    assert_eq!(taken, [Value::from(&ids[..1]), Value::from(&ids[1..])]);
+}

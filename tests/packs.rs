@@ -271,6 +271,58 @@ fn diffs_produced_by_the_node_in_a_repository() {
 }
 
 #[test]
+fn diffs_produced_by_the_node_in_a_worktree() {
+    let project = repository(
+        r##"
+workflow trees { default main }
+pipeline main {
+    edges { edit -> next }
+    task edit { worktree; run "sh" "-c" "echo three >>kept.txt; echo new >made.txt" }
+    task next { depends-on edit; run "true" }
+}
+"##,
+    );
+    project.done(&["run", "spec.kdl"]);
+    let (kept, text) = artifacts(&project, "diff").remove(0);
+    assert_eq!((&kept["files"], &kept["added"], &kept["removed"]), (&2.into(), &2.into(), &0.into()), "{text}");
+    assert!(text.contains("+++ b/made.txt") && text.contains("+three\n"), "{text}");
+}
+
+#[test]
+fn token_efficiency_long_outputs_are_stored_and_referenced() {
+    let project = plain(
+        r##"
+workflow long { default main }
+provider local { script { answer "ok" } }
+agent one provider=local
+context-pack brief { budget tokens=2000; goal "Go on"; inputs long }
+pipeline main {
+    task long { run "sh" "-c" "seq 1 9000" }
+    task next agent=one { prompt "Go on." context=brief }
+}
+"##,
+    );
+    project.done(&["run", "spec.kdl"]);
+    let pack = packed(&project.prompt("Go on."));
+    let (kept, text) = artifacts(&project, "report").remove(0);
+    let reference = format!("artifact://report/{}", kept["id"].as_str().unwrap_or_default());
+    assert!(text.contains("\n4567\n") && text.trim_end().ends_with("9000"), "all of it is stored");
+    assert_eq!((&pack["inputs"][0]["payloadId"], &pack["inputs"][0]["from"]), (&reference.into(), &"long".into()));
+    let message = pack["inputs"][0]["message"].as_str().expect("a summary");
+    assert!(message.chars().count() <= 200 && message.starts_with("1\n2\n"), "{message}");
+}
+
+#[test]
+fn what_is_not_in_a_document_is_said() {
+    let project = packed_project();
+    write(&project.root(), "spec.kdl", &PACKED.replace("lines=\"2-3\"", "lines=\"3-9\""));
+    project.done(&["run", "spec.kdl"]);
+    let pack = packed(&project.prompt("Work"));
+    assert_eq!(pack["docRefs"][0]["excerpt"], "second\nthird\n");
+    assert_eq!(pack["meta"]["omitted"][0], "`docs docs/PLAN.md`: lines 3-9 are asked for, and it has 4");
+}
+
+#[test]
 fn diffs_produced_by_the_node_where_there_is_no_git() {
     let project = plain(CHANGING);
     project.done(&["run", "spec.kdl"]);

@@ -114,6 +114,48 @@ fn the_envelope_passes_through_unchanged() {
     );
 }
 
+/// The example without what stands at a place.
+fn without(place: &str) -> Value {
+    let mut envelope: Value = serde_json::from_str(ENVELOPE).expect("the example is JSON");
+    let (above, name) = place.rsplit_once('/').expect("a pointer");
+    let above = envelope.pointer_mut(above).and_then(Value::as_object_mut).expect("an object");
+    assert!(above.remove(name).is_some(), "{place}");
+    envelope
+}
+
+#[test]
+fn required_fields() {
+    let schema = serde_json::to_value(envelope_schema()).expect("a schema is JSON");
+    for place in ["/kind", "/id", "/fromNodeId", "/toNodeId", "/createdAt", "/payload", "/payload/message"] {
+        let (envelope, name) = (without(place), place.rsplit('/').next().expect("a name"));
+        assert!(!jsonschema::is_valid(&schema, &envelope), "{place}");
+        let refused = serde_json::from_value::<Envelope>(envelope).expect_err(place).to_string();
+        assert!(refused.contains(&format!("missing field `{name}`")), "{place}: {refused}");
+    }
+    for (kind, fits) in [("handoff", true), ("signal", true), ("spawn", false), ("", false)] {
+        let text = ENVELOPE.replace("\"handoff\"", &format!("\"{kind}\""));
+        assert_eq!(serde_json::from_str::<Envelope>(&text).is_ok(), fits, "{kind}");
+    }
+}
+
+#[test]
+fn optional_fields() {
+    let schema = serde_json::to_value(envelope_schema()).expect("a schema is JSON");
+    let optional =
+        ["/payload/structured", "/payload/artifacts", "/payload/status", "/payload/response", "/contextRef", "/meta"];
+    let further = ["/payload/status/reason", "/payload/response/replyTo"];
+    for place in optional.iter().chain(&further) {
+        let envelope = without(place);
+        assert!(jsonschema::is_valid(&schema, &envelope), "{place}");
+        // What is not there is not made up.
+        passes::<Envelope>(&envelope.to_string());
+    }
+    for (expectation, fits) in [("none", true), ("optional", true), ("required", true), ("maybe", false)] {
+        let text = ENVELOPE.replace("\"optional\"", &format!("\"{expectation}\""));
+        assert_eq!(serde_json::from_str::<Envelope>(&text).is_ok(), fits, "{expectation}");
+    }
+}
+
 #[test]
 fn the_context_pack_passes_through_unchanged() {
     let pack: Pack = passes(PACK);

@@ -1,6 +1,7 @@
 //! Agents that do with their folder what they should not.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use super::{DONE, ends, project, read, task};
 
@@ -53,17 +54,28 @@ fn no_link_and_no_device_is_collected() {
 fn nothing_is_copied_out_of_the_project_or_before_all_is_there() {
     let project = project(&task(
         "worker",
-        &format!("echo new >outbox/a; ln -s /tmp $ROOT/out; {DONE}"),
-        "env ROOT=\"<<run:dir>>/../../../project\"; files { output a copy-to=\"out/a\"; output b copy-to=\"b\" }",
+        &format!("echo new >outbox/a; {DONE}"),
+        "files { output a copy-to=\"out/a\"; output b copy-to=\"b\" }",
     ));
     let said = ends(&project, 3);
     assert!(said.contains("there is no `outbox/b`"), "{said}");
+    assert!(!project.root().join("out").exists() && !project.root().join("b").exists());
     let project = self::project(&task(
         "worker",
-        &format!("echo new >outbox/a; rm -f $ROOT/out; ln -s /tmp $ROOT/out; {DONE}"),
-        "env ROOT=\"<<run:dir>>/../../../project\"; files { output a copy-to=\"out/a\" }",
+        &format!("echo new >outbox/a; ln -s \"$OUTSIDE\" \"$ROOT/out\"; {DONE}"),
+        "env ROOT OUTSIDE; files { output a copy-to=\"out/a\" }",
     ));
-    let said = ends(&project, 3);
+    let outside = tempfile::tempdir().expect("a folder");
+    let output = project
+        .command(&["run", "spec.kdl"])
+        .env("ROOT", project.root())
+        .env("OUTSIDE", outside.path())
+        .output()
+        .expect("swarmc starts");
+    let said = super::err(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(fs::symlink_metadata(project.root().join("out")).is_ok_and(|out| out.is_symlink()));
+    assert_eq!(fs::read_dir(outside.path()).expect("it is there").count(), 0);
     assert!(said.contains("leads out of the working folder") || said.contains("is not followed"), "{said}");
 }
 
@@ -103,4 +115,28 @@ fn what_was_collected_is_what_is_handed_on() {
     let said = ends(&project, 3);
     assert!(said.contains("`a` of `first` is not what was collected of it"), "{said}");
     assert_eq!(read(&project, "first", "outbox/a"), "forged\n");
+}
+
+#[test]
+fn holes_of_any_size_are_not_read() {
+    for (script, expected) in [
+        ("truncate -s 3G outbox/hole", "`outbox/` holds more than 1024 MiB"),
+        ("chmod -R u+w inbox; truncate -s 3G inbox/a.txt", "the agent changed `inbox/a.txt`, which is read-only"),
+    ] {
+        let said = said(&format!("{DONE}; {script}"), "files { input \"a.txt\" }");
+        assert!(said.contains(expected), "{script}: {said}");
+    }
+}
+
+#[test]
+fn nothing_outside_of_the_folder_is_made_read_only() {
+    let script = format!("ln \"$ROOT/spec.kdl\" workspace/second; echo x >workspace/own; {DONE}");
+    let project = project(&task("worker", &script, "env ROOT; files"));
+    let spec = project.root().join("spec.kdl");
+    fs::set_permissions(&spec, fs::Permissions::from_mode(0o640)).expect("it can be changed");
+    let output = project.command(&["run", "spec.kdl"]).env("ROOT", project.root()).output().expect("swarmc starts");
+    assert_eq!(output.status.code(), Some(0), "{}", super::err(&output));
+    let mode = |path: &std::path::Path| path.metadata().expect("it is there").permissions().mode() & 0o777;
+    let own = super::folder(&project, "worker", 1).join("workspace/own");
+    assert_eq!((mode(&spec), mode(&own)), (0o640, 0o400));
 }

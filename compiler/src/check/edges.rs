@@ -28,6 +28,24 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
             }
         }
     }
+    for edge in edges.list.iter().filter(|edge| edge.kind != EdgeKind::Spawn) {
+        let ends = edge.both.then_some(&edge.from).into_iter().chain([&edge.to]);
+        for end in ends {
+            let Some(step) = steps.get(end.value.as_str()).filter(|step| step.list.is_some()) else { continue };
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WrongValue,
+                    format!(
+                        "an edge leads to `{}`, which runs once for each item, so that nobody in particular receives",
+                        end.value
+                    ),
+                )
+                .label(end.span, "not one task")
+                .label(step.ast.name.span, "with `for-each`")
+                .help("take the edge out, or the `for-each`"),
+            );
+        }
+    }
     for edge in edges.list.iter().filter(|edge| edge.kind == EdgeKind::Spawn) {
         if edge.both {
             diagnostics.push(

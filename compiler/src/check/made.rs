@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Made, Model, Pipeline, Step};
-use crate::resolve::files::{copies, lies_in};
+use crate::resolve::files::{copies, files_of, lies_in};
 use crate::source::{Sources, Span};
 use crate::syntax::Text;
 
@@ -34,9 +34,9 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Source
 fn places(model: &Model<'_>, step: &Step<'_>, sources: &Sources, made: &Made) -> Vec<Span> {
     let whole = |text: &Text| text.span(0..text.as_str().len());
     let written = step.ast.writes.iter().filter(|glob| fast_glob::glob_match(glob.as_str(), &made.path));
-    let of_agent = step.agent.and_then(|agent| model.agents[agent].ast.files.as_ref());
-    let files = step.ast.files.iter().chain(of_agent);
-    let copied = files.flat_map(|files| copies(files, sources)).filter(|(place, _)| lies_in(&made.path, place));
+    let files = files_of(step, &model.agents);
+    let copied =
+        files.into_iter().flat_map(|files| copies(files, sources)).filter(|(place, _)| lies_in(&made.path, place));
     written.map(whole).chain(copied.map(|(_, place)| whole(place))).collect()
 }
 

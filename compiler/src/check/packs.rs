@@ -1,7 +1,7 @@
 //! SW402: a context pack whose own text is longer than its budget: the end of it would never be seen.
 //!
 //! What is there before a run counts: goals, documents, facts, constraints, those of merged packs too. Outputs, artifacts
-//! and listings of files come on top. Bytes stand for tokens until they go beyond the budget.
+//! and listings of files come on top, and what surrounds the rules always. Bytes stand for tokens until they go beyond the budget.
 
 use std::collections::HashMap;
 
@@ -15,6 +15,9 @@ use crate::source::Span;
 use crate::syntax::Text;
 use crate::tokens::{Bytes, O200k, Tokenizer};
 
+/// The tokens that surround the rules of any pack: the names of its fields, its ids, and the lines above and below.
+const FRAME: u64 = 90;
+
 /// How many of the rules that would be cut are shown.
 const SHOWN: usize = 3;
 
@@ -22,12 +25,16 @@ pub(crate) fn check(spec: &Spec, loader: &Loader<'_>, diagnostics: &mut Diagnost
     let packs: HashMap<&str, &ContextPack> = spec.packs.iter().map(|pack| (pack.name.value.as_str(), pack)).collect();
     for pack in &spec.packs {
         let allowed = u64::from(pack.tokens.value);
+        if allowed < FRAME {
+            diagnostics.push(too_small(pack, allowed));
+            continue;
+        }
         let bytes = parts(pack, &packs, loader, &Bytes);
-        if bytes.iter().map(|part| part.tokens).sum::<u64>() <= allowed {
+        if FRAME + bytes.iter().map(|part| part.tokens).sum::<u64>() <= allowed {
             continue;
         }
         let parts = parts(pack, &packs, loader, &O200k);
-        let sum: u64 = parts.iter().map(|part| part.tokens).sum();
+        let sum: u64 = FRAME + parts.iter().map(|part| part.tokens).sum::<u64>();
         if sum > allowed {
             diagnostics.push(diagnostic(pack, allowed, sum, &parts));
         }
@@ -99,6 +106,17 @@ fn tokens(rule: &Spanned<PackRule>, loader: &Loader<'_>, tokenizer: &dyn Tokeniz
         }
         PackRule::Files { .. } | PackRule::Inputs(_) | PackRule::Artifacts { .. } | PackRule::Merge(_) => 0,
     }
+}
+
+/// Of a budget in which no pack fits, whatever its rules.
+fn too_small(pack: &ContextPack, allowed: u64) -> Diagnostic {
+    let name = &pack.name.value;
+    let message = format!("nothing of context pack `{name}` fits into {allowed} tokens");
+    let mut diagnostic = Diagnostic::new(Code::PackOverBudget, message)
+        .label(pack.tokens.span, format!("what surrounds the rules of any pack takes {FRAME}"))
+        .help("write `budget tokens=2000`, or whatever its rules need besides");
+    diagnostic.severity = Some(Severity::Error);
+    diagnostic
 }
 
 fn diagnostic(pack: &ContextPack, allowed: u64, sum: u64, parts: &[Part]) -> Diagnostic {

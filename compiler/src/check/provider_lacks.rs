@@ -1,4 +1,4 @@
-//! SW701: a step that needs what its agent's provider cannot do.
+//! SW701: a step that needs what its agent's provider cannot do; SW005: one that needs a model, and none is named.
 //!
 //! What a provider can do stands in `provides`, its own or its preset's. A command that says nothing can go on with a
 //! conversation only if `resume-args` say how; a model calls tools only if it says so, or `tools=` says how; of everything
@@ -39,6 +39,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         }
     }
     members(model, told, diagnostics);
+    unnamed(model, diagnostics);
     // A session that several steps share is reported once.
     let mut told = BTreeSet::new();
     for (pipeline, step) in model
@@ -83,6 +84,31 @@ fn members(model: &Model<'_>, mut told: BTreeSet<usize>, diagnostics: &mut Diagn
                 diagnostics.push(lacks(provider, agent.ast, Ability::Tools, &what, name.span, "plays a member"));
             }
         }
+    }
+}
+
+/// Agents at work whose model nobody names.
+fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
+    let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
+    let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().copied());
+    let used: BTreeSet<usize> =
+        steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().collect();
+    for agent in used.into_iter().map(|index| &model.agents[index]) {
+        let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
+        if agent.ast.model.is_some() || !llm(provider).is_some_and(|llm| llm.model.is_none()) {
+            continue;
+        }
+        let (name, other) = (&agent.ast.name, &provider.ast.name);
+        diagnostics.push(
+            Diagnostic::new(
+                Code::WrongValue,
+                format!("neither agent `{}` nor provider `{}` names a model", name.value, other.value),
+            )
+            .label(name.span, "no `model`")
+            .label(other.span, "an `llm` without `model=`")
+            .help("write `model \"NAME\"` in the agent, or `model=\"NAME\"` behind the `llm` of its provider"),
+        );
     }
 }
 

@@ -11,6 +11,7 @@ use swarmc_plan::When;
 use crate::ast;
 use crate::load::join;
 use crate::model::{Body, Model, Pipeline, Step};
+use crate::resolve::files::files_of;
 use crate::source::{Sources, Span};
 
 /// The patterns that a called pipeline hands on to its caller.
@@ -65,8 +66,7 @@ impl<'m, 'a> Written<'m, 'a> {
             let root = written.strip_prefix("./").unwrap_or(written);
             Write { pattern: root.to_owned(), span: pattern.span(0..written.len()), inner: None }
         });
-        let of_agent = || Some((self.model.agents[step.agent?].ast.files.as_ref()?, true));
-        let files = step.ast.files.as_ref().map(|files| (files, false)).or_else(of_agent);
+        let files = files_of(step, &self.model.agents).map(|files| (files, step.ast.files.is_none()));
         let copied = files.into_iter().flat_map(|(files, shared)| {
             files.outputs.iter().filter_map(move |output| {
                 let span = output.copy_to.as_ref().map(|place| place.span(0..place.as_str().len()))?;

@@ -2,8 +2,6 @@
 //!
 //! In go the `files` of steps and agents, out come their texts and what the steps wait for on their account.
 
-use std::collections::BTreeMap;
-
 use super::names::Names;
 use super::{Resolver, text};
 use crate::ast::{self, FileOutput, Name};
@@ -19,6 +17,41 @@ use crate::types::{Lookup, Type, Types};
 
 /// What each agent leaves whether or not its `files` say so (seed 003).
 const ALWAYS: &[&str] = &["summary.md", "changelog.md", "issues.md", "metadata.json", "error_report.md"];
+
+/// What lies in each inbox besides.
+const OURS: &[&str] = &["instructions.md", "dependencies.json", "references.json"];
+
+/// Where something of a task lands.
+struct Place {
+    /// `inbox/`, `outbox/`, or the workspace.
+    root: &'static str,
+    path: String,
+    is_folder: bool,
+    span: Span,
+    /// Of an input, who made it, and what it was called there.
+    origin: Option<(Option<String>, String)>,
+}
+
+impl Place {
+    fn key(&self) -> (&str, Vec<&str>) {
+        (self.root, self.path.split('/').collect())
+    }
+
+    /// Whether it cannot be there beside another one that lies above it.
+    fn meets(&self, above: &Place) -> bool {
+        if self.path == above.path || !above.is_folder {
+            return true;
+        }
+        // A file that the folder has, too.
+        match (&self.origin, &above.origin) {
+            (Some((from, path)), Some((maker, folder))) => {
+                let inner = self.path[above.path.len()..].to_owned();
+                from == maker && *path == format!("{folder}{inner}")
+            }
+            _ => false,
+        }
+    }
+}
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The texts of a file protocol; paths that lead nowhere are reported.
@@ -41,35 +74,54 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         Files { skill, requirements, criteria, constraints, kinds: Vec::new() }
     }
 
-    /// Two things with one place, in the inbox, the outbox or the workspace.
+    /// Two things with one place, in the inbox, the outbox or the workspace, or one where the other needs a folder.
     fn landing(&mut self, files: &ast::Files) {
-        let mut taken: BTreeMap<(&str, String), Span> = BTreeMap::new();
-        let mut land = |place: (&'static str, String), span: Span| {
-            let (slash, help) = match place.0 {
-                "" => ("", "copy one of them to another place"),
-                "outbox" => ("/", "remove one of them"),
-                _ => ("/", "give one of them a `copy-to` of its own"),
-            };
-            let message = format!("two files of the task are called `{}{slash}{}`", place.0, place.1);
-            if let Some(first) = taken.insert(place, span) {
-                self.diagnostics.push(
-                    Diagnostic::new(Code::DuplicateDefinition, message)
-                        .label(span, "again here")
-                        .label(first, "first here")
-                        .help(help),
-                );
-            }
-        };
+        let mut places: Vec<Place> = Vec::new();
         for input in files.inputs.iter().filter(|input| !input.reference) {
             let folder = input.copy_to.as_ref().map_or("", |folder| folder.as_str().trim_matches('/'));
-            let name = plain(input.path.as_str()).rsplit('/').next().unwrap_or_default().to_owned();
-            let place = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            land(("inbox", place), whole(&input.path));
+            // Both ways to say where in the inbox.
+            let folder = folder.strip_prefix("inbox/").unwrap_or(if folder == "inbox" { "" } else { folder });
+            let source = plain(input.path.as_str());
+            let path = plain(&format!("{folder}/{}", last(&source)));
+            let from = input.from.as_ref().map(|from| from.value.clone());
+            let is_folder = input.path.as_str().ends_with('/');
+            let (span, origin) = (whole(&input.path), Some((from, source)));
+            if let Some(ours) = OURS.iter().find(|ours| lies_in(&path, ours)) {
+                self.diagnostics.push(
+                    Diagnostic::new(
+                        Code::DuplicateDefinition,
+                        format!("`inbox/{ours}` is what the task itself is told"),
+                    )
+                    .label(span, format!("would be `inbox/{path}`"))
+                    .help("give the input a `copy-to` of its own"),
+                );
+                continue;
+            }
+            places.push(Place { root: "inbox/", path, is_folder, span, origin });
         }
         for output in &files.outputs {
-            land(("outbox", plain(output.path.as_str())), whole(&output.path));
-            if let Some(path) = &output.copy_to {
-                land(("", plain(path.as_str())), whole(path));
+            let (path, is_folder) = (plain(output.path.as_str()), output.path.as_str().ends_with('/'));
+            if let Some(target) = &output.copy_to {
+                // A file goes into a folder under its own name.
+                let into = !is_folder && target.as_str().ends_with('/');
+                let path =
+                    if into { plain(&format!("{}/{}", target.as_str(), last(&path))) } else { plain(target.as_str()) };
+                places.push(Place { root: "", path, is_folder: true, span: whole(target), origin: None });
+            }
+            places.push(Place { root: "outbox/", path, is_folder, span: whole(&output.path), origin: None });
+        }
+        // By their names, what lies in a folder stands behind it.
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by(|&one, &other| places[one].key().cmp(&places[other].key()).then(one.cmp(&other)));
+        let mut above: Vec<usize> = Vec::new();
+        for index in order {
+            let place = &places[index];
+            above.retain(|&other| places[other].root == place.root && lies_in(&place.path, &places[other].path));
+            if let Some(&first) = above.iter().find(|&&other| place.meets(&places[other])) {
+                let (first, again) = (&places[first.min(index)], &places[first.max(index)]);
+                self.diagnostics.push(meeting(first, again));
+            } else {
+                above.push(index);
             }
         }
     }
@@ -84,17 +136,17 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     ) -> Vec<Await> {
         let step = &steps[index];
         let mut awaits = Vec::new();
-        let of_agent = step.agent.and_then(|agent| agents[agent].ast.files.as_ref());
-        let mine = step.ast.files.is_some();
         self.diagnostics.about(Some(step.ast.name.span));
-        for files in step.ast.files.iter().chain(of_agent) {
-            let own = mine && step.ast.files.as_ref().is_some_and(|mine| std::ptr::eq(mine, files));
+        if let Some(files) = files_of(step, agents) {
             for input in &files.inputs {
                 match &input.from {
-                    None if own || !mine => self.lies_there(&input.path, steps, agents),
-                    None => {}
+                    None => self.lies_there(&input.path, steps, agents),
                     Some(from) => {
                         let Some(target) = self.maker(step, from, names, steps) else { continue };
+                        if steps[target].list.is_some() {
+                            self.one_of_many(&steps[target], from);
+                            continue;
+                        }
                         self.leaves(&steps[target], &input.path, from, agents);
                         awaits.push(success(target, from.span));
                     }
@@ -148,6 +200,22 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         Some(target)
     }
 
+    /// Reports that files come from a task that has several turns at once.
+    fn one_of_many(&mut self, maker: &Step<'a>, from: &Name) {
+        self.diagnostics.push(
+            Diagnostic::new(
+                Code::WrongValue,
+                format!(
+                    "files come from `{0}`, and `{0}` runs once for each item, so that nobody's are meant",
+                    from.value
+                ),
+            )
+            .label(from.span, "not one task")
+            .label(maker.ast.name.span, "with `for-each`")
+            .help("let a task behind it gather what they make, and name that one"),
+        );
+    }
+
     /// A file of the workspace, or one that a task puts there.
     fn lies_there(&mut self, path: &Text, steps: &[Step<'a>], agents: &[Agent<'a>]) {
         let wanted = if path.as_str().ends_with('/') { Entry::Folder } else { Entry::File };
@@ -168,7 +236,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     fn leaves(&mut self, maker: &Step<'a>, path: &Text, from: &Name, agents: &[Agent<'a>]) {
         let wanted = plain(path.as_str());
         let outputs: Vec<&FileOutput> = outputs(maker, agents).collect();
-        let none = outputs.is_empty() && maker.ast.files.is_none();
+        let none = files_of(maker, agents).is_none();
+        let is_folder = path.as_str().ends_with('/');
+        if let Some((what, output)) =
+            outputs.iter().find_map(|output| Some((other_kind(output, &wanted, is_folder)?, output)))
+        {
+            self.diagnostics.push(kinds_differ(path, from, what, output));
+            return;
+        }
         let covers = |output: &&FileOutput| {
             let made = plain(output.path.as_str());
             made == wanted
@@ -202,10 +277,58 @@ fn success(step: usize, span: Span) -> Await {
     Await { step, when: swarmc_plan::When::Success, soft: false, span }
 }
 
-/// What a step says it leaves in its outbox, or its agent does.
+/// The files by which a step works: its own, or else those of its agent.
+pub(crate) fn files_of<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> Option<&'s ast::Files> {
+    step.ast.files.as_ref().or_else(|| agents[step.agent?].ast.files.as_ref())
+}
+
+/// What a step leaves in its outbox.
 fn outputs<'s>(step: &'s Step<'_>, agents: &'s [Agent<'_>]) -> impl Iterator<Item = &'s FileOutput> {
-    let of_agent = step.agent.and_then(|agent| agents[agent].ast.files.as_ref());
-    step.ast.files.iter().chain(of_agent).flat_map(|files| &files.outputs)
+    files_of(step, agents).into_iter().flat_map(|files| &files.outputs)
+}
+
+/// What an output is, where an input of that name takes it for the other: a file or a folder.
+fn other_kind(output: &FileOutput, wanted: &str, is_folder: bool) -> Option<&'static str> {
+    let (made, whole) = (plain(output.path.as_str()), output.path.as_str().ends_with('/'));
+    match (made == wanted, is_folder) {
+        (true, true) if !whole => Some("a file"),
+        (true, false) if whole => Some("a folder"),
+        (false, false) if made.starts_with(&format!("{wanted}/")) => Some("a folder"),
+        _ => None,
+    }
+}
+
+fn kinds_differ(path: &Text, from: &Name, what: &str, output: &FileOutput) -> Diagnostic {
+    let (span, bare) = (whole(path), path.as_str().trim_end_matches('/'));
+    let right = if what == "a folder" { format!("{bare}/") } else { bare.to_owned() };
+    let diagnostic = Diagnostic::new(
+        Code::UnknownReference,
+        format!("`{bare}` of task `{}` is {what}, and not read as one", from.value),
+    )
+    .label(span, if what == "a folder" { "a file" } else { "a folder, by its final `/`" })
+    .label(whole(&output.path), what)
+    .help(format!("write `input \"{right}\"`"));
+    // A name without quotes holds no `/`.
+    let text = if path.is_bare() { format!("\"{right}\"") } else { right.clone() };
+    diagnostic.fix(format!("write `{right}`"), span, text)
+}
+
+/// Two that cannot both be there.
+fn meeting(first: &Place, again: &Place) -> Diagnostic {
+    let help = match first.root {
+        "" => "copy one of them to another place",
+        "outbox/" => "remove one of them",
+        _ => "give one of them a `copy-to` of its own",
+    };
+    let (root, path) = (first.root, if first.path.len() < again.path.len() { &first.path } else { &again.path });
+    let message = match first.path == again.path || first.origin.is_some() && first.is_folder != again.is_folder {
+        true => format!("two files of the task are called `{root}{}`", first.path.as_str().max(&again.path)),
+        false => format!("`{root}{path}` is a file of the task, and a folder for another one"),
+    };
+    Diagnostic::new(Code::DuplicateDefinition, message)
+        .label(again.span, "again here")
+        .label(first.span, "first here")
+        .help(help)
 }
 
 /// The places in the workspace that the outputs are copied to: files, or folders that files lie in.
@@ -228,6 +351,11 @@ pub(super) fn kinds(files: &ast::Files, types: &Types, lookup: &mut Lookup<'_>) 
 fn plain(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     parts.join("/")
+}
+
+/// The last name of a plain path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn whole(path: &Text) -> Span {

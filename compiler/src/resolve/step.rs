@@ -53,8 +53,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Variable::Pass(_) | Variable::Secret(_) => None,
         });
         let system = agent.and_then(|agent| agents[agent].system.as_ref());
-        let of_agent = agent.and_then(|agent| agents[agent].files.as_ref());
-        let of_files = files.iter().chain(of_agent).flat_map(Files::proses);
+        let of_agent = || agents[agent?].files.as_ref();
+        let of_files = files.as_ref().or_else(of_agent).into_iter().flat_map(Files::proses);
         let has = Has {
             item: step.for_each.is_some(),
             inbox: within.receivers.contains(step.name.value.as_str()),

@@ -14,9 +14,6 @@ use super::{ArtifactKind, Kept};
 use crate::event::Content;
 use crate::secrets::Secrets;
 
-/// The largest file that is compared, in bytes.
-pub(super) const LARGEST_FILE: u64 = 1 << 20;
-
 /// The bytes of a diff that are kept.
 const LARGEST: usize = 4 << 20;
 
@@ -76,6 +73,8 @@ struct Turn {
 pub(crate) struct Watch {
     folder: PathBuf,
     before: Before,
+    /// What is not looked at.
+    apart: Option<PathBuf>,
     secrets: Secrets,
     number: u64,
     watches: Watches,
@@ -121,13 +120,15 @@ impl Watches {
             turns.push(Turn { label: label.to_owned(), number, met });
             number
         };
-        let before = match Git::look(&folder, environment, (&self.scratch, &self.home)) {
+        // Working trees of runs lie in there, too, and maybe the whole project: those are looked at.
+        let apart = [self.home.clone(), self.home.join("runs")].into_iter().find(|apart| !folder.starts_with(apart));
+        let before = match Git::look(&folder, environment, (&self.scratch, apart.as_deref())) {
             Some(git) => Before::Git(Box::new(git)),
-            None => Before::Snapshot(Snapshot::take(&folder, &self.home)),
+            None => Before::Snapshot(Snapshot::take(&folder, apart.as_deref())),
         };
         let known = environment.iter().cloned().collect();
         let secrets = Secrets::new(&known, &self.hidden.iter().map(String::as_str).collect());
-        Watch { folder, before, secrets, number, watches: self.clone() }
+        Watch { folder, before, apart, secrets, number, watches: self.clone() }
     }
 }
 
@@ -139,7 +140,7 @@ impl Watch {
     pub(crate) fn end(mut self) -> Result<Option<Taken>, String> {
         let changes = match &mut self.before {
             Before::Git(git) => git.changes()?,
-            Before::Snapshot(before) => before.changes(&Snapshot::take(&self.folder, &self.watches.home)),
+            Before::Snapshot(before) => before.changes(&Snapshot::take(&self.folder, self.apart.as_deref())),
         };
         let mut met = self.met();
         met.sort_unstable();
@@ -182,4 +183,28 @@ fn taken(mut changes: Changes, with: Vec<String>, secrets: &Secrets) -> Taken {
     let kept = Kept::new(ArtifactKind::Diff, &text, Content::Text(String::new()));
     let (files, added, removed) = (Some(changes.files), Some(changes.added), Some(changes.removed));
     Taken { text, kept: Kept { files, added, removed, with, omitted: changes.omitted, ..kept } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_write_is_nobodys_change_wherever_the_tree_lies() {
+        for (tree, told) in [("project", 1), ("home/runs/r1/worktrees/w", 1), ("home", 1), ("", 1), ("home/project", 1)]
+        {
+            let place = tempfile::tempdir().expect("a folder");
+            let (tree, run) = (place.path().join(tree), place.path().join("home/runs/r1"));
+            fs::create_dir_all(&tree).expect("a folder");
+            fs::create_dir_all(&run).expect("a folder");
+            let watch = Watches::new(&run, BTreeSet::new()).begin("work", &tree, &[]);
+            fs::write(tree.join("made"), "by the turn\n").expect("a file");
+            fs::write(run.join("journal"), "of the run\n").expect("a file");
+            let taken = watch.end().expect("it is known").expect("something changed");
+            assert_eq!(taken.kept.files, Some(told), "{}: {}", tree.display(), taken.text);
+            assert!(!taken.text.contains("of the run"), "{}", taken.text);
+        }
+    }
 }

@@ -1,22 +1,20 @@
 //! What changed in a Git checkout between two moments, changes that are not committed and new files included.
 //!
 //! In: a folder of a checkout. Out: the difference of what Git says is not as in an index of ours, a copy of that of the
-//! people who work there: neither theirs nor their repository is touched. Each look costs a `git status`, and besides it
-//! only what has changed is read. Invariant: no link is followed out of the checkout.
+//! people who work there: neither theirs nor their repository is touched. A look takes less than a `git status`, which
+//! compares with the last commit besides, and only what has changed is read. Invariants: no link is followed out of the
+//! checkout, and nothing is started that the repository names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, readlinkat, statat};
-use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::diff::{Changes, LARGEST_FILE};
+use super::diff::Changes;
+use super::room::Room;
 use super::version::{Kind, Version, difference};
 use crate::executor::{Cancel, bytes};
 use crate::home::create_private;
@@ -28,9 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The bytes of an answer that are read: the paths that changed, or what stood in those files.
 const ANSWER: usize = 16 << 20;
 
-/// The files that one look takes in at most, and their bytes together.
-const FILES: usize = 5_000;
-const BYTES: u64 = 32 << 20;
+/// So many changed files mean that the index knows of older ones: it was copied along with them, say.
+const STALE: usize = 200;
+
+/// The filters that a repository may name.
+const FILTERS: usize = 100;
+
+/// What Git is told of the world: nothing that a task was given. Those that others set come last.
+const PASSED: [&str; 6] = ["PATH", "HOME", "XDG_CONFIG_HOME", "LANG", "TMPDIR", "SWARM_RUN"];
+
+/// What is not as in the index; what is new; and the order to look at all files again.
+const DIFFERENT: [&str; 7] = ["diff-files", "--raw", "-z", "--no-abbrev", "--ignore-submodules=all", "--", "."];
+const OTHERS: [&str; 7] = ["ls-files", "--others", "--exclude-standard", "--full-name", "-z", "--", "."];
+const REFRESH: [&str; 3] = ["update-index", "-q", "--refresh"];
+
+/// The mode of a repository in a repository.
+const MODULE: &str = "160000";
 
 /// A checkout as it was.
 #[derive(Debug)]
@@ -48,18 +59,11 @@ pub(super) struct Git {
     unknown: BTreeSet<String>,
     omitted: Vec<String>,
     /// What lies in here is not looked at.
-    apart: PathBuf,
+    apart: Option<PathBuf>,
 }
 
 /// A path that is not as in the index, and what stands there: its kind, and where its bytes are.
 type Changed = (String, Option<(Kind, String)>);
-
-/// Why a file is not taken in.
-enum Skip {
-    Large,
-    /// It is no file, or cannot be read.
-    Other,
-}
 
 impl Git {
     /// The checkout that `folder` is part of, as it is now; none where there is none, or no Git that could say.
@@ -67,40 +71,39 @@ impl Git {
     pub(super) fn look(
         folder: &Path,
         environment: &[(OsString, OsString)],
-        (scratch, apart): (&Path, &Path),
+        (scratch, apart): (&Path, Option<&Path>),
     ) -> Option<Git> {
         // Without a repository above nobody need be asked.
-        folder.ancestors().find(|above| above.join(".git").exists())?;
-        let words = ["rev-parse", "--is-inside-work-tree", "--show-toplevel", "--git-path", "index"];
-        let places = ask((folder, environment), &words, &[]).ok()?;
-        let places = String::from_utf8_lossy(&places).into_owned();
-        let mut places = places.lines();
-        let (inside, top, index) = (places.next()?, PathBuf::from(places.next()?), places.next()?);
-        if inside != "true" {
-            return None;
-        }
+        let top = folder.ancestors().find(|above| above.join(".git").exists())?;
+        let passed = |name: &&str| environment.iter().find(|(given, _)| given.to_str() == Some(name)).cloned();
+        let mut environment: Vec<(OsString, OsString)> = PASSED.iter().filter_map(passed).collect();
+        // What is not here is not fetched, and nobody waits for a lock.
+        let fixed = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", ""), ("GIT_OPTIONAL_LOCKS", "0")];
+        environment.extend(fixed.map(|(name, value)| (name.into(), value.into())));
+        let names = names((folder, &environment))?;
+        let (top, index) = places(top, (folder, &environment), &names)?;
         create_private(scratch, true).ok()?;
         let scratch = tempfile::tempdir_in(scratch).ok()?;
         let own = scratch.path().join("index");
-        copy_index(&folder.join(index), &own).ok()?;
+        copy_index(&index, &own).ok()?;
+        environment.push((OsString::from("GIT_INDEX_FILE"), own.into()));
         let mut git = Git {
             folder: folder.to_owned(),
-            environment: environment.to_vec(),
+            environment,
             _scratch: scratch,
             root: Folder::open(&top).ok()?,
             top,
             before: BTreeMap::new(),
             unknown: BTreeSet::new(),
             omitted: Vec::new(),
-            apart: apart.to_owned(),
+            apart: apart.map(Path::to_owned),
         };
-        git.environment.push((OsString::from("GIT_INDEX_FILE"), own.into()));
-        let changed = git.status().ok()?;
+        let changed = git.changed(&filters(&names)?).ok()?;
         let mut room = Room::default();
         for (path, _) in changed {
             match room.admits(&git.root, &path) {
-                Some(version) => _ = git.before.insert(path, version),
-                None => _ = git.unknown.insert(path),
+                Ok(version) => _ = git.before.insert(path, version),
+                Err(_) => _ = git.unknown.insert(path),
             }
         }
         room.tell(&mut git.omitted);
@@ -112,7 +115,10 @@ impl Git {
     /// # Errors
     /// Git does not say.
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
-        let changed = self.status()?;
+        // Whoever took the turn may have changed what the repository says, too.
+        let names = names((&self.folder, &self.environment)).ok_or("Git does not say how it is set up")?;
+        let filters = filters(&names).ok_or("the repository names filters that cannot be left out")?;
+        let changed = self.changed(&filters)?;
         let mut stood: BTreeMap<String, Option<(Kind, String)>> = changed.into_iter().collect();
         stood.retain(|path, _| !self.unknown.contains(path) && !self.before.contains_key(path));
         let kept = self.kept(stood.values().flatten().map(|(_, id)| id.as_str()))?;
@@ -127,7 +133,7 @@ impl Git {
         }
         let (mut changes, mut room) = (Changes::default(), Room::default());
         for (path, old) in &before {
-            let Some(new) = room.admits(&self.root, path) else { continue };
+            let Ok(new) = room.admits(&self.root, path) else { continue };
             if let Some(told) = difference(path, old.as_ref(), new.as_ref()) {
                 changes.push(&told);
             }
@@ -142,24 +148,58 @@ impl Git {
         Ok(changes)
     }
 
-    /// What is not as in our index.
-    fn status(&mut self) -> Result<Vec<Changed>, String> {
-        let words = ["status", "--porcelain=v2", "-z", "-uall", "--no-renames", "--ignore-submodules=all", "--", "."];
-        let told = ask((&self.folder, &self.environment), &words, &[])?;
-        let mut entries: Vec<&[u8]> = told.split(|&byte| byte == 0).collect();
-        if told.len() >= ANSWER {
-            entries.pop();
-            self.omitted.push("the changes of more files than can be listed".to_owned());
-        }
+    /// What is not as in our index, without the help of the repository's own `filters`.
+    fn changed(&mut self, filters: &[String]) -> Result<Vec<Changed>, String> {
+        let words = |words: &'static [&'static str]| filters.iter().map(String::as_str).chain(words.iter().copied());
+        let within = (self.folder.as_path(), self.environment.as_slice());
+        // Each of them reads the whole tree: at the same time they take half as long.
+        let (told, new) = std::thread::scope(|scope| {
+            let new = scope.spawn(|| ask(within, &words(&OTHERS).collect::<Vec<&str>>(), &[]));
+            let told = ask(within, &words(&DIFFERENT).collect::<Vec<&str>>(), &[]);
+            let told = told.and_then(|told| match told.iter().filter(|&&byte| byte == b':').count() > STALE {
+                true => {
+                    // What it says of those that are as they were is of no interest.
+                    let _ = ask(within, &words(&REFRESH).collect::<Vec<&str>>(), &[]);
+                    ask(within, &words(&DIFFERENT).collect::<Vec<&str>>(), &[])
+                }
+                false => Ok(told),
+            });
+            (told, new.join().unwrap_or_else(|_| Err("it cannot be asked".to_owned())))
+        });
+        let (told, new) = (told?, new?);
         let mut changed = Vec::new();
-        for entry in entries {
-            match std::str::from_utf8(entry) {
-                Ok(entry) => changed.extend(read(entry)),
-                Err(_) => self.omitted.push("files whose names are no text".to_owned()),
+        let mut entries = self.entries(&told).into_iter();
+        // `:MODE MODE ID ID STATE`, and a path.
+        while let (Some(head), Some(path)) = (entries.next(), entries.next()) {
+            let (Some(head), Some(path)) = (head, path) else { continue };
+            let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+            if let [mode, _, id, _, state] = fields[..]
+                && state != "U"
+                && mode != MODULE
+            {
+                changed.push((path.to_owned(), Kind::read(mode).map(|kind| (kind, id.to_owned()))));
             }
         }
-        changed.retain(|(path, _)| !self.top.join(path).starts_with(&self.apart));
+        // A folder is a repository of its own.
+        let new = self.entries(&new).into_iter().flatten().filter(|path| !path.ends_with('/'));
+        changed.extend(new.map(|path| (path.to_owned(), None)));
+        changed.retain(|(path, _)| self.apart.as_ref().is_none_or(|apart| !self.top.join(path).starts_with(apart)));
         Ok(changed)
+    }
+
+    /// What stands between NULs; what is no text is none.
+    fn entries<'t>(&mut self, told: &'t [u8]) -> Vec<Option<&'t str>> {
+        let mut entries: Vec<&[u8]> = told.split(|&byte| byte == 0).collect();
+        // Behind the last one stands nothing, or the beginning of one that was cut off.
+        entries.pop();
+        if told.len() >= ANSWER {
+            self.omitted.push("the changes of more files than can be listed".to_owned());
+        }
+        let entries: Vec<Option<&str>> = entries.into_iter().map(|entry| std::str::from_utf8(entry).ok()).collect();
+        if entries.contains(&None) {
+            self.omitted.push("files whose names are no text".to_owned());
+        }
+        entries
     }
 
     /// What stands in the repository, by id.
@@ -185,102 +225,39 @@ impl Git {
     }
 }
 
-/// What a line of `status --porcelain=v2` says of a file that is not as in the index.
-fn read(entry: &str) -> Option<Changed> {
-    let at = |kind: &str, id: &str| Some((Kind::read(kind)?, id.to_owned()));
-    let fields = |count: usize| entry.splitn(count, ' ').collect::<Vec<&str>>();
-    match entry.split_at_checked(2)? {
-        ("1 ", _) => match fields(9)[..] {
-            [_, state, module, _, mode, _, _, id, path] if !state.ends_with('.') && module.starts_with('N') => {
-                Some((path.to_owned(), at(mode, id)))
-            }
-            _ => None,
-        },
-        ("u ", _) => match fields(11)[..] {
-            [_, _, module, _, mode, _, _, _, id, _, path] if module.starts_with('N') => {
-                Some((path.to_owned(), at(mode, id)))
-            }
-            _ => None,
-        },
-        // A folder is a repository of its own.
-        ("? ", path) => (!path.ends_with('/')).then(|| (path.to_owned(), None)),
-        _ => None,
-    }
+/// The names of all that the repository and its user have set.
+fn names(within: (&Path, &[(OsString, OsString)])) -> Option<Vec<String>> {
+    let told = ask(within, &["config", "--list", "--name-only", "-z"], &[]).ok()?;
+    told.split(|&byte| byte == 0).map(|name| String::from_utf8(name.to_vec()).ok()).collect()
 }
 
-/// What one look takes in.
-#[derive(Default)]
-struct Room {
-    files: usize,
-    bytes: u64,
-    large: usize,
-    more: usize,
+/// The top of a checkout, below which `.git` stands, and where its index lies.
+fn places(top: &Path, within: (&Path, &[(OsString, OsString)]), names: &[String]) -> Option<(PathBuf, PathBuf)> {
+    let repository = top.join(".git");
+    let is_usual = repository.join("objects").is_dir() && repository.join("HEAD").exists();
+    if is_usual && !names.iter().any(|name| name == "core.worktree") {
+        return Some((top.to_owned(), repository.join("index")));
+    }
+    let told =
+        ask(within, &["rev-parse", "--is-inside-work-tree", "--show-toplevel", "--git-path", "index"], &[]).ok()?;
+    let told = String::from_utf8_lossy(&told).into_owned();
+    let mut told = told.lines();
+    let (inside, top, index) = (told.next()?, PathBuf::from(told.next()?), told.next()?);
+    (inside == "true").then(|| (top, within.0.join(index)))
 }
 
-impl Room {
-    /// The file at a path, which there may be none of; nothing where it is not taken in.
-    fn admits(&mut self, root: &Folder, path: &str) -> Option<Option<Version>> {
-        if self.files == FILES || self.bytes >= BYTES {
-            self.more += 1;
-            return None;
-        }
-        match version(root, path) {
-            Ok(version) => {
-                self.files += 1;
-                self.bytes += version.as_ref().map_or(0, |version| version.bytes.len() as u64);
-                Some(version)
-            }
-            Err(Skip::Large) => {
-                self.large += 1;
-                None
-            }
-            Err(Skip::Other) => None,
-        }
+/// The words that keep Git from starting the filters with these settings; none where they cannot be named.
+fn filters(names: &[String]) -> Option<Vec<String>> {
+    let named = names.iter().filter_map(|name| name.strip_prefix("filter.")?.rsplit_once('.'));
+    let filters: BTreeSet<&str> = named.map(|(filter, _)| filter).collect();
+    if filters.len() > FILTERS || filters.iter().any(|filter| filter.contains('=')) {
+        return None;
     }
-
-    fn tell(&self, omitted: &mut Vec<String>) {
-        if self.large > 0 {
-            omitted.push(format!("{} files of more than {} KiB", self.large, LARGEST_FILE >> 10));
-        }
-        if self.more > 0 {
-            omitted.push(format!("{} files: there are too many to compare", self.more));
-        }
-    }
-}
-
-/// The file at a path; none where there is none, or a folder.
-fn version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
-    let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
-    // Where its folder is gone, or no folder any more, so is the file.
-    let Ok(above) = root.folder(above) else { return Ok(None) };
-    let stat = match statat(&above, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(None),
-        Err(_) => return Err(Skip::Other),
+    let off = |filter: &str| {
+        let off = ["clean=", "smudge=", "process=", "required=false"].map(|word| format!("filter.{filter}.{word}"));
+        off.into_iter().flat_map(|word| ["-c".to_owned(), word])
     };
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Ok(None),
-        FileType::Symlink => {
-            let target = readlinkat(&above, name, Vec::new()).map_err(|_| Skip::Other)?;
-            Ok(Some(Version { kind: Kind::Link, bytes: target.into_bytes() }))
-        }
-        FileType::RegularFile if u64::try_from(stat.st_size).is_ok_and(|size| size > LARGEST_FILE) => Err(Skip::Large),
-        FileType::RegularFile => {
-            let kind = if stat.st_mode & 0o100 == 0 { Kind::Plain } else { Kind::Program };
-            let bytes = contents(&above, name)?;
-            Ok(Some(Version { kind, bytes }))
-        }
-        _ => Err(Skip::Other),
-    }
-}
-
-fn contents(above: &OwnedFd, name: &str) -> Result<Vec<u8>, Skip> {
-    // Whatever took its place meanwhile is not followed, and not waited for.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let file = openat(above.as_fd(), name, flags, Mode::empty()).map_err(|_| Skip::Other)?;
-    let mut bytes = Vec::new();
-    File::from(file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(|_| Skip::Other)?;
-    if bytes.len() as u64 > LARGEST_FILE { Err(Skip::Large) } else { Ok(bytes) }
+    Some(filters.into_iter().flat_map(off).collect())
 }
 
 /// Copies an index, where there is one. By its time Git knows which files may have changed since in the same moment.
@@ -349,7 +326,7 @@ mod tests {
             let environment = environment.map(|(name, value)| (OsString::from(name), value));
             let places = (self.at("scratch"), self.at("tree/runs"));
             let folder = self.at(folder).canonicalize().expect("it is there");
-            Git::look(&folder, &environment, (&places.0, &places.1)).expect("it is a checkout")
+            Git::look(&folder, &environment, (&places.0, Some(&places.1))).expect("it is a checkout")
         }
     }
 
@@ -426,6 +403,44 @@ mod tests {
             "{}",
             changes.text
         );
+    }
+
+    #[test]
+    fn nothing_is_started_that_the_repository_names() {
+        let checkout = Checkout::new();
+        let (started, filter) = (checkout.at("started"), "filter.a b.c");
+        let program = format!("touch {}; cat", started.display());
+        checkout.write("file", "one\n");
+        checkout.write(".gitattributes", "file filter=other\n");
+        checkout.commit();
+        // Before the turn, and by the turn.
+        for filter in ["filter.other", filter] {
+            let mut git = checkout.look("tree");
+            for (word, value) in [("clean", program.as_str()), ("process", &program), ("required", "true")] {
+                checkout.git(&["config", &format!("{filter}.{word}"), value]);
+            }
+            checkout.write(".gitattributes", &format!("file filter={}\n", &filter[7..]));
+            checkout.write("file", "two\n");
+            assert!(git.changes().expect("git says").text.contains("+two"));
+            checkout.write("file", "six\n");
+            assert!(checkout.look("tree").before.contains_key("file"));
+            assert!(!started.exists(), "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_checkout_whose_index_knows_nothing_of_its_files_is_looked_at_all_the_same() {
+        let checkout = Checkout::new();
+        (0..STALE * 2).for_each(|number| checkout.write(&format!("{number}"), "same\n"));
+        checkout.commit();
+        for number in 0..STALE * 2 {
+            let file = File::options().write(true).open(checkout.at(&format!("tree/{number}"))).expect("it is there");
+            file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("it can be dated");
+        }
+        let mut git = checkout.look("tree");
+        assert_eq!(git.before.len(), 0);
+        checkout.write("7", "other\n");
+        assert_eq!(git.changes().expect("git says").files, 1);
     }
 
     #[test]

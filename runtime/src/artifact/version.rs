@@ -21,6 +21,18 @@ pub(super) struct Version {
     pub bytes: Vec<u8>,
 }
 
+impl Version {
+    /// Whether its difference can be told to the byte.
+    pub(super) fn is_text(&self) -> bool {
+        has_no_nul(&self.bytes) && std::str::from_utf8(&self.bytes).is_ok()
+    }
+}
+
+/// What Git goes by.
+fn has_no_nul(bytes: &[u8]) -> bool {
+    !bytes[..bytes.len().min(HEAD)].contains(&0)
+}
+
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -70,15 +82,14 @@ pub(super) fn difference(path: &str, old: Option<&Version>, new: Option<&Version
     }
     let side = |side: char, version: Option<&Version>| version.map_or("/dev/null".to_owned(), |_| name(side));
     let (from, to) = (side('a', old), side('b', new));
-    let is_text = |bytes: &[u8]| !bytes[..bytes.len().min(HEAD)].contains(&0);
-    Some(match is_text(&before) && is_text(&after) {
+    Some(match has_no_nul(&before) && has_no_nul(&after) {
         true => head + &unified((&from, &to), &String::from_utf8_lossy(&before), &String::from_utf8_lossy(&after)),
         false => format!("{head}Binary files {from} and {to} differ\n"),
     })
 }
 
 /// The lines that are different, below the names of both sides.
-pub(super) fn unified((from, to): (&str, &str), old: &str, new: &str) -> String {
+fn unified((from, to): (&str, &str), old: &str, new: &str) -> String {
     let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
     diff.unified_diff().context_radius(3).header(from, to).to_string()
 }

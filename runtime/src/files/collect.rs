@@ -5,7 +5,7 @@
 //! copied to the workspace before all of that holds.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -14,10 +14,11 @@ use serde_json::Value;
 use super::again;
 use super::manifest::{AgentFiles, Kept};
 use super::paths::{last, plain};
-use super::status::{AgentState, AgentStatus, LONGEST};
+use super::status::{AgentState, AgentStatus};
 use super::watch::MOST;
-use super::workspace::Laid;
-use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
+use super::workspace::{Laid, note_corrected};
+use super::{COPIED, Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
+use crate::control::Wish;
 use crate::event::Failure;
 use crate::handoff::Operation;
 use crate::tools::Folder;
@@ -38,6 +39,19 @@ pub(crate) struct Collected {
     pub asked: Vec<Result<Operation, String>>,
     /// Files of its outbox, where they are to be kept.
     pub files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Collected {
+    /// Of an attempt that was ended from outside.
+    fn again() -> Collected {
+        Collected {
+            failure: Some(Failure::Cancelled),
+            output: None,
+            left: None,
+            asked: Vec::new(),
+            files: BTreeMap::new(),
+        }
+    }
 }
 
 impl Laid {
@@ -83,15 +97,18 @@ impl Laid {
             return self.close(desk, Some(wrong(&left.problems)), None, left);
         }
         if failure == Some(Failure::Cancelled) {
-            return Collected { failure, output: None, left: None, asked: Vec::new(), files: BTreeMap::new() };
+            return Collected::again();
         }
         if desk.mends {
             let failure = failure.or_else(|| self.note_corrected(desk).err().map(|problem| wrong(&[problem])));
             return self.close(desk, failure, None, left);
         }
         let tampered = self.tampered();
+        if self.is_stopped() {
+            return Collected::again();
+        }
         left.problems.clone_from(&tampered);
-        match self.status() {
+        match AgentStatus::found(self.root.as_fd()) {
             Ok(status) => {
                 seen.look(status.state);
                 left.status = Some(status);
@@ -100,6 +117,9 @@ impl Laid {
         }
         left.problems.extend(seen.wrong);
         self.outbox(&mut left);
+        if self.is_stopped() {
+            return Collected::again();
+        }
         let state = left.status.as_ref().map(|status| status.state);
         let failure = match (failure, state) {
             _ if !tampered.is_empty() => Some(wrong(&left.problems)),
@@ -118,6 +138,34 @@ impl Laid {
             true => self.close(desk, None, output, left),
             false => self.close(desk, Some(wrong(&left.problems)), None, left),
         }
+    }
+
+    /// Whether somebody wants the attempt to end: what is long is not read to its end then.
+    fn is_stopped(&self) -> bool {
+        matches!(self.cancel.asked(), Some(Wish::Stop | Wish::Kill))
+    }
+
+    /// The digest of a file, of `most` bytes, and its length, one more where it has more.
+    fn digested(&self, root: BorrowedFd<'_>, path: &str, most: u64) -> Result<(String, u64), String> {
+        let (file, _) = tree::file(root, path)?;
+        let goes_on = |_: &[u8]| match self.is_stopped() {
+            true => Err(std::io::Error::other("the run was stopped meanwhile")),
+            false => Ok(()),
+        };
+        tree::digest_of(file.take(most + 1), goes_on).map_err(|error| format!("`{path}` cannot be read: {error}"))
+    }
+
+    /// Says what a turn that was to mend has corrected, for the attempt after it.
+    fn note_corrected(&self, desk: &Desk) -> Result<(), String> {
+        let inbox = tree::folder(self.root.as_fd(), "inbox")?;
+        let mut changed = Vec::new();
+        for kept in &self.inbox {
+            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(COPIED))?;
+            if digest != kept.digest {
+                changed.push(kept.path.clone());
+            }
+        }
+        note_corrected(&desk.folder, &changed)
     }
 
     /// Nobody changes the folder any more.
@@ -139,11 +187,12 @@ impl Laid {
             Ok(inbox) => inbox,
             Err(problem) => return vec![problem],
         };
-        let mut check = |root: BorrowedFd<'_>, kept: &Kept, name: &str| match tree::digested(root, &kept.path) {
-            Ok((digest, _)) if digest == kept.digest => {}
-            Ok(_) => problems.push(format!("the agent changed `{name}{}`, which is read-only", kept.path)),
-            Err(problem) => problems.push(format!("the agent changed what it was given: in `{name}`, {problem}")),
-        };
+        let mut check =
+            |root: BorrowedFd<'_>, kept: &Kept, name: &str| match self.digested(root, &kept.path, kept.bytes) {
+                Ok((digest, _)) if digest == kept.digest => {}
+                Ok(_) => problems.push(format!("the agent changed `{name}{}`, which is read-only", kept.path)),
+                Err(problem) => problems.push(format!("the agent changed what it was given: in `{name}`, {problem}")),
+            };
         check(self.root.as_fd(), &self.skill, "");
         self.inbox.iter().for_each(|kept| check(inbox.as_fd(), kept, "inbox/"));
         match tree::list(inbox.as_fd(), "inbox", self.inbox.len() * 2 + MOST_OUTPUTS) {
@@ -159,11 +208,6 @@ impl Laid {
         problems
     }
 
-    fn status(&self) -> Result<AgentStatus, String> {
-        let bytes = tree::read(self.root.as_fd(), "status.json", LONGEST)?;
-        AgentStatus::read(std::str::from_utf8(&bytes).map_err(|_| "it is no text".to_owned())?)
-    }
-
     /// Lists the outbox.
     fn outbox(&self, left: &mut AgentFiles) {
         let listing = tree::folder(self.root.as_fd(), "outbox")
@@ -176,8 +220,16 @@ impl Laid {
         if listing.is_cut {
             left.problems.push(format!("`outbox/` holds more than {MOST_OUTPUTS} files and folders"));
         }
+        // Holes take no room on the disk, and as long to read as what does.
+        let bytes = listing.found.iter().fold(0, |sum: u64, found| sum.saturating_add(found.bytes));
+        if bytes > MOST.bytes {
+            return left.problems.push(format!("`outbox/` holds more than {} MiB", MOST.bytes >> 20));
+        }
         for found in listing.found.into_iter().filter(|found| !found.is_folder) {
-            match tree::digested(outbox.as_fd(), &found.path) {
+            match self.digested(outbox.as_fd(), &found.path, found.bytes) {
+                Ok((_, bytes)) if bytes != found.bytes => {
+                    left.problems.push(format!("`outbox/{}` was changed while it was collected", found.path));
+                }
                 Ok((digest, bytes)) => left.outbox.push(Kept { path: found.path, bytes, digest }),
                 Err(problem) => left.problems.push(problem),
             }
@@ -300,7 +352,7 @@ fn copy(outbox: &OwnedFd, kept: &Kept, folder: &Folder, place: &str) -> Result<(
     let (from, _) = tree::file(outbox.as_fd(), &kept.path)?;
     let mut digest = String::new();
     let put = folder.put(place, |mut file| {
-        (digest, _) = tree::digest_of(&from, |piece| file.write_all(piece))?;
+        (digest, _) = tree::digest_of((&from).take(kept.bytes + 1), |piece| file.write_all(piece))?;
         match digest == kept.digest {
             true => Ok(()),
             false => Err(std::io::Error::other("it was changed while it was collected")),

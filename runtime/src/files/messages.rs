@@ -11,13 +11,16 @@ use serde_json::{Value, json};
 
 use super::paths::shown;
 use super::tree;
-use crate::handoff::{self, Envelope, MessageKind, Operation};
+use crate::handoff::{self, Envelope, EnvelopeKind, MessageKind, Operation};
 
 /// The bytes of a message.
 const LONGEST: u64 = 64 * 1024;
 
 /// The messages of one turn at most.
 const MOST: usize = 1000;
+
+/// The names among which they are found.
+const LISTED: usize = 100_000;
 
 /// The characters of a name that becomes part of a file's.
 const NAME: usize = 100;
@@ -47,6 +50,8 @@ pub(crate) struct Post {
     pub found: Vec<(String, String)>,
     /// Those to whom edges lead that expect no answer by themselves.
     pub unasked: Vec<String>,
+    /// Those to whom edges lead that take signals.
+    pub signals: Vec<String>,
 }
 
 /// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
@@ -81,14 +86,11 @@ fn name(from: &str, to: &str, number: u32) -> String {
 /// What the messages that an agent left ask for, in the order of their numbers.
 pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<Operation, String>> {
     let Ok(folder) = tree::folder(root, "messages") else { return Vec::new() };
-    let listing = match tree::list(folder.as_fd(), "messages", MOST + post.found.len()) {
+    let listing = match tree::list(folder.as_fd(), "messages", LISTED) {
         Ok(listing) => listing,
         Err(problem) => return vec![Err(problem)],
     };
     let mut asked: Vec<Result<Operation, String>> = listing.wrong.into_iter().map(Err).collect();
-    if listing.is_cut {
-        asked.push(Err(format!("there are more than {MOST} messages, and the others are not read")));
-    }
     let new = |path: &str| !post.found.iter().any(|(name, _)| name == path);
     let mut names: Vec<String> = listing
         .found
@@ -97,9 +99,12 @@ pub(super) fn asked(root: BorrowedFd<'_>, me: &str, post: &Post) -> Vec<Result<O
         .map(|found| found.path)
         .collect();
     names.sort_by_key(|name| (number(name), name.clone()));
+    if listing.is_cut || names.len() > MOST {
+        asked.push(Err(format!("there are more than {MOST} messages, and those of the highest numbers are not read")));
+        names.truncate(MOST);
+    }
     asked.extend(names.iter().map(|name| {
-        read(folder.as_fd(), me, name, &post.unasked)
-            .map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
+        read(folder.as_fd(), me, name, post).map_err(|problem| format!("the message `{}`: {problem}", shown(name)))
     }));
     asked
 }
@@ -110,7 +115,7 @@ fn number(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-fn read(folder: BorrowedFd<'_>, me: &str, name: &str, unasked: &[String]) -> Result<Operation, String> {
+fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Operation, String> {
     let bytes = tree::read(folder, name, LONGEST)?;
     let message: Message = serde_json::from_slice(&bytes).map_err(|error| shown(&error.to_string()))?;
     if message.from.as_deref().is_some_and(|from| from != me) {
@@ -125,5 +130,10 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str, unasked: &[String]) -> Res
     }
     let Message { to, kind, content, id: reply_to, .. } = message;
     let message = handoff::Message { to, kind, content, reply_to };
-    Ok(Operation::SendHandoff(Box::new(message.handoff(unasked)?)))
+    let mut handoff = message.handoff(&post.unasked)?;
+    if handoff.kind == Some(EnvelopeKind::Signal) && !post.signals.contains(&handoff.to) {
+        // News go the way that there is.
+        handoff.kind = None;
+    }
+    Ok(Operation::SendHandoff(Box::new(handoff)))
 }

@@ -49,8 +49,7 @@ pub(crate) const SUMMARY: &str = "summary.md";
 /// What the agent that works in `folder` says of itself now; none while it says nothing that can be read.
 pub fn agent_status(folder: &Path) -> Option<AgentStatus> {
     let root = tree::open(folder).ok()?;
-    let bytes = tree::read(root.as_fd(), "status.json", status::LONGEST).ok()?;
-    AgentStatus::read(std::str::from_utf8(&bytes).ok()?).ok()
+    AgentStatus::found(root.as_fd()).ok()
 }
 
 /// The folder of one attempt, as it is to be.

@@ -3,12 +3,15 @@
 //! In: the file's text, as often as somebody looks. Out: a status, or what is wrong with it. Invariant: a state is
 //! followed by one that may follow it, `pending → running → completed` or `failed`; between two looks one may be missed.
 
+use std::os::fd::BorrowedFd;
+
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::paths::shown;
+use super::tree;
 
 /// The bytes of a status at most.
 pub(crate) const LONGEST: u64 = 64 * 1024;
@@ -141,6 +144,15 @@ impl AgentState {
 }
 
 impl AgentStatus {
+    /// What the agent says whose folder this is.
+    ///
+    /// # Errors
+    /// It says nothing that can be read: says what is wrong.
+    pub(super) fn found(folder: BorrowedFd<'_>) -> Result<AgentStatus, String> {
+        let bytes = tree::read(folder, "status.json", LONGEST)?;
+        AgentStatus::read(std::str::from_utf8(&bytes).map_err(|_| "it is no text".to_owned())?)
+    }
+
     /// Reads the text of a `status.json`.
     ///
     /// # Errors

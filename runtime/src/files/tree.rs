@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, openat, statat};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
@@ -19,6 +19,9 @@ use super::paths::{odd, shown};
 
 /// How deep folders may lie in each other.
 pub(super) const DEEPEST: usize = 64;
+
+/// The names of one folder that are read at most.
+const LISTED: usize = 100_000;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const FILE: OFlags =
@@ -105,13 +108,7 @@ pub(super) fn read(root: BorrowedFd<'_>, path: &str, most: u64) -> Result<Vec<u8
     }
 }
 
-/// The SHA-256 of the file at `path`, in hexadecimal, and its length.
-pub(super) fn digested(root: BorrowedFd<'_>, path: &str) -> Result<(String, u64), String> {
-    let (file, _) = file(root, path)?;
-    digest_of(file, |_| Ok(())).map_err(|error| format!("`{path}` cannot be read: {error}"))
-}
-
-/// The SHA-256 of what can be read, and its length; `each` gets it piece by piece.
+/// The SHA-256 of what can be read, in hexadecimal, and its length; `each` gets it piece by piece.
 pub(super) fn digest_of(
     mut from: impl Read,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,
@@ -145,13 +142,17 @@ pub(super) fn list(root: BorrowedFd<'_>, name: &str, most: usize) -> Result<List
             if bytes == b"." || bytes == b".." {
                 continue;
             }
-            if listing.found.len() + entries.len() + open.len() >= most {
+            if entries.len() == LISTED {
                 listing.is_cut = true;
                 break;
             }
             entries.push(String::from_utf8(bytes.to_vec()).map_err(|_| String::from_utf8_lossy(bytes).into_owned()));
         }
+        // The first by name are looked at, in whatever order the system tells them.
         entries.sort_unstable();
+        let room = most.saturating_sub(listing.found.len() + listing.wrong.len());
+        listing.is_cut |= entries.len() > room;
+        entries.truncate(room);
         let mut inside = Vec::new();
         for entry in entries {
             let entry = match entry {
@@ -249,8 +250,7 @@ pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
     walk(root, DEEPEST * 2, |seen| {
         match seen {
             Seen::Entry(folder, name, stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
-                let mode = Mode::from_raw_mode(if writable { 0o600 } else { 0o400 } | stat.st_mode & 0o100);
-                let _ = chmodat(folder, name, mode, AtFlags::empty());
+                seal_file(folder, name, writable);
             }
             Seen::Left(folder) => {
                 let _ = fchmod(folder, Mode::from_raw_mode(if writable { 0o700 } else { 0o500 }));
@@ -259,6 +259,16 @@ pub(super) fn seal(root: BorrowedFd<'_>, writable: bool) {
         }
         true
     });
+}
+
+/// The same of a file, which may be something else by now. One with a second name may be somebody else's, too.
+fn seal_file(folder: BorrowedFd<'_>, name: &CStr, writable: bool) {
+    let Ok(file) = openat(folder, name, FILE, Mode::empty()) else { return };
+    let Ok(stat) = fstat(&file) else { return };
+    if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1 {
+        let mode = if writable { 0o600 } else { 0o400 } | stat.st_mode & 0o100;
+        let _ = fchmod(&file, Mode::from_raw_mode(mode));
+    }
 }
 
 /// What is met on a walk.
@@ -385,6 +395,25 @@ mod tests {
         assert!(read(open.as_fd(), "fifo", 10).unwrap_err().contains("no regular file"));
         assert_eq!(read(open.as_fd(), "data/deep/c", 2).unwrap(), b"xy");
         assert!(read(open.as_fd(), "data/deep/c", 1).unwrap_err().contains("longer than 1 bytes"));
+    }
+
+    #[test]
+    fn what_has_a_second_name_is_not_sealed() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, outside) = (place.path().join("kept"), place.path().join("outside"));
+        std::fs::create_dir_all(root.join("workspace")).unwrap();
+        std::fs::write(&outside, "x").unwrap();
+        std::fs::hard_link(&outside, root.join("workspace/second")).unwrap();
+        std::fs::write(root.join("workspace/own"), "x").unwrap();
+        symlink(&outside, root.join("workspace/link")).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        std::fs::set_permissions(&outside, std::fs::Permissions::from_mode(0o640)).unwrap();
+        seal(open(&root).unwrap().as_fd(), false);
+        assert_eq!((mode(&outside), mode(&root.join("workspace/own"))), (0o640, 0o400));
+        // Nor is what was put in its place since it was looked at.
+        let folder = open(&root.join("workspace")).unwrap();
+        seal_file(folder.as_fd(), c"link", false);
+        assert_eq!(mode(&outside), 0o640);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::status::{AgentState, AgentStatus, LONGEST};
+use super::status::{AgentState, AgentStatus};
 use super::tree;
 use crate::control::Wish;
 use crate::executor::Cancel;
@@ -23,9 +23,9 @@ const WEIGH: Duration = Duration::from_secs(1);
 /// What an agent may leave in its folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Most {
-    bytes: u64,
+    pub(super) bytes: u64,
     /// Files and folders.
-    files: usize,
+    pub(super) files: usize,
 }
 
 pub(super) const MOST: Most = Most { bytes: 1024 * 1024 * 1024, files: 100_000 };
@@ -119,7 +119,7 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
         }
         drop(waited);
         // What cannot be read now is being written, or will be found when the turn is over.
-        if let Some(status) = read(root) {
+        if let Ok(status) = AgentStatus::found(root.as_fd()) {
             seen.look(status.state);
         }
         if Instant::now() >= next && seen.overflow.is_none() {
@@ -133,11 +133,6 @@ fn look(root: &OwnedFd, (over, bell): &(Mutex<bool>, Condvar), cancel: &Cancel) 
         is_over = over.lock().unwrap_or_else(PoisonError::into_inner);
     }
     seen
-}
-
-fn read(root: &OwnedFd) -> Option<AgentStatus> {
-    let bytes = tree::read(root.as_fd(), "status.json", LONGEST).ok()?;
-    AgentStatus::read(std::str::from_utf8(&bytes).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::again;
 use super::instructions::Input;
@@ -37,6 +38,7 @@ pub(crate) struct Laid {
     pub(super) inbox: Vec<Kept>,
     pub(super) skill: Kept,
     pub(super) watch: Watch,
+    pub(super) cancel: Arc<Cancel>,
     /// Where files of the workspace lie.
     pub(super) workspace: PathBuf,
     /// What the agent was given, for a recording.
@@ -48,7 +50,7 @@ impl Laid {
     ///
     /// # Errors
     /// Something that it needs is not there, or it cannot be made: says what.
-    pub(crate) fn out(desk: &Desk, workspace: PathBuf, cancel: &std::sync::Arc<Cancel>) -> Result<Laid, String> {
+    pub(crate) fn out(desk: &Desk, workspace: PathBuf, cancel: &Arc<Cancel>) -> Result<Laid, String> {
         keep_aside(&desk.folder)?;
         let made = |path: &Path| create_private(path, true).map_err(|error| told("made", path, &error));
         for name in ["inbox", "outbox", "workspace"] {
@@ -84,23 +86,14 @@ impl Laid {
             tree::seal(tree::folder(root.as_fd(), "inbox")?.as_fd(), false);
         }
         let watch = Watch::start(&root, cancel)?;
-        Ok(Laid { root, inbox: kept, skill, watch, workspace, given })
+        Ok(Laid { root, inbox: kept, skill, watch, cancel: Arc::clone(cancel), workspace, given })
     }
+}
 
-    /// Says what a turn that was to mend has corrected, for the attempt after it.
-    pub(super) fn note_corrected(&self, desk: &Desk) -> Result<(), String> {
-        let inbox = tree::folder(self.root.as_fd(), "inbox")?;
-        let mut changed = Vec::new();
-        for kept in &self.inbox {
-            let (digest, _) = tree::digested(inbox.as_fd(), &kept.path)?;
-            if digest != kept.digest {
-                changed.push(kept.path.clone());
-            }
-        }
-        let path = desk.folder.join(CORRECTED);
-        let text = serde_json::to_string(&changed).expect("paths are JSON");
-        create(&path, 0o600, &mut text.as_bytes()).map(|_| ())
-    }
+/// Writes down what the turn whose folder this is has corrected.
+pub(super) fn note_corrected(folder: &Path, changed: &[String]) -> Result<(), String> {
+    let text = serde_json::to_string(changed).expect("paths are JSON");
+    create(&folder.join(CORRECTED), 0o600, &mut text.as_bytes()).map(|_| ())
 }
 
 /// What the turn whose folder this is corrected.
@@ -176,8 +169,12 @@ impl Inbox<'_> {
                 self.write(&target, &mut bytes.as_slice())?;
                 continue;
             }
-            let mut file = found.origin.open(&inner)?;
+            // Whatever it has become meanwhile.
+            let mut file = found.origin.open(&inner)?.take(COPIED + 1);
             let written = self.write(&target, &mut file)?;
+            if self.kept.last().is_some_and(|kept| kept.bytes > COPIED) {
+                return Err(format!("`{}` grew while it was copied", given.path));
+            }
             if digest.is_some_and(|digest| digest != written) {
                 let maker = given.from.as_ref().map_or("", |maker| &maker.agent);
                 return Err(format!("`{}` of `{maker}` is not what was collected of it", given.path));

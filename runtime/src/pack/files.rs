@@ -4,12 +4,13 @@
 //! followed, what `.gitignore` files name is left out, and so are `.git`, `node_modules` and `target`, unless a pattern
 //! names them.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use fast_glob::glob_match;
 use ignore::WalkBuilder;
+
+use crate::tools::Folder;
 
 /// The files that are looked at for one rule.
 const LOOKED_AT: usize = 500_000;
@@ -27,6 +28,7 @@ const HEAD: u64 = 1024;
 #[derive(Debug)]
 pub(crate) struct Walk {
     root: PathBuf,
+    folder: Folder,
 }
 
 /// What patterns match.
@@ -36,6 +38,8 @@ pub(crate) struct Found {
     pub paths: Vec<String>,
     /// How many more match.
     pub more: usize,
+    /// There was more in the workspace than was looked at.
+    pub is_cut: bool,
 }
 
 impl Walk {
@@ -45,11 +49,16 @@ impl Walk {
     /// It is not there.
     pub(crate) fn new(workspace: &Path) -> Result<Walk, String> {
         let root = workspace.canonicalize().map_err(|error| format!("cannot read the workspace: {error}"))?;
-        Ok(Walk { root })
+        let folder = Folder::open(&root)?;
+        Ok(Walk { root, folder })
     }
 
     /// The text files that any of the patterns matches, `max` at most.
     pub(crate) fn find(&self, globs: &[String], max: usize) -> Found {
+        self.find_among(globs, max, LOOKED_AT)
+    }
+
+    fn find_among(&self, globs: &[String], max: usize, most: usize) -> Found {
         let globs: Vec<(&str, PathBuf)> = globs.iter().filter_map(|glob| Some((glob.as_str(), base(glob)?))).collect();
         let bases: Vec<PathBuf> = globs.iter().map(|(_, base)| base.clone()).collect();
         let root = self.root.clone();
@@ -67,7 +76,13 @@ impl Walk {
             })
             .build();
         let mut paths: Vec<String> = Vec::new();
-        for entry in walk.take(LOOKED_AT).filter_map(Result::ok) {
+        let mut looked_at = 0;
+        for entry in walk {
+            looked_at += 1;
+            if looked_at > most {
+                break;
+            }
+            let Ok(entry) = entry else { continue };
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
             }
@@ -78,7 +93,7 @@ impl Walk {
             }
         }
         paths.sort_unstable();
-        let mut found = Found::default();
+        let mut found = Found { is_cut: looked_at > most, ..Found::default() };
         for path in paths {
             match found.paths.len() < max {
                 true if self.is_text(&path) => found.paths.push(path),
@@ -92,8 +107,8 @@ impl Walk {
     /// Whether a file is no binary.
     fn is_text(&self, path: &str) -> bool {
         let mut head = Vec::new();
-        let read = File::open(self.root.join(path)).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-        read.is_ok() && !head.contains(&0)
+        let Ok((file, _)) = self.folder.file(path) else { return false };
+        file.take(HEAD).read_to_end(&mut head).is_ok() && !head.contains(&0)
     }
 }
 
@@ -151,6 +166,8 @@ mod tests {
         check(&["src/**/*.rs"], 1, &["src/a.rs"], 3);
         check(&["**/*.rs"], 9, &[".hid/g.rs", "lib/e.rs", "src/a.rs", "src/b.rs", "src/deep/c.rs"], 0);
         check(&["target/*.rs", "lib/e.rs"], 9, &["lib/e.rs", "target/d.rs"], 0);
+        let cut = |most| Walk::new(root).expect("a workspace").find_among(&["**/*.rs".to_owned()], 9, most).is_cut;
+        assert!(cut(3) && !cut(100));
         check(&["../*.rs", "/etc/passwd", "src/../../*"], 9, &[], 0);
     }
 }

@@ -81,9 +81,14 @@ pub(crate) fn fit(
     }
     let fitting = |cut: Cut| Some(made(name, head, parts, cut)).filter(|made| fits(&made.text, budget));
     let kept = most(ends.len() - 1, |end| fitting(Cut { items: ends[end], chars: None }).is_some());
-    let Some(items) = kept.map(|end| ends[end]) else {
-        return Err(format!("nothing of context pack `{name}` fits into its budget of {budget} tokens"));
+    let nothing = || {
+        let least = count(&made(name, head, parts, Cut { items: 0, chars: None }).text);
+        format!(
+            "nothing of context pack `{name}` fits into its budget of {budget} tokens: what surrounds its rules takes \
+             {least} of them"
+        )
     };
+    let Some(items) = kept.map(|end| ends[end]) else { return Err(nothing()) };
     let plain = || fitting(Cut { items, chars: None });
     let longest = parts.iter().flat_map(|part| &part.items).nth(items).map_or(0, length);
     let cut = match overflow {
@@ -93,7 +98,7 @@ pub(crate) fn fit(
         }
         _ => plain(),
     };
-    cut.ok_or_else(|| format!("nothing of context pack `{name}` fits into its budget of {budget} tokens"))
+    cut.ok_or_else(nothing)
 }
 
 /// How much of a pack is kept: so many items, and of the next one so many characters.
@@ -249,6 +254,22 @@ mod tests {
         assert!(problem.contains("its budget allows 1000"), "{problem}");
         let problem = cut(20, Overflow::Drop).expect_err("nothing fits");
         assert!(problem.contains("nothing of context pack `impl` fits"), "{problem}");
+        let least = problem.rsplit_once("takes ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+        assert!(cut(least.expect("it says how many"), Overflow::Drop).is_ok());
+    }
+
+    #[test]
+    fn what_surrounds_a_pack_takes_what_the_compiler_takes_it_for() {
+        // `FRAME` of the compiler's check of budgets: never more than there is in any run.
+        let head = Head {
+            run: "r".to_owned(),
+            node: "t".to_owned(),
+            created_at: "2026-01-01T00:00:00Z".to_owned(),
+            ..Head::default()
+        };
+        let fitted = fit("p", &head, &[], (None, Overflow::Drop)).expect("it fits");
+        let tokens = count(&fitted.text);
+        assert!((90..=130).contains(&tokens), "{tokens}: {}", fitted.text);
     }
 
     #[test]

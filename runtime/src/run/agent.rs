@@ -81,10 +81,20 @@ impl Loop<'_> {
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
         let goes_on = talks && step.earlier > 0 && attempt.number == step.earlier + 1;
         let heard = step.heard;
-        match goes_on && self.state.inputs(key).nth(heard).is_some() {
-            true => self.scene.inbox(&self.state, key, heard).map_err(render),
-            false => Ok(None),
+        if !goes_on || self.state.inputs(key).nth(heard).is_none() {
+            return Ok(None);
         }
+        let inbox = self.scene.inbox(&self.state, key, heard).map_err(render)?;
+        // The conversation knows the folder of its last turn, and this one is another.
+        let folder = attempt.files.map(|desk| {
+            let last = self.layout.agent(attempt.id, attempt.number - 1);
+            format!(
+                "This turn has a folder of its own; that of your last turn lies in `{}`. {}",
+                last.display(),
+                taught(desk)
+            )
+        });
+        Ok(inbox.map(|inbox| inbox + &folder.map_or_else(String::new, |folder| format!("\n\n{folder}"))))
     }
 
     fn taker(

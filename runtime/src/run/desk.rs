@@ -83,8 +83,9 @@ impl Loop<'_> {
         }
         let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
         let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
-        let unasked = self.scene.unasked(&self.state, key);
-        Ok(Some(messages::Post { found: messages::files(&step.name, texts.iter().map(String::as_str)), unasked }))
+        let found = messages::files(&step.name, texts.iter().map(String::as_str));
+        let (unasked, signals) = (self.scene.unasked(&self.state, key), self.scene.signals(&self.state, key));
+        Ok(Some(messages::Post { found, unasked, signals }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

@@ -19,7 +19,7 @@ use crate::recording::Source;
 use crate::state::post::INBOX;
 
 /// The tasks that a message names at most.
-const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
 /// An inbox that a person may mean.
 struct Addressee {
@@ -54,6 +54,9 @@ impl Loop<'_> {
         }
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!("the message has {} bytes, and {ENVELOPE_LIMIT} are the most", text.len()));
+        }
+        if let Some((step, attempt, member)) = self.team_meant(&message.to)? {
+            return self.write_to_member((&step, attempt), &member, text, message.interrupt);
         }
         let to = self.addressee(&message.to)?;
         if self.state.waiting_for(to.scope, to.spot) >= INBOX {
@@ -140,6 +143,13 @@ impl Loop<'_> {
     /// Whether a turn will read what is written there.
     fn hears(&self, to: &Addressee) -> Result<(), String> {
         let node = &self.state.graph().region(to.spot.region).nodes[to.spot.step as usize];
+        if node.swarm.is_some() {
+            let words = format!("`{}` is a swarm, of which one writes to members", to.name);
+            return Err(match self.members().as_slice() {
+                [] => format!("{words}, and none of them is at work"),
+                members => format!("{words}: {}", members.join(", ")),
+            });
+        }
         if node.kind.is_container() {
             return Err(format!("`{}` is no single agent: it has others inside", to.name));
         }
@@ -166,6 +176,7 @@ impl Loop<'_> {
         }
         names.sort();
         names.dedup();
+        names.extend(self.members());
         names.truncate(LISTED);
         match names.is_empty() {
             true => format!("nothing is called `{word}`, and nobody else reads messages any more"),

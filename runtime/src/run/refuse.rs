@@ -63,9 +63,6 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
         return Some(format!("it reads `{word}`"));
     }
     let agent = agent.and_then(|name| plan.agent(name))?;
-    if agent.files.is_some() {
-        return Some(format!("its agent `{}` says `files`", agent.name));
-    }
     let provider = plan.provider(&agent.provider)?;
     match &provider.connection {
         Connection::Llm { model: None, .. } if agent.model.is_none() => {

@@ -100,14 +100,23 @@ impl Scene<'_> {
 
     /// Those to whom edges lead from a step that expect no answer by themselves.
     pub(crate) fn unasked(&self, state: &State, key: Key) -> Vec<String> {
+        self.led_to(state, key, |edge| edge.response == Response::None)
+    }
+
+    /// Those to whom edges lead from a step that take signals.
+    pub(crate) fn signals(&self, state: &State, key: Key) -> Vec<String> {
+        self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal)
+    }
+
+    fn led_to(&self, state: &State, key: Key, fits: impl Fn(&swarmc_plan::Edge) -> bool) -> Vec<String> {
         let (scope, spot) = state.address(key);
         let sender = self.name_of(state, spot);
         let edges = self.pipeline(state, scope).edges.iter();
-        let unasked = edges.filter(|edge| edge.response == Response::None).filter_map(|edge| {
+        let others = edges.filter(|edge| fits(edge)).filter_map(|edge| {
             let both = edge.both && edge.to == sender;
             if edge.from == sender { Some(edge.to.clone()) } else { both.then(|| edge.from.clone()) }
         });
-        unasked.collect()
+        others.collect()
     }
 
     /// To whom a step may hand something over, and whom it may have started.
@@ -425,7 +434,13 @@ pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
             Some(_) if operations.len() >= OPERATIONS => more += 1,
-            Some(value) => operations.push(Operation::read(value)),
+            Some(value) => {
+                let operation = Operation::read(value);
+                if operation.is_err() {
+                    rest.push_str(line);
+                }
+                operations.push(operation);
+            }
             None => rest.push_str(line),
         }
     }

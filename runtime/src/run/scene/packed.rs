@@ -281,12 +281,19 @@ fn gathered(asked: &[(usize, &PackRule, Asked<'_>)], view: &View<'_>) -> Result<
             Asked::Known(items) => items.clone(),
             Asked::Docs(path, lines) => {
                 let text = read_file(workspace, path)?;
-                let excerpt = pack::excerpt(&text, *lines);
+                let (excerpt, there) = (pack::excerpt(&text, *lines), text.lines().count() as u64);
+                let missing = lines.filter(|(_, last)| *last > there);
+                omitted =
+                    missing.map(|(first, last)| format!("lines {first}-{last} are asked for, and it has {there}"));
                 vec![Item::Doc(DocRef { path: (*path).to_owned(), excerpt })]
             }
             Asked::Files(globs, summary, max) => {
                 let found = Walk::new(workspace)?.find(globs, *max);
-                omitted = (found.more > 0).then(|| format!("{} more files, over `max={max}`", found.more));
+                let more = (found.more > 0).then(|| format!("{} more files, over `max={max}`", found.more));
+                let cut = found
+                    .is_cut
+                    .then(|| "what lies in the workspace beyond the first 500000 files and folders".to_owned());
+                omitted = more.into_iter().chain(cut).reduce(|more, cut| format!("{more}, and {cut}"));
                 let summary = |path: &str| {
                     let text = summary.then(|| read_file(workspace, path).ok()).flatten()?;
                     pack::line_of(path, &text)
