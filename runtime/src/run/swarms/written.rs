@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::event::StepId;
+use crate::recording::Source;
 use crate::run::messages::LISTED;
 use crate::run::run_loop::Loop;
 use crate::state::post::INBOX;
@@ -40,6 +41,10 @@ impl Loop<'_> {
         interrupts: bool,
     ) -> Result<String, String> {
         let team = step.label();
+        if matches!(self.scene.source, Source::Recorded(_)) {
+            let problem = "the run is recorded, and a recording holds no messages to members of swarms";
+            return Err(problem.to_owned());
+        }
         if text.len() > PAYLOAD_BYTES {
             let bytes = text.len();
             return Err(format!(
