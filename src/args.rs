@@ -353,7 +353,7 @@ pub(crate) struct Approve {
     /// Gives a field that the gate asks for. May be repeated.
     #[arg(long = "ask", value_name = "FIELD=VALUE", value_parser = assignment)]
     pub(crate) ask: Vec<(String, String)>,
-    /// Says why, which an agent that is denied something reads.
+    /// Says why, which an agent that is denied something reads; to one that asked for help, what it asked for.
     #[arg(long, value_name = "TEXT", requires = "choice")]
     pub(crate) because: Option<String>,
     /// Has an agent's tool called with these arguments in place of its own: a JSON object that fits what the tool takes.
@@ -370,7 +370,8 @@ pub(crate) struct Approve {
 pub(crate) struct Send {
     /// The run: its id, the beginning of it, or `last`.
     pub(crate) run: String,
-    /// The task whose agent reads it; where several have the name, with what it is inside of: `polish/draft`.
+    /// The task whose agent reads it; where several have the name, with what it is inside of: `polish/draft`. Of a swarm,
+    /// one of its agents: `team/takao`.
     #[arg(value_name = "TASK")]
     pub(crate) to: String,
     /// The message; `-`, or nothing, reads it from standard input.

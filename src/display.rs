@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
+use swarmc_runtime::swarm::Fact;
 use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Status, StepId};
 
 use crate::approvals::{Pending, options, said};
@@ -250,6 +251,10 @@ impl Screen {
                 let sign = if verdict.allows() { " ".to_owned() } else { self.err.paint.yellow("-") };
                 format!("{sign} {}: {}: {}", self.ledger.label(step), pending.words(), said(verdict))
             }),
+            (Event::Swarm { step, fact: Fact::MessageSent(sent), .. }, _) if sent.person => {
+                let (sign, label) = (self.err.paint.yellow("›"), self.ledger.label(step));
+                Some(format!("{sign} a person writes to {label}/{}", printable(&sent.to)))
+            }
             (Event::Swarm { step, fact, .. }, _) => {
                 let team = self.ledger.teams.get(step);
                 let live = self.live.is_some();

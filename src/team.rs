@@ -98,7 +98,7 @@ impl Team {
                 self.entries += 1;
                 self.at(author, "published");
             }
-            Fact::MessageSent(sent) => {
+            Fact::MessageSent(sent) if !sent.person => {
                 if let Some(mate) = self.at(&sent.from, "wrote") {
                     mate.sent += 1;
                 }

@@ -1,5 +1,7 @@
 //! What people write to agents of a running run (seed 002, "User messages (interrupt vs queue)"), through the binary.
 
+mod members;
+
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -10,7 +12,7 @@ use crate::cli::{Place, signal};
 
 /// An agent whose program keeps a conversation: its first turn says what session it is, and waits for ever; a further one
 /// tells what it was sent.
-const TALKER: &str = r##"
+pub(crate) const TALKER: &str = r##"
 provider talker {
     exec "sh" "-c" #"""
         said() { printf '%s\n' "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"$1\",\"session_id\":\"s-1\"}"; }
@@ -26,7 +28,7 @@ agent talker provider=talker { system "You talk." }
 "##;
 
 /// An agent that waits for the file `go`, and answers with what it was told; it keeps no conversation.
-const PLAIN: &str = r##"
+pub(crate) const PLAIN: &str = r##"
 provider plain { exec "sh" "-c" "echo waits >&2; until [ -e go ]; do sleep 0.02; done; cat" }
 agent plain provider=plain
 "##;
@@ -40,7 +42,7 @@ fn records(place: &Place) -> Vec<Value> {
     journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn await_file(place: &Place, name: &str) {
+pub(crate) fn await_file(place: &Place, name: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !place.work().join(name).exists() {
         assert!(Instant::now() < deadline, "{name} never comes");

@@ -3,6 +3,7 @@
 
 mod deeds;
 mod folders;
+mod messages;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -397,6 +398,9 @@ fn damaged_and_hostile_recordings_are_told_with_their_line() {
         fs::write(&path, whole.replacen(from, to, 1)).expect("it can be written");
         replay(expected);
     }
+    // What an older swarmc recorded is replayed.
+    fs::write(&path, whole.replacen("\"version\":2", "\"version\":1", 1)).expect("it can be written");
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &["all is as it was recorded"]);
     let lines: Vec<&str> = whole.lines().collect();
     for (text, expected) in [
         (String::new(), "recording.jsonl:1: it has no end"),

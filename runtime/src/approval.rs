@@ -27,8 +27,13 @@ pub struct Request {
 impl Request {
     /// What the letter that answers it calls it.
     pub(crate) fn name(&self) -> String {
-        format!("approval-{}", self.id)
+        approval_name(self.id)
     }
+}
+
+/// What the letter that answers a request of this number calls it.
+pub(crate) fn approval_name(id: u32) -> String {
+    format!("approval-{id}")
 }
 
 /// What an agent wants.

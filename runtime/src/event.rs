@@ -445,6 +445,16 @@ pub enum Content {
     },
 }
 
+impl Content {
+    /// The length of the text, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Content::Text(text) => text.len() as u64,
+            Content::Artifact { bytes, .. } => *bytes,
+        }
+    }
+}
+
 /// Tokens of one turn, as the provider counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {

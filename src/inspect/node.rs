@@ -269,7 +269,9 @@ fn tools(plan: &Plan, layout: &Layout, step: &StepId, attempt: u32) -> Vec<Strin
             told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))
         }
         Some(Connection::Acp { .. }) => messages(&layout.log(step, attempt, TaskStream::Stdout)),
-        Some(Connection::Llm { .. }) if lends(agent) => called(&layout.log(step, attempt, TaskStream::Stderr)),
+        Some(Connection::Llm { .. }) if lends(agent) || speaks(plan, &step.name) => {
+            called(&layout.log(step, attempt, TaskStream::Stderr))
+        }
         _ => Vec::new(),
     }
 }
@@ -302,6 +304,11 @@ fn messages(path: &Path) -> Vec<String> {
 
 fn lends(agent: &Agent) -> bool {
     agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
+}
+
+/// Whether a task of this name has edges, so that its model is lent the tools of the run.
+fn speaks(plan: &Plan, name: &str) -> bool {
+    plan.pipelines.iter().flat_map(|pipeline| &pipeline.edges).any(|edge| edge.from == name || edge.to == name)
 }
 
 fn told_tools(format: Format, path: &Path) -> Vec<String> {

@@ -201,6 +201,8 @@ fn a_policy_has_people_asked_and_their_answer_holds() {
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
     let listed = await_request(&place, 1);
     assert!(listed.contains("a wants tool file_write") && listed.contains("/one"), "{listed}");
+    let asked = |place: &Place| inspected(place)["approvals"][0].to_string();
+    assert!(asked(&place).contains("\"content\":\"1\""), "{}", asked(&place));
     assert!(!place.work().join("one").exists());
     place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
     await_request(&place, 2);

@@ -420,3 +420,93 @@ pipeline main {
         records(&project, "inputs_taken").iter().map(|it| it["inputs"].as_array().map_or(0, Vec::len)).sum();
     assert_eq!(read, 3);
 }
+
+/// What ends early waits for nobody's help: a `stop`, `fail-fast`, and a budget that is spent.
+#[test]
+fn a_pipeline_that_ends_early_waits_for_no_help() {
+    let until = "run \"sh\" \"-c\" \"until [ -e asked ]; do sleep 0.02; done; test ! -e fail\"";
+    for (rules, end, code, fails) in
+        [("", "stop enough status=success { depends-on late }", 0, false), ("fail-fast", "", 3, true)]
+    {
+        let more = format!("edges {{ asker -> other }}\n    {rules}\n    task late {{ {until} }}\n    {end}");
+        let project = scripted(&ASKER.replace("UNATTENDED", "deny").replace("edges { asker -> other }", &more));
+        if fails {
+            fs::write(project.root().join("fail"), "").expect("a file can be written");
+        }
+        let child = start(&project, &["run", "spec.kdl"]);
+        listed(&project);
+        fs::write(project.root().join("asked"), "").expect("a file can be written");
+        let ended = child.wait_with_output().expect("it ends");
+        assert_eq!(ended.status.code(), Some(code), "{rules}{end}");
+        assert!(records(&project, "approval_answered").is_empty());
+    }
+}
+
+/// A recording holds messages as it holds handoffs.
+#[test]
+fn what_is_recorded_is_replayed() {
+    let spec = r##"
+workflow recorded { default main }
+provider recorded {
+    script {
+        answer "Well.\n{\"swarm\": \"broadcast\", \"type\": \"data_ready\", \"content\": {\"n\": 1}}\n{\"swarm\": \"report_status\", \"message\": \"Half way\"}" task=first
+        answer "Done."
+    }
+}
+agent any provider=recorded
+pipeline main {
+    edges { first -> second; first -> third }
+    task first agent=any { prompt "Begin" }
+    task second agent=any { prompt "Read:\n<<inbox>>" }
+    task third agent=any { prompt "Read:\n<<inbox>>" }
+    result second
+}
+"##;
+    let project = scripted(spec);
+    let output = run_in(&project, &["run", "spec.kdl", "--record", "tape"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let was = sent(&project);
+    assert_eq!(was.len(), 2);
+    fs::rename(project.home(), project.root().join("before")).expect("a folder can be moved");
+    let output = run_in(&project, &["run", "spec.kdl", "--replay", "tape"]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), was);
+}
+
+/// The same two over MCP, where what is refused is a result that a model can read.
+#[test]
+fn an_agent_writes_messages_over_mcp() {
+    let guest = Guest::new();
+    let line = &mut guest.connect();
+    let message = json!({ "to": "second", "type": "data_ready", "content": { "message": "There", "rows": 3 } });
+    let receipt = guest.call(line, "send_message", message);
+    assert_eq!((&receipt["isError"], &receipt["structuredContent"]["to"]), (&json!(false), &json!("second")));
+    let receipt = guest.call(line, "broadcast", json!({ "type": "question", "content": { "message": "All there?" } }));
+    assert_eq!(receipt["structuredContent"]["sent"][0]["to"], "second", "{receipt}");
+    for (tool, arguments, why) in [
+        (
+            "send_message",
+            json!({ "to": "third", "type": "update", "content": "c" }),
+            "no edge leads from `first` to `third`",
+        ),
+        ("send_message", json!({ "to": "second", "type": "news", "content": "c" }), "unknown variant `news`"),
+        ("broadcast", json!({ "type": "answer", "content": [] }), "neither an object nor a text"),
+        ("report_status", json!({ "metrics": 3 }), "invalid type"),
+        ("request_help", json!({ "message": "Which?" }), "nobody can answer you"),
+    ] {
+        let refused = guest.call(line, tool, arguments.clone());
+        assert_eq!(refused["isError"], true, "{tool} {arguments}: {refused}");
+        let words = refused["content"][0]["text"].as_str().expect("it says why");
+        assert!(words.contains(why), "{tool} {arguments}: {words}");
+    }
+    let (project, output) = guest.release();
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), ["first → second: There", "first → second: All there?"]);
+    let envelope = |record: &Value| -> Value {
+        let text = record["letter"]["content"]["text"].as_str().expect("it is short");
+        serde_json::from_str(text).expect("an envelope is JSON")
+    };
+    let second: Vec<Value> = records(&project, "sent").iter().map(envelope).collect();
+    assert_eq!(second[0]["payload"]["structured"]["rows"], 3);
+    assert_eq!(second[1]["payload"]["response"]["expectation"], "optional");
+}

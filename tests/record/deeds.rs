@@ -193,6 +193,64 @@ pipeline main {
     replays(&place);
 }
 
+/// Somebody who says how far it is, tells everybody, and needs help.
+const ASKER: &str = r##"
+provider recorded {
+    script {
+        answer file="asker.md" task=asker attempt=1
+        answer "Thank you." task=asker
+        answer "Noted."
+    }
+}
+agent any provider=recorded
+pipeline main {
+    edges { asker -> one; asker -> two }
+    task asker agent=any { prompt "Do it" }
+    task one agent=any { prompt "Read:\n<<inbox>>" }
+    task two agent=any { prompt "Read:\n<<inbox>>" }
+    result asker
+}
+"##;
+
+#[test]
+fn what_agents_report_and_ask_people_for_is_in_the_recording() {
+    let place = |policy: &str| {
+        let place = Place::new(&format!("{policy}\n{ASKER}"));
+        place.write(
+            "asker.md",
+            "{\"swarm\": \"report_status\", \"progress\": {\"steps_completed\": 1, \"total_steps\": 2}}\n\
+             {\"swarm\": \"broadcast\", \"type\": \"update\", \"content\": \"Begun\"}\n\
+             {\"swarm\": \"report_status\", \"message\": \"Nearly there\"}\n\
+             {\"swarm\": \"request_help\", \"message\": \"Which port?\"}\n",
+        );
+        place
+    };
+    for said in [["allow", "--because=8080"], ["deny", "--because=find out"]] {
+        let place = place("");
+        let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "wants help");
+        answer(&place, &["approve", "last", "1", said[0], said[1]]);
+        assert!(child.wait().expect("it ends").success(), "{}", rest());
+        let recording = fs::read_to_string(place.work().join("r/recording.jsonl")).expect("a recording");
+        for kind in ["\"kind\":\"reported\"", "\"kind\":\"pleaded\"", "\"kind\":\"agreed\""] {
+            assert!(recording.contains(kind), "{kind}: {recording}");
+        }
+        replays(&place);
+        for (from, to, expected) in [
+            ("Nearly there", "x".repeat(5_000), "`message` has 5000 characters"),
+            ("Which port?", "x".repeat(5_000), "what an agent asks for has from 1 to 4000 characters"),
+        ] {
+            fs::write(place.work().join("r/recording.jsonl"), recording.replacen(from, &to, 1)).expect("it is written");
+            let damaged = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(2, &[], &[expected]);
+            assert!(damaged.err.contains("the recording is damaged: "), "{damaged:#?}");
+        }
+    }
+    for unattended in ["approve", "deny"] {
+        let place = place(&format!("policy {{ unattended {unattended} }}"));
+        place.swarmc(&["run", "flow.kdl", "--record", "r", "--headless"]).expect(0, &[], &[]);
+        replays(&place);
+    }
+}
+
 #[test]
 fn what_turns_changed_and_what_they_said_of_folders_is_in_the_recording() {
     let place = Place::new(

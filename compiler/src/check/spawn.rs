@@ -49,11 +49,16 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
 fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostics) {
     for pipeline in &model.pipelines {
         let steps: BTreeMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();
-        let agent = |name: &Name| Some(model.agents.get(steps.get(name.value.as_str())?.agent?)?.ast);
+        let played = |name: &Name| chain(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
         let edges = pipeline.ast.edges.iter().flat_map(|edges| &edges.list);
         for edge in edges.filter(|edge| edge.kind == EdgeKind::Spawn) {
-            let (Some(spawner), Some(spawned)) = (agent(&edge.from), agent(&edge.to)) else { continue };
-            let Some(spawn) = spawner.can.iter().find(|can| can.value == Capability::Spawn) else {
+            let (spawners, spawned) = (played(&edge.from), played(&edge.to));
+            if spawners.is_empty() || spawned.is_empty() {
+                continue;
+            }
+            let can_spawn =
+                |agent: &Agent| agent.can.iter().find(|can| can.value == Capability::Spawn).map(|can| can.span);
+            if let Some(spawner) = spawners.iter().find(|agent| can_spawn(agent).is_none()) {
                 diagnostics.push(
                     Diagnostic::new(
                         Code::SpawnEscalation,
@@ -64,11 +69,12 @@ fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostic
                     .help(format!("write `can spawn` in agent `{}`", spawner.name.value)),
                 );
                 continue;
-            };
-            let more = more(spawner, spawned);
-            if approval != Approval::Auto || more.is_empty() {
-                continue;
             }
+            let pairs = spawners.iter().flat_map(|spawner| spawned.iter().map(move |spawned| (*spawner, *spawned)));
+            let mut found = pairs.map(|(spawner, spawned)| (spawner, spawned, more(spawner, spawned)));
+            let escalation = found.find(|(.., more)| approval == Approval::Auto && !more.is_empty());
+            let Some((spawner, spawned, more)) = escalation else { continue };
+            let Some(spawn) = can_spawn(spawner) else { continue };
             let (own, others) = (&spawner.name.value, &spawned.name.value);
             let words = suggest::list(more.iter().map(|can| word(can.value)), "and");
             diagnostics.push(
@@ -79,12 +85,23 @@ fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostic
                         edge.from.value, edge.to.value
                     ),
                 )
-                .label(spawn.span, format!("`{own}` can have others started"))
+                .label(spawn, format!("`{own}` can have others started"))
                 .label(more[0].span, format!("`{own}` cannot do this itself"))
                 .help("let a person approve it, `policy { spawn human }`, or give both the same `can`"),
             );
         }
     }
+}
+
+/// An agent, and those who take its turns where it cannot.
+fn chain<'a>(model: &Model<'a>, first: Option<usize>) -> Vec<&'a Agent> {
+    let mut chain: Vec<usize> = Vec::new();
+    let mut next = first;
+    while let Some(agent) = next.filter(|agent| !chain.contains(agent)) {
+        chain.push(agent);
+        next = model.agents.get(agent).and_then(|agent| agent.fallback);
+    }
+    chain.into_iter().filter_map(|agent| Some(model.agents.get(agent)?.ast)).collect()
 }
 
 /// What an agent can do that its spawner cannot.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::attempt::{Place, sleep};
 use super::process::Sink;
 use super::{Job, capture::Capture};
+use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::Failure;
 use crate::recording::{Answer, Part, Question, Source};
@@ -32,7 +33,14 @@ pub(super) fn exchange<'p, 'c>(
         Source::Recorded(recorder) => {
             let question = question();
             let answer = live(place)?;
-            recorder.record(key, &question, &answer)?;
+            match answer.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(Wish::Interrupt) {
+                // A person ended it, and its agent went on with what that person wrote.
+                true => {
+                    let failure = Some(Failure::Interrupted);
+                    recorder.record(key, &question, &Answer { failure, ..answer.clone() })?;
+                }
+                false => recorder.record(key, &question, &answer)?,
+            }
             Ok(answer)
         }
         Source::Replayed(replay) => {

@@ -1,7 +1,7 @@
 //! The folder of one run: what lies in it, and who holds it.
 
 use std::fs::{File, TryLockError};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,13 @@ use crate::error::RunError;
 use crate::event::{Content, Record};
 use crate::home::Layout;
 use crate::journal;
+
+/// A part of a text.
+pub(crate) struct Part {
+    pub text: String,
+    /// The byte of the whole text behind it.
+    pub end: u64,
+}
 
 /// One run on disk.
 #[derive(Clone, Debug)]
@@ -87,6 +94,27 @@ impl RunFolder {
                 std::fs::read_to_string(&path).map_err(RunError::io("read", path))
             }
         }
+    }
+
+    /// At most so many bytes of the text of `content` from one of them on, whole characters only.
+    pub(crate) fn part(&self, content: &Content, from: u64, most: usize) -> Result<Part, RunError> {
+        let mut bytes = Vec::new();
+        let from = from.min(content.bytes());
+        match content {
+            Content::Text(text) => bytes.extend(text.bytes().skip(from as usize).take(most)),
+            Content::Artifact { digest, .. } => {
+                let path = self.artifact(digest);
+                let read = File::open(&path).and_then(|mut file| {
+                    file.seek(SeekFrom::Start(from))?;
+                    file.take(most as u64).read_to_end(&mut bytes)
+                });
+                read.map_err(RunError::io("read", path))?;
+            }
+        }
+        // Who asks for the middle of a character gets the next one.
+        let inside = bytes.iter().take_while(|&&byte| byte & 0b1100_0000 == 0b1000_0000).count();
+        let valid = bytes[inside..].utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        Ok(Part { end: from + (inside + valid.len()) as u64, text: valid.to_owned() })
     }
 
     /// Whether a process is running it now.

@@ -18,7 +18,7 @@ use crate::approval::{Request, Verdict, Wants};
 use crate::artifact::{ArtifactKind, Kept};
 use crate::error::RunError;
 use crate::event::{AnsweredBy, Content, Letter, StepId};
-use crate::handoff::{ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT};
+use crate::handoff::{ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Report};
 
 /// How much longer than it is allowed to be a text may be that has its blanks.
 const BLANKED: usize = 8;
@@ -32,6 +32,28 @@ pub(crate) enum Deed {
     Sent(Box<Sending>),
     /// What it changed, with its text.
     Left(Box<Kept>, String),
+    /// How far it said it was.
+    Reported(String),
+    /// What it asked a person to help it with, and the id of the letter with the answer.
+    Pleaded {
+        message: String,
+        answer: Option<Arc<str>>,
+    },
+    /// What people wrote, and it read while its turn went on, by id.
+    Overheard(Vec<Arc<str>>),
+}
+
+/// What a person wrote to an agent.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub id: Arc<str>,
+    pub to: Arc<str>,
+    pub instance: u32,
+    pub within: Option<Arc<str>>,
+    pub interrupts: bool,
+    pub text: String,
+    /// Its line.
+    line: usize,
 }
 
 /// An envelope as it was sent.
@@ -75,13 +97,17 @@ pub(super) struct Deeds {
     receivers: BTreeSet<(Arc<str>, u32)>,
     /// The attempt of each step that began last, with what it took in.
     attempts: BTreeMap<StepId, (u32, Vec<String>)>,
+    /// Those whose attempt goes on.
+    running: BTreeSet<StepId>,
     /// What was taken in since.
     taken: BTreeMap<StepId, Vec<String>>,
-    /// What is asked for and not answered, by its number, and whether it is a task that is to be started.
+    /// What is asked for and not answered, by its number, and whether that outlasts the attempt.
     open: BTreeMap<u32, (Line, bool)>,
     /// How often each attempt asked.
     asked: BTreeMap<Place, u32>,
-    /// The payloads that somebody was to agree to, with their lines.
+    /// How often each attempt reported, and asked for help.
+    said: BTreeMap<(Place, bool), u32>,
+    /// What somebody is to decide on, by what the letter that tells of that calls it, with its line.
     payloads: BTreeMap<Arc<str>, usize>,
     left: BTreeSet<(Place, Arc<str>)>,
 }
@@ -92,12 +118,18 @@ impl Deeds {
         self.receivers.insert((Arc::clone(to), instance));
     }
 
-    pub(super) fn took(&mut self, step: &StepId, inputs: &[Arc<str>]) {
+    /// Envelopes leave an inbox: for the attempt that is about to begin, or for the one that goes on.
+    pub(super) fn took(&mut self, step: &StepId, inputs: &[Arc<str>], lines: &mut Vec<Line>) {
+        if let Some((attempt, _)) = self.attempts.get(step).filter(|_| self.running.contains(step)) {
+            let inputs = inputs.iter().map(|id| id.to_string()).collect();
+            return lines.push(Line::Overheard { place: Place::of(step, *attempt), inputs });
+        }
         self.taken.entry(step.clone()).or_default().extend(inputs.iter().map(|id| id.to_string()));
     }
 
     /// An attempt begins, for the first time or once more.
     pub(super) fn began(&mut self, step: &StepId, attempt: u32, lines: &mut Vec<Line>) {
+        self.running.insert(step.clone());
         let fresh = self.taken.remove(step).unwrap_or_default();
         let known = self.attempts.entry(step.clone()).or_default();
         let again = known.0 == attempt;
@@ -115,6 +147,15 @@ impl Deeds {
         }
     }
 
+    pub(super) fn ended(&mut self, step: &StepId) {
+        self.running.remove(step);
+    }
+
+    /// Another runner goes on: whatever was open begins again.
+    pub(super) fn resumed(&mut self) {
+        self.running.clear();
+    }
+
     /// An agent handed something over. Where somebody agreed to it first it is told already.
     pub(super) fn sent(&mut self, step: &StepId, envelope: Envelope, lines: &mut Vec<Line>) {
         if self.payloads.contains_key(&*envelope.id) {
@@ -125,11 +166,20 @@ impl Deeds {
         lines.push(Line::Sent { place, envelope, asks: false, refusal: None });
     }
 
-    /// Whoever asked for something is told of a refusal.
-    pub(super) fn refused(&self, letter: &Letter, lines: &mut [Line]) {
+    /// Which of its reports, or requests for help, an attempt makes.
+    pub(super) fn count(&mut self, place: &Place, pleads: bool) -> u32 {
+        let count = self.said.entry((place.clone(), pleads)).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// Whoever asked for something is told of what was decided.
+    pub(super) fn answered(&self, letter: &Letter, lines: &mut [Line]) {
         let line = letter.answers.as_ref().and_then(|payload| self.payloads.get(payload));
-        if let Some(Line::Sent { refusal, .. }) = line.and_then(|&line| lines.get_mut(line)) {
-            *refusal = Some(letter.id.to_string());
+        if let Some(Line::Sent { refusal: told, .. } | Line::Pleaded { answer: told, .. }) =
+            line.and_then(|&line| lines.get_mut(line))
+        {
+            *told = Some(letter.id.to_string());
         }
     }
 
@@ -138,30 +188,34 @@ impl Deeds {
         kept.kind == ArtifactKind::Diff && self.left.insert((place.clone(), Arc::clone(&kept.id)))
     }
 
-    /// A task asks for something that is more than its turn. `payload` is what it would hand over.
-    pub(super) fn wants(&mut self, place: Place, request: &Request, payload: Option<Envelope>, lines: &mut Vec<Line>) {
-        if !matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. }) {
+    /// A task asks for something that is more than its turn. `told` is the line of what it would hand over, or be helped
+    /// with.
+    pub(super) fn wants(&mut self, place: Place, request: &Request, told: Option<Line>, lines: &mut Vec<Line>) {
+        if !matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. }) {
             return;
         }
-        if let Some(envelope) = payload {
-            self.payloads.insert(envelope.id.as_str().into(), lines.len());
-            let envelope = Box::new(envelope);
-            lines.push(Line::Sent { place: place.clone(), envelope, asks: true, refusal: None });
+        if let Some(line) = told {
+            let name = match &line {
+                Line::Sent { envelope, .. } => envelope.id.as_str().into(),
+                _ => request.name().into(),
+            };
+            self.payloads.insert(name, lines.len());
+            lines.push(line);
         }
         let asked = self.asked.entry(place.clone()).or_default();
         *asked += 1;
         let (asked, wants, by) = (*asked, request.wants.words(), AnsweredBy::Person);
         let line = Line::Agreed { place, asked, wants, by, choice: None, because: None };
-        self.open.insert(request.id, (line, matches!(request.wants, Wants::Node { .. })));
+        self.open.insert(request.id, (line, request.wants.outlasts_attempt()));
     }
 
-    /// Somebody agrees, or does not. What the policy says of a task that is to be started it says in a replay as well.
+    /// Somebody agrees, or does not. What the policy says of what outlasts an attempt it says in a replay as well.
     pub(super) fn agreed(&mut self, verdict: &Verdict, blank: impl Fn(&str) -> String) -> Option<Line> {
-        let (mut line, is_node) = self.open.remove(&verdict.id)?;
+        let (mut line, outlasts) = self.open.remove(&verdict.id)?;
         let Line::Agreed { by, choice, because, .. } = &mut line else { return None };
         (*by, *choice) = (verdict.by, Some(verdict.choice));
         *because = verdict.because.as_deref().map(blank);
-        (verdict.by == AnsweredBy::Person || !is_node).then_some(line)
+        (verdict.by == AnsweredBy::Person || !outlasts).then_some(line)
     }
 
     /// What nobody ever answered.
@@ -206,6 +260,13 @@ impl Line {
                 let plain = (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!plain).then(|| "the id of a diff is a digest".to_owned())
             }
+            Line::Pleaded { answer: Some(id), .. } if number(id).is_none() => {
+                Some("an id of a letter is `e` and a number".to_owned())
+            }
+            Line::Message { id, .. } if number(id).is_none() => {
+                Some("an id of a message is `e` and a number".to_owned())
+            }
+            Line::Message { id, .. } if !envelopes.insert(id.clone()) => Some(format!("message `{id}` is there twice")),
             Line::Files { told, left, files, .. } => crate::files::problem(told.keys(), left.as_deref(), files.keys()),
             _ => None,
         }
@@ -223,8 +284,8 @@ impl Replay {
         self.begins.get(&Place::of(step, attempt)).copied()
     }
 
-    /// The attempt that began next, of those from the `from`th on that are not `known`; and from which on to look the
-    /// next time.
+    /// The attempt that did something next, of those from the `from`th on that are not `known`, and had begun by then; and
+    /// from which on to look the next time.
     pub(crate) fn next_beginning(
         &self,
         mut from: usize,
@@ -267,10 +328,60 @@ impl Replay {
                     let kept = Kept { id, files, added, removed, with, omitted, ..kept };
                     deeds.push((number, Deed::Left(Box::new(kept), text)));
                 }
+                Line::Reported { text, .. } => {
+                    self.note(number);
+                    let report = serde_json::from_str(&self.text(text)?).map_err(|error| error.to_string());
+                    let report = report.and_then(|report: Report| report.text());
+                    deeds.push((number, Deed::Reported(report.map_err(|problem| self.damaged(number, problem))?)));
+                }
+                Line::Pleaded { message, answer, .. } => {
+                    self.note(number);
+                    let (message, answer) = (self.text(message)?, answer.as_deref().map(Arc::from));
+                    if message.is_empty() || message.chars().count() > MESSAGE_LIMIT {
+                        let problem = format!("what an agent asks for has from 1 to {MESSAGE_LIMIT} characters");
+                        return Err(self.damaged(number, problem));
+                    }
+                    deeds.push((number, Deed::Pleaded { message, answer }));
+                }
+                Line::Overheard { inputs, .. } => {
+                    self.note(number);
+                    deeds.push((number, Deed::Overheard(inputs.iter().map(|id| id.as_str().into()).collect())));
+                }
                 _ => {}
             }
         }
         Ok(deeds)
+    }
+
+    /// What people wrote, each with its place among all that happened.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn written(&self) -> Result<Vec<(usize, Written)>, RunError> {
+        let lines = self.recording.lines.iter().enumerate();
+        let written = lines.filter_map(|(number, line)| {
+            let Line::Message { id, to, instance, within, interrupts, text } = line else { return None };
+            let text = self.text(text).map(|text| {
+                let (to, within) = (Arc::clone(to), within.clone());
+                let (id, instance, interrupts) = (id.as_str().into(), *instance, *interrupts);
+                (number, Written { id, to, instance, within, interrupts, text, line: number + 2 })
+            });
+            Some(text)
+        });
+        written.collect()
+    }
+
+    /// Why what a person wrote is not sent again.
+    pub(crate) fn unwritten(&self, written: &Written, problem: &str) -> RunError {
+        let step = StepId {
+            name: Arc::clone(&written.to),
+            iteration: 1,
+            instance: written.instance,
+            within: written.within.clone(),
+        };
+        let place = format!("what a person wrote to {}", words(&step, 1));
+        let at = format!("{LINES}:{}", written.line);
+        self.diverged(&step, 1, place, Difference::Unsent { problem: problem.to_owned(), at })
     }
 
     /// What an attempt read when it began, where that differs from what it reads now.

@@ -4,8 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{LINES, Line, Place, Text};
-use super::read::RecordingError;
+use super::line::{Line, Place, Text};
 use super::replay::Replay;
 use super::write::{Recorder, Texts, stem, told};
 use super::{Difference, words};
@@ -85,10 +84,7 @@ impl Replay {
         // What stands for folders may lead out of this one.
         match problem(remains.given.told.keys(), remains.left.as_ref(), remains.files.keys()) {
             None => Ok(remains),
-            Some(problem) => {
-                let path = self.recording.folder.join(LINES);
-                Err(RunError::Recording(RecordingError::Damaged { path, line: number + 2, problem }))
-            }
+            Some(problem) => Err(self.damaged(number, problem)),
         }
     }
 

@@ -195,7 +195,26 @@ pub(super) enum Line {
         place: Place,
         inputs: Vec<String>,
     },
-    /// What was said when a task asked to have another one started, or whether it goes on that goes in circles.
+    /// How far an agent said it was, as JSON.
+    Reported {
+        #[serde(flatten)]
+        place: Place,
+        /// Which of its reports, from 1.
+        report: u32,
+        text: Text,
+    },
+    /// What an agent asked a person to help it with.
+    Pleaded {
+        #[serde(flatten)]
+        place: Place,
+        /// Which of its requests, from 1.
+        plea: u32,
+        message: Text,
+        /// The id of the letter that told it of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<String>,
+    },
+    /// What was said when a task asked for help, to have another one started, or whether it goes on that goes in circles.
     Agreed {
         #[serde(flatten)]
         place: Place,
@@ -210,6 +229,25 @@ pub(super) enum Line {
         choice: Option<Choice>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<String>,
+    },
+    /// What a person wrote to an agent.
+    Message {
+        id: String,
+        to: Arc<str>,
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        instance: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        within: Option<Arc<str>>,
+        /// Whether a turn was to be ended for it, where that loses nothing.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupts: bool,
+        text: Text,
+    },
+    /// What of that an agent read while its turn went on.
+    Overheard {
+        #[serde(flatten)]
+        place: Place,
+        inputs: Vec<String>,
     },
     /// The folder of an agent that works by files: what lay in it, and what was collected.
     Files {
@@ -372,8 +410,11 @@ impl Line {
             | Line::Begun { place, .. }
             | Line::Agreed { place, .. }
             | Line::Files { place, .. }
+            | Line::Overheard { place, .. }
+            | Line::Reported { place, .. }
+            | Line::Pleaded { place, .. }
             | Line::Began { place } => Some(place),
-            Line::Recording(_) | Line::End { .. } | Line::Nothing => None,
+            Line::Recording(_) | Line::End { .. } | Line::Message { .. } | Line::Nothing => None,
         }
     }
 
@@ -397,7 +438,11 @@ impl Line {
             Line::Begun { .. } => (13, 0, 0, String::new()),
             Line::Agreed { asked, .. } => (14, *asked, 0, String::new()),
             Line::Files { .. } => (15, 0, 0, String::new()),
-            Line::Recording(_) | Line::End { .. } | Line::Began { .. } | Line::Nothing => return None,
+            Line::Reported { report, .. } => (17, *report, 0, String::new()),
+            Line::Pleaded { plea, .. } => (18, *plea, 0, String::new()),
+            Line::Overheard { inputs, .. } => (16, 0, 0, inputs.join(" ")),
+            Line::Recording(_) | Line::End { .. } | Line::Began { .. } => return None,
+            Line::Message { .. } | Line::Nothing => return None,
         };
         Some((self.place()?.clone(), kind, first, second, name))
     }
@@ -405,6 +450,8 @@ impl Line {
     /// Whether it is something that an attempt did, or that happened to it, beside being asked and answering.
     pub(super) fn is_deed(&self) -> bool {
         matches!(self, Line::Sent { .. } | Line::Left { .. } | Line::Begun { .. } | Line::Agreed { .. })
+            || matches!(self, Line::Message { .. } | Line::Overheard { .. })
+            || matches!(self, Line::Reported { .. } | Line::Pleaded { .. })
     }
 
     /// Whether it is of a swarm.
@@ -437,10 +484,11 @@ impl Line {
             }
             Line::Tools { answer, .. } => texts.extend(&answer.text),
             Line::Approval { arguments, .. } => texts.extend(arguments),
-            Line::Left { text, .. } => texts.push(text),
+            Line::Left { text, .. } | Line::Message { text, .. } | Line::Reported { text, .. } => texts.push(text),
+            Line::Pleaded { message, .. } => texts.push(message),
             Line::Files { told, files, .. } => texts.extend(told.values().chain(files.values())),
             Line::Failed { .. } | Line::Began { .. } | Line::Late { .. } => {}
-            Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Nothing => {}
+            Line::Sent { .. } | Line::Begun { .. } | Line::Agreed { .. } | Line::Overheard { .. } | Line::Nothing => {}
         }
         let file = |text: &'_ Text| matches!(text, Text::File { .. });
         texts.retain(|text| file(text));

@@ -27,7 +27,7 @@ pub use line::RECORDING_VERSION;
 pub use read::{Recording, RecordingError};
 
 pub(crate) use blank::Blanks;
-pub(crate) use deed::{Deed, Sending};
+pub(crate) use deed::{Deed, Sending, Written};
 pub(crate) use member::{At, Foretold, requests};
 pub(crate) use replay::{GateTake, Replay};
 pub(crate) use story::publish;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::blank::Blanks;
 use super::difference::{Difference, Divergence};
-use super::line::{Answered, Asked, Line, Place, Text};
+use super::line::{Answered, Asked, LINES, Line, Place, Text};
 use super::member::requests;
 use super::read::{Recording, RecordingError};
 use super::{Answer, Part, Question, words};
@@ -33,7 +33,7 @@ pub(crate) struct Replay {
     /// The attempts in the order in which they ended, by their last line; and the other way round.
     ends: Vec<(usize, Place)>,
     ranks: BTreeMap<Place, usize>,
-    /// Where attempts began, of those that say so; and in order.
+    /// Where attempts began, of those that say so; and by what line at the latest those had that did something, in order.
     pub(super) begins: BTreeMap<Place, usize>,
     pub(super) beginnings: Vec<(usize, Place)>,
     /// The lines that were asked for.
@@ -79,10 +79,7 @@ impl Replay {
             attempts.iter().filter_map(|(place, lines)| Some((last(lines)?, place.clone()))).collect();
         ends.sort_unstable();
         let ranks = ends.iter().map(|(rank, place)| (place.clone(), *rank)).collect();
-        let begun = recording.lines.iter().enumerate().filter(|(_, line)| matches!(line, Line::Begun { .. }));
-        let beginnings: Vec<(usize, Place)> =
-            begun.filter_map(|(number, line)| Some((number, line.place()?.clone()))).collect();
-        let begins = beginnings.iter().map(|(number, place)| (place.clone(), *number)).collect();
+        let (begins, beginnings) = beginnings(&recording.lines);
         let (run, asked) = (run.to_owned(), Mutex::default());
         Replay { recording, blanks, run, attempts, index, paused, ends, ranks, begins, beginnings, asked }
     }
@@ -253,6 +250,12 @@ impl Replay {
         (given, rest)
     }
 
+    /// What the run ends with where a line cannot be what anybody recorded.
+    pub(super) fn damaged(&self, line: usize, problem: String) -> RunError {
+        let path = self.recording.folder.join(LINES);
+        RunError::Recording(RecordingError::Damaged { path, line: line + 2, problem })
+    }
+
     /// What the run ends with where a replay and its recording part.
     pub(crate) fn diverged(&self, step: &StepId, attempt: u32, place: String, difference: Difference) -> RunError {
         let (run, step) = (self.run.clone(), Some(step.clone()));
@@ -342,6 +345,21 @@ impl Replay {
         }
         failure
     }
+}
+
+/// Where attempts began, of those that say so; and the first thing that each did, in order.
+fn beginnings(lines: &[Line]) -> (BTreeMap<Place, usize>, Vec<(usize, Place)>) {
+    let (mut begins, mut first) = (BTreeMap::new(), BTreeMap::new());
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.is_deed()) {
+        let Some(place) = line.place() else { continue };
+        first.entry(place).or_insert(number);
+        if matches!(line, Line::Begun { .. }) {
+            begins.insert(place.clone(), number);
+        }
+    }
+    let mut first: Vec<(usize, Place)> = first.into_iter().map(|(place, number)| (number, place.clone())).collect();
+    first.sort_unstable();
+    (begins, first)
 }
 
 fn broken(error: RecordingError) -> RunError {

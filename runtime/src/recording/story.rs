@@ -109,11 +109,8 @@ impl Story<'_> {
                 Event::ApprovalAsked { step, attempt, request } => {
                     let place = Place::of(&step, attempt);
                     swarms.wants(place.clone(), &request);
-                    let payload = match &request.wants {
-                        Wants::Node { letter, .. } => self.envelope(&letter.content)?,
-                        Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } | Wants::Help { .. } => None,
-                    };
-                    deeds.wants(place, &request, payload, &mut lines);
+                    let told = self.wanted(&place, &request.wants, &mut deeds)?;
+                    deeds.wants(place, &request, told, &mut lines);
                 }
                 Event::ApprovalAnswered { step, attempt, verdict } => {
                     let line = swarms.agreed(&Place::of(&step, attempt), &verdict);
@@ -121,14 +118,30 @@ impl Story<'_> {
                     let task = deeds.agreed(&verdict, |text| self.blanks.blank_text(text));
                     lines.extend(line.into_iter().chain(task));
                 }
-                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs),
+                Event::InputsTaken { step, inputs } => deeds.took(&step, &inputs, &mut lines),
+                Event::RunResumed => deeds.resumed(),
+                Event::Sent { from: None, way: None, to, instance, within, letter } if letter.answers.is_none() => {
+                    let texts = self.texts("run.".into(), "");
+                    let text =
+                        texts.text(&format!("message-{}", letter.id), self.run.text(&letter.content)?.as_bytes())?;
+                    let (id, interrupts) = (letter.id.to_string(), letter.interrupts);
+                    lines.push(Line::Message { id, to, instance, within, interrupts, text });
+                }
                 Event::AttemptStarted { step, attempt, .. } => deeds.began(&step, attempt, &mut lines),
                 Event::Sent { from: Some(step), letter, .. } => {
                     if let Some(envelope) = self.envelope(&letter.content)? {
                         deeds.sent(&step, envelope, &mut lines);
                     }
                 }
-                Event::Sent { from: None, letter, .. } => deeds.refused(&letter, &mut lines),
+                Event::Sent { from: None, letter, .. } => deeds.answered(&letter, &mut lines),
+                Event::StatusReported { step, attempt, report } => {
+                    let place = Place::of(&step, attempt);
+                    let number = deeds.count(&place, false);
+                    let part = format!("report-{number}.");
+                    let text =
+                        self.texts(stem(&place, true), &part).text("said", self.run.text(&report)?.as_bytes())?;
+                    lines.push(Line::Reported { place, report: number, text });
+                }
                 Event::ArtifactStored { step, attempt, artifact } => {
                     let place = Place::of(&step, attempt);
                     if deeds.left(&place, &artifact) {
@@ -139,6 +152,7 @@ impl Story<'_> {
                     }
                 }
                 Event::AttemptEnded { step, attempt, outcome } => {
+                    deeds.ended(&step);
                     let place = Place::of(&step, attempt);
                     if let Some(rest) = swarms.ended(&place) {
                         lines.extend(asked.remove(&place).into_iter().flatten().chain(rest));
@@ -205,6 +219,24 @@ impl Story<'_> {
 
     fn texts<'t>(&'t self, stem: PathBuf, part: &'t str) -> Texts<'t> {
         Texts { folder: self.fresh, blanks: self.blanks, stem, part: part.into() }
+    }
+
+    /// The line of what a task asks somebody for, where that stands in none.
+    fn wanted(&self, place: &Place, wants: &Wants, deeds: &mut Deeds) -> Result<Option<Line>, RunError> {
+        Ok(match wants {
+            Wants::Node { letter, .. } => self.envelope(&letter.content)?.map(|envelope| {
+                let (place, envelope) = (place.clone(), Box::new(envelope));
+                Line::Sent { place, envelope, asks: true, refusal: None }
+            }),
+            Wants::Help { message } => {
+                let (place, plea) = (place.clone(), deeds.count(place, true));
+                let part = format!("plea-{plea}.");
+                let texts = self.texts(stem(&place, true), &part);
+                let message = texts.text("message", self.run.text(message)?.as_bytes())?;
+                Some(Line::Pleaded { place, plea, message, answer: None })
+            }
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => None,
+        })
     }
 
     /// An envelope with its blanks.

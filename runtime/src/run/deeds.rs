@@ -4,12 +4,17 @@
 //! Invariants: an attempt whose step others write to begins in a replay when as much has happened as had in the recording;
 //! what it hands over passes the same checks, and has the same id and time.
 
+use std::sync::Arc;
+
+use swarmc_plan::Approval;
+
 use super::Input;
+use super::messages::persons;
 use super::run_loop::Loop;
-use crate::approval::Verdict;
+use crate::approval::{Verdict, Wants, approval_name};
 use crate::artifact::Kept;
 use crate::event::{Event, StepId};
-use crate::recording::{Deed, Foretold, Sending};
+use crate::recording::{Deed, Foretold, Sending, Written};
 use crate::state::Waiting;
 
 impl Loop<'_> {
@@ -40,9 +45,11 @@ impl Loop<'_> {
 
     /// An attempt begins when it did in the recording.
     pub(super) fn begin_replayed(&mut self, step: StepId, attempt: u32) {
-        let Some(key) = self.state.find(&step).filter(|&key| self.state.may_begin(key, attempt)) else { return };
+        if !self.state.find(&step).is_some_and(|key| self.state.may_begin(key, attempt)) {
+            return;
+        }
         let Some(replaying) = &self.replaying else { return };
-        let reads = replaying.replay.reads(&step, attempt, &self.state.fresh_inputs(key));
+        let reads = replaying.replay.reads(&step, attempt, &self.fresh_inputs(&step));
         match reads {
             Ok(()) => self.start(step, attempt),
             Err(error) => self.part(error),
@@ -60,14 +67,60 @@ impl Loop<'_> {
                 }
                 Err(error) => self.give_up(error.to_string()),
             },
+            Deed::Reported(report) => match self.scene.keep(report) {
+                Ok(report) => self.record(Event::StatusReported { step: step.clone(), attempt, report }),
+                Err(failure) => self.give_up(failure.to_string()),
+            },
+            Deed::Pleaded { message, answer } => self.plead_again(step, attempt, message, answer),
+            Deed::Overheard(inputs) => self.record(Event::InputsTaken { step: step.clone(), inputs }),
         }
+    }
+
+    /// A person writes to an agent, as in the recording.
+    pub(super) fn write_again(&mut self, written: &Written) {
+        let Some(replay) = self.replaying.as_ref().map(|replaying| Arc::clone(&replaying.replay)) else { return };
+        let Written { id, to, instance, within, interrupts, text, .. } = written;
+        let frame = self.state.frame_of(*instance, within.as_ref());
+        let spot = frame.and_then(|frame| {
+            let spot = self.state.graph().scope(self.state.region(frame).scope).find(to)?;
+            Some((frame, spot))
+        });
+        let problem = match spot {
+            None => Some("nothing is called that"),
+            Some((scope, spot)) => (!self.state.may_receive(scope, spot)).then_some("it takes no further turn"),
+        };
+        if let Some(problem) = problem {
+            return self.part(replay.unwritten(written, problem));
+        }
+        let content = match self.scene.keep(text.clone()) {
+            Ok(content) => content,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        let letter = persons(Arc::clone(id), content, *interrupts);
+        let (to, instance, within) = (Arc::clone(to), *instance, within.clone());
+        self.record(Event::Sent { from: None, to, instance, within, way: None, letter });
+    }
+
+    fn plead_again(&mut self, step: &StepId, attempt: u32, message: String, answer: Option<Arc<str>>) {
+        let Some(key) = self.state.find(step) else { return };
+        let message = match self.scene.keep(message) {
+            Ok(message) => message,
+            Err(failure) => return self.give_up(failure.to_string()),
+        };
+        if let (Some(replaying), Some(answer)) = (&mut self.replaying, answer) {
+            replaying.letters.insert(approval_name(self.state.next_request()).into(), answer);
+        }
+        let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
+        let id = self.request(step, attempt, &agent, Wants::Help { message });
+        // What the policy says to that it has heard.
+        let _ = self.decide_at_once(key, id, Approval::Human);
     }
 
     fn send_again(&mut self, step: &StepId, attempt: u32, sending: &Sending) {
         let Some(replaying) = &mut self.replaying else { return };
-        let replay = std::sync::Arc::clone(&replaying.replay);
+        let replay = Arc::clone(&replaying.replay);
         let id = sending.envelope.id.as_str();
-        replaying.refusals.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
+        replaying.letters.extend(sending.refusal.clone().map(|refusal| (id.into(), refusal)));
         let Some(key) = self.state.find(step) else { return };
         let handoff = sending.handoff();
         let spawns = self.scene.spawns(&self.state, key, &handoff.to);

@@ -1,5 +1,7 @@
 //! Handoffs of a run: what agents ask for while their turns go on is admitted, recorded, and durable before they hear so.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -15,6 +17,9 @@ const AFTER: u32 = TOLD + 1;
 
 /// The bytes of a stored thing that are read at once.
 const PART: usize = 64 * 1024;
+
+/// The bytes of letters that are read at once.
+const READ: u64 = 4 * 1024 * 1024;
 
 /// Who waits to hear what became of an operation.
 pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
@@ -69,11 +74,18 @@ impl Loop<'_> {
             Operation::SpawnNode(handoff) => self.spawn_node((key, step, attempt), *handoff),
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
-                let read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
-                    letters.iter().map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
+                let mut room = READ;
+                let mut read = |letters: &[Letter]| -> Result<Vec<Value>, String> {
+                    let fits = letters.iter().take_while(|letter| {
+                        room = room.saturating_sub(letter.content.bytes());
+                        room > 0
+                    });
+                    fits.map(|letter| letter.shown(self.scene.store.text(&letter.content)?)).collect()
                 };
-                let (inputs, waiting) = (read(&self.state.step(key).taken)?, read(self.state.inbox(key))?);
-                Ok(json!({ "inputs": inputs, "waiting": waiting }))
+                let (taken, inbox) = (&self.state.step(key).taken, self.state.inbox(key));
+                let (inputs, waiting) = (read(taken)?, read(inbox)?);
+                let more = taken.len() + inbox.len() - inputs.len() - waiting.len();
+                Ok(json!({ "inputs": inputs, "waiting": waiting, "more": more }))
             }
         }
     }
@@ -102,12 +114,11 @@ impl Loop<'_> {
             }),
             None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),
         }?;
-        let text = self.scene.store.text(&kept.content)?;
-        let from = usize::try_from(reading.offset.unwrap_or(0)).unwrap_or(usize::MAX).min(text.len());
-        let from = text.floor_char_boundary(from);
-        let to = text.floor_char_boundary(from.saturating_add(PART));
-        let rest = (to < text.len()).then_some(to);
-        Ok(json!({ "reference": kept.reference(), "bytes": text.len(), "text": text[from..to], "next": rest }))
+        let from = reading.offset.unwrap_or(0);
+        let part = self.folder.part(&kept.content, from, PART).map_err(|error| error.to_string())?;
+        let (bytes, to) = (kept.content.bytes(), part.end);
+        let rest = (to < bytes).then_some(to);
+        Ok(json!({ "reference": kept.reference(), "bytes": bytes, "text": part.text, "next": rest }))
     }
 
     /// Notes what the attempts that were open when a runner was killed had sent: they start again, and what they send
@@ -132,11 +143,16 @@ impl Loop<'_> {
         Some(sent.remove(position).id)
     }
 
+    /// What the turn that is about to begin takes from the inbox.
+    pub(super) fn fresh_inputs(&self, step: &StepId) -> Vec<Arc<str>> {
+        // The turn that mends a step reads nothing of what is sent to it.
+        let key = self.state.find(step).filter(|&key| !self.state.is_being_mended(key));
+        key.map(|key| self.state.fresh_inputs(key)).unwrap_or_default()
+    }
+
     /// The inputs of the turn that is about to begin leave the inbox.
     pub(super) fn take_inputs(&mut self, step: &StepId) {
-        let Some(key) = self.state.find(step) else { return };
-        // The turn that mends a step reads nothing of what is sent to it.
-        let inputs = if self.state.is_being_mended(key) { Vec::new() } else { self.state.fresh_inputs(key) };
+        let inputs = self.fresh_inputs(step);
         if !inputs.is_empty() {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }

@@ -7,7 +7,7 @@ use crate::artifact::Kept;
 use crate::control::{GateAnswer, UserMessage, Wish};
 use crate::event::{Outcome, Process, StepId};
 use crate::handoff::Operation;
-use crate::recording::{Deed, Divergence, GateTake};
+use crate::recording::{Deed, Divergence, GateTake, Written};
 
 /// What the loop waits for.
 #[derive(Debug)]
@@ -42,6 +42,8 @@ pub(crate) enum Input {
     Begins { step: StepId, attempt: u32 },
     /// What an attempt did in the recording is done again.
     Does { step: StepId, attempt: u32, deed: Deed },
+    /// What a person wrote in the recording.
+    Written(Box<Written>),
     /// The recorded answer to what a task asked for.
     Agreed { verdict: Verdict },
     /// The recorded answer of a gate.

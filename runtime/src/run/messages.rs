@@ -19,7 +19,7 @@ use crate::recording::Source;
 use crate::state::post::INBOX;
 
 /// The tasks that a message names at most.
-const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
 /// An inbox that a person may mean.
 struct Addressee {
@@ -46,16 +46,17 @@ impl Loop<'_> {
         if self.state.stopping() || self.state.finished().is_some() {
             return Err("the run is ending: resume it, and write then".to_owned());
         }
-        match self.scene.source {
-            Source::Live => {}
-            Source::Recorded(_) => return Err("the run is recorded, and a recording holds no messages".to_owned()),
-            Source::Replayed(_) => return Err("the run is a replay: nobody reads anything in it".to_owned()),
+        if matches!(self.scene.source, Source::Replayed(_)) {
+            return Err("the run is a replay: nobody reads anything in it".to_owned());
         }
         if text.is_empty() {
             return Err("the message is empty".to_owned());
         }
         if text.len() > ENVELOPE_LIMIT {
             return Err(format!("the message has {} bytes, and {ENVELOPE_LIMIT} are the most", text.len()));
+        }
+        if let Some((step, attempt, member)) = self.team_meant(&message.to)? {
+            return self.write_to_member((&step, attempt), &member, text, message.interrupt);
         }
         let to = self.addressee(&message.to)?;
         if self.state.waiting_for(to.scope, to.spot) >= INBOX {
@@ -101,17 +102,7 @@ impl Loop<'_> {
     fn send(&mut self, to: &Addressee, content: Content, interrupts: bool) {
         let activation = self.state.frame(to.scope);
         let (instance, within) = (activation.instance, activation.path.clone());
-        let letter = Letter {
-            said: None,
-            id: format!("e{}", self.seq + 1).into(),
-            kind: EnvelopeKind::Handoff,
-            priority: Priority::High,
-            response: swarmc_plan::Response::None,
-            answers: None,
-            person: true,
-            interrupts,
-            content,
-        };
+        let letter = persons(format!("e{}", self.seq + 1).into(), content, interrupts);
         self.record(Event::Sent { from: None, to: Arc::clone(&to.name), instance, within, way: None, letter });
     }
 
@@ -152,6 +143,13 @@ impl Loop<'_> {
     /// Whether a turn will read what is written there.
     fn hears(&self, to: &Addressee) -> Result<(), String> {
         let node = &self.state.graph().region(to.spot.region).nodes[to.spot.step as usize];
+        if node.swarm.is_some() {
+            let words = format!("`{}` is a swarm, of which one writes to members", to.name);
+            return Err(match self.members().as_slice() {
+                [] => format!("{words}, and none of them is at work"),
+                members => format!("{words}: {}", members.join(", ")),
+            });
+        }
         if node.kind.is_container() {
             return Err(format!("`{}` is no single agent: it has others inside", to.name));
         }
@@ -178,10 +176,26 @@ impl Loop<'_> {
         }
         names.sort();
         names.dedup();
+        names.extend(self.members());
         names.truncate(LISTED);
         match names.is_empty() {
             true => format!("nothing is called `{word}`, and nobody else reads messages any more"),
             false => format!("nothing is called `{word}`: you can write to {}", names.join(", ")),
         }
+    }
+}
+
+/// What a person wrote, as it lies in an inbox.
+pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> Letter {
+    Letter {
+        said: None,
+        id,
+        kind: EnvelopeKind::Handoff,
+        priority: Priority::High,
+        response: swarmc_plan::Response::None,
+        answers: None,
+        person: true,
+        interrupts,
+        content,
     }
 }

@@ -373,7 +373,7 @@ impl Begin<'_> {
         let trees = self.trees.map(Arc::new);
         let (journal, headless, record) = (self.journal, self.headless, self.record);
         let replaying = match &self.source {
-            Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))),
+            Source::Replayed(replay) => Some(replay::Replaying::new(Arc::clone(replay))?),
             Source::Live | Source::Recorded(_) => None,
         };
         state.paced = replaying.is_some();

@@ -30,8 +30,8 @@ pub(super) struct Replaying {
     pub known: BTreeSet<(StepId, u32)>,
     /// The first recorded beginning that has not been.
     beginning: usize,
-    /// The ids of the letters that tell of refusals, by those of what is refused.
-    pub refusals: BTreeMap<Arc<str>, Arc<str>>,
+    /// The ids of the letters that tell of what people decided, by what they call what was asked for.
+    pub letters: BTreeMap<Arc<str>, Arc<str>>,
     /// How many answers of each swarm were taken.
     answers: BTreeMap<(StepId, u32), u32>,
     /// How often each agent of a swarm asked for somebody's agreement.
@@ -45,22 +45,28 @@ pub(super) struct Replaying {
 }
 
 impl Replaying {
-    pub(super) fn new(replay: Arc<Replay>) -> Replaying {
-        Replaying {
+    /// # Errors
+    /// The recording cannot be read.
+    pub(super) fn new(replay: Arc<Replay>) -> Result<Replaying, RunError> {
+        // People write to whoever is there, and belong to no attempt.
+        let nobody = StepId { name: "".into(), iteration: 0, instance: 0, within: None };
+        let written = replay.written()?.into_iter();
+        let ready = written.map(|(rank, it)| ((rank, nobody.clone(), 0), Input::Written(Box::new(it)))).collect();
+        Ok(Replaying {
             replay,
-            ready: BTreeMap::new(),
+            ready,
             parked: BTreeSet::new(),
             taken: BTreeSet::new(),
             next: 0,
             known: BTreeSet::new(),
             beginning: 0,
-            refusals: BTreeMap::new(),
+            letters: BTreeMap::new(),
             answers: BTreeMap::new(),
             requests: BTreeMap::new(),
             left: BTreeMap::new(),
             gates: BTreeMap::new(),
             diverged: None,
-        }
+        })
     }
 
     /// A swarm has begun: it ends by itself, and nobody waits for its end.
@@ -172,7 +178,7 @@ impl Loop<'_> {
         if let Some(((_, step, attempt), input)) = replaying.ready.pop_first() {
             match input {
                 Input::Swarm { .. } => *replaying.answers.entry((step, attempt)).or_default() += 1,
-                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } => {}
+                Input::Begins { .. } | Input::Does { .. } | Input::Agreed { .. } | Input::Written(_) => {}
                 _ => _ = replaying.taken.insert((step, attempt)),
             }
             return Some(input);

@@ -252,6 +252,7 @@ impl Loop<'_> {
             Input::Replayed { step, take } => self.take_replayed(step, take),
             Input::Begins { step, attempt } => self.begin_replayed(step, attempt),
             Input::Does { step, attempt, deed } => self.redo(&step, attempt, deed),
+            Input::Written(written) => self.write_again(&written),
             Input::Agreed { verdict } => self.agree_replayed(verdict),
             Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
             // Only a replay hears of it.

@@ -95,7 +95,7 @@ impl Loop<'_> {
     /// What a person decided, as a letter to whoever had asked.
     fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
         shorten(&mut words);
-        let known = self.replaying.as_ref().and_then(|it| it.refusals.get(&answers).cloned());
+        let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
         Letter {
             id: known.unwrap_or_else(|| format!("e{}", self.seq + 1).into()),
             kind: EnvelopeKind::Handoff,

@@ -8,6 +8,7 @@ mod asking;
 mod ending;
 pub(super) mod files;
 mod recorded;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -101,10 +101,11 @@ impl State {
         }
     }
 
-    /// The steps of an activation that wait for a person's help.
+    /// The steps of an activation that wait for a person's help, and may go on with it.
     pub(super) fn helped(&self, scope: u32) -> impl Iterator<Item = &StepId> {
+        let goes_on = |key: Key| !self.is_ended(key) && !self.frame(key.frame).cut;
         let steps = self.asked_for_help().map(|waiting| &waiting.step);
-        steps.filter(move |step| self.scope_of(step) == Some(scope))
+        steps.filter(move |step| self.scope_of(step) == Some(scope) && self.find(step).is_some_and(goes_on))
     }
 
     fn asked_for_help(&self) -> impl Iterator<Item = &Waiting> {

@@ -139,7 +139,10 @@ impl State {
     /// The groups of those who wait for somebody's word whether a task is started, or for help, and whom that can reach.
     fn asked_for(&self, scope: u32) -> BTreeSet<u32> {
         let found = self.graph.scope(self.region(scope).scope);
-        let names = self.spawns(scope).flat_map(|(waiting, to)| [&waiting.step.name, to]);
+        // What has ended early waits for nobody's word.
+        let ended = |step| self.find(step).is_some_and(|key| self.is_ended(key));
+        let spawns = self.spawns(scope).filter(|(waiting, _)| !ended(&waiting.step));
+        let names = spawns.flat_map(|(waiting, to)| [&waiting.step.name, to]);
         let names = names.chain(self.helped(scope).map(|step| &step.name));
         let spots = names.filter_map(|name| found.find(name));
         let groups = spots.filter_map(|spot| self.graph.region(spot.region).nodes[spot.step as usize].group);

@@ -199,6 +199,9 @@ impl State {
         };
         if ends && frame.end.is_none() {
             frame.ending = Some(ending.clone());
+            // Nobody waits for a person any more.
+            let scope = frame.scope;
+            self.agenda.posts.insert(scope);
             self.requeue(number);
         }
     }
@@ -217,6 +220,8 @@ impl State {
     /// No further step of the frame's round starts.
     pub(super) fn cut(&mut self, frame: u32) {
         if !std::mem::replace(&mut self.frame_mut(frame).cut, true) {
+            let scope = self.frame(frame).scope;
+            self.agenda.posts.insert(scope);
             self.requeue(frame);
         }
     }

@@ -149,8 +149,7 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
     let order = match &agent.stage {
         Stage::Ready if agent.began.is_none() => Order::Record(Fact::AgentStarted { agent: name }),
         Stage::Ready => {
-            let expired = |at: u64| at.saturating_add(rules.ttl_ms) <= now;
-            while agent.mailbox.front().is_some_and(|letter| expired(letter.at)) {
+            while agent.mailbox.front().is_some_and(|letter| letter.is_expired(rules.ttl_ms, now)) {
                 agent.mailbox.pop_front();
             }
             // What comes while a turn is repeated waits for the next iteration.
@@ -189,8 +188,14 @@ fn agent(swarm: &mut Swarm, index: u32, now: u64) -> Option<Order> {
             let text =
                 serde_json::json!({ "agent_id": **helper, "message": format!("{helper} has started, and helps you") });
             let payload = Content::Text(text.to_string());
-            let sent =
-                Sent { seq: agent.letters + 1, from: SUPERVISOR.into(), to: name, kind: MessageType::Accept, payload };
+            let sent = Sent {
+                seq: agent.letters + 1,
+                from: SUPERVISOR.into(),
+                to: name,
+                kind: MessageType::Accept,
+                payload,
+                person: false,
+            };
             Order::Record(Fact::MessageSent(sent))
         }
         Stage::Ending(how, error) => Order::Conclude { agent: index, how: *how, error: error.clone() },
@@ -214,7 +219,7 @@ fn carry_out(swarm: &Swarm, index: u32, act: Act) -> Order {
         Act::SendMessage { to, message_type, payload } => match addressee(swarm, agent, &to) {
             Ok(receiver) => {
                 let (seq, to) = (receiver.letters + 1, Arc::clone(&receiver.name));
-                Fact::MessageSent(Sent { seq, from: name, to, kind: message_type, payload })
+                Fact::MessageSent(Sent { seq, from: name, to, kind: message_type, payload, person: false })
             }
             Err(reason) => return refused(agent, reason),
         },

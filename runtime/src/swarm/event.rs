@@ -13,6 +13,9 @@ use crate::event::{Content, Reserved, Usage};
 /// Who decomposes, spawns, answers requests for help and merges.
 pub const SUPERVISOR: &str = "swarm-supervisor";
 
+/// Who stands for people where agents have names.
+pub const PERSON: &str = "user";
+
 /// Whose events those of the shared workspace are.
 pub const WORKSPACE: &str = "workspace";
 
@@ -270,6 +273,9 @@ pub struct Sent {
     pub kind: MessageType,
     /// What it says, as JSON.
     pub payload: Content,
+    /// Whether a person wrote it, and no agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
 }
 
 /// What a model answered.

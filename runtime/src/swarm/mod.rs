@@ -17,6 +17,6 @@ mod tests;
 pub use action::MessageType;
 pub(crate) use decide::overdue;
 pub use decide::{Order, next};
-pub use event::{Act, Answer, End, Fact, Fault, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
+pub use event::{Act, Answer, End, Fact, Fault, PERSON, Part, Phase, Purpose, SUPERVISOR, Sent, TurnId, WORKSPACE};
 pub use rules::Rules;
 pub use state::Swarm;

@@ -80,3 +80,29 @@ fn a_model_hands_over_by_a_json_step() {
         ),
     );
 }
+
+/// A model asks a person, goes on meanwhile, and reads the answer in a further turn.
+#[test]
+fn a_model_asks_a_person_for_help() {
+    let project = Project::new();
+    let endpoint = Endpoint::start(
+        Script::new().on("Take 8080", Answer::text("I took it.")).on("Do it", Answer::text("Done.")).on(
+            "Hand over.",
+            [
+                Answer::call("report_status", json!({ "progress": { "current_step": "asking" } })),
+                Answer::call("request_help", json!({ "message": "Which port?" })),
+                Answer::text("I asked."),
+            ],
+        ),
+    );
+    fs::write(project.root().join("spec.kdl"), spec(&endpoint, "native")).expect("a spec can be written");
+    let child = project.command(&["run", "spec.kdl"]).spawn().expect("swarmc starts");
+    let deadline = std::time::Instant::now() + super::PATIENCE;
+    while !String::from_utf8_lossy(&project.swarmc(&["ps", "last"]).stdout).contains("waits for somebody's help") {
+        assert!(std::time::Instant::now() < deadline, "it never asks");
+    }
+    project.done(&["approve", "last", "1", "allow", "--because", "Take 8080"]);
+    assert!(child.wait_with_output().expect("it ends").status.success());
+    assert_eq!((project.output("first").as_str(), project.output("second").as_str()), ("I took it.", "Done."));
+    assert_eq!(records(&project, "status_reported").len(), 1);
+}

@@ -41,8 +41,11 @@ const LOGGED: usize = 4_000;
 /// The characters that people who watch see of a call and of what came of it.
 const SHOWN: usize = 200;
 
-/// The longest command with its arguments and variables, in bytes, and how many of them there may be.
-const LONGEST: usize = 256 * 1024;
+/// The bytes of a text that is to be written which people are shown; of a longer one they are told how long it is.
+const READABLE: usize = 64 * 1024;
+
+/// The longest command with its arguments and variables, in bytes, and how many of them there may be: people are shown all.
+const LONGEST: usize = 64 * 1024;
 const WORDS: usize = 4_096;
 
 /// The names of our own variables begin so; they are no agent's to set.
@@ -223,7 +226,7 @@ impl Service {
         let Some((tool, arguments)) = call(&errand) else { return self.perform(errand, means) };
         let tools = &means.services.tools;
         let called = format!("{tool} {arguments}");
-        means.capture.tool(&beginning(called.lines().next().unwrap_or_default(), SHOWN), &called);
+        log(means.capture, &called);
         if let Err(why) = tools.lends(&self.grant, tool) {
             log(means.capture, &format!("! {why}"));
             return errand.refuse(error(ErrorCode::MethodNotFound, why));
@@ -395,17 +398,20 @@ fn call(errand: &Errand) -> Option<(&'static str, Value)> {
             Some(("file_read", arguments))
         }
         Errand::Write(request, _) => {
-            let content = beginning(&request.content, LOGGED);
+            let content = match request.content.len() {
+                ..=READABLE => json!(request.content),
+                bytes => json!(format!("(too long to be shown: {bytes} bytes)")),
+            };
             Some(("file_write", json!({ "path": request.path, "content": content })))
         }
         Errand::Create(request, _) => {
-            let mut arguments = json!({ "command": words(request) });
+            let mut arguments = json!({ "command": request.command, "args": request.args });
             if let Some(cwd) = &request.cwd {
                 arguments["cwd"] = json!(cwd);
             }
             if !request.env.is_empty() {
-                let names: Vec<&str> = request.env.iter().take(WORDS).map(|pair| &*pair.name).collect();
-                arguments["env"] = json!(names);
+                let pairs = request.env.iter().map(|pair| json!(format!("{}={}", pair.name, pair.value)));
+                arguments["env"] = pairs.collect();
             }
             Some(("shell", arguments))
         }
@@ -416,7 +422,7 @@ fn call(errand: &Errand) -> Option<(&'static str, Value)> {
 /// A command as a person would read it.
 fn words(request: &CreateTerminalRequest) -> String {
     let words = [&request.command].into_iter().chain(&request.args).take(WORDS);
-    beginning(&words.map(String::as_str).collect::<Vec<_>>().join(" "), LOGGED)
+    beginning(&words.map(String::as_str).collect::<Vec<_>>().join(" "), SHOWN)
 }
 
 /// Whether a command can be started; else why not.
@@ -453,9 +459,11 @@ fn refuse(errand: Errand, why: String, capture: &mut Capture<'_>) {
     errand.refuse(denied(why));
 }
 
-/// Writes down what came of a call.
-fn log(capture: &mut Capture<'_>, line: &str) {
-    capture.tool(&beginning(line.lines().next().unwrap_or_default(), SHOWN), line);
+/// Writes down a call, or what came of one.
+fn log(capture: &mut Capture<'_>, text: &str) {
+    let line = text.lines().next().unwrap_or_default();
+    let shown: String = line.chars().filter(|character| !character.is_control()).take(SHOWN + 1).collect();
+    capture.tool(&beginning(&shown, SHOWN), text);
 }
 
 fn beginning(text: &str, most: usize) -> String {

@@ -148,8 +148,11 @@ impl<'a> Scene<'a> {
         });
         let payloads = payloads.collect::<Result<Vec<serde_json::Value>, Failure>>()?;
         let inbox = agent.inbox.iter().zip(&payloads);
-        let inbox: Vec<Letter<'_>> =
-            inbox.map(|(letter, payload)| Letter { from: &letter.from, kind: letter.kind.name(), payload }).collect();
+        let inbox = inbox.map(|(letter, payload)| {
+            let (from, kind, person) = (&*letter.from, letter.kind.name(), letter.person);
+            Letter { from, kind, payload, person }
+        });
+        let inbox: Vec<Letter<'_>> = inbox.collect();
         let limits = &swarm.rules.limits;
         let help = agent.helpers < swarm.rules.helpers && swarm.agents.len() < limits.agents as usize;
         let seconds = agent.began.map(|began| began.saturating_add(limits.timeout_ms).saturating_sub(now) / 1000);

@@ -434,7 +434,13 @@ pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String
         let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
             Some(_) if operations.len() >= OPERATIONS => more += 1,
-            Some(value) => operations.push(Operation::read(value)),
+            Some(value) => {
+                let operation = Operation::read(value);
+                if operation.is_err() {
+                    rest.push_str(line);
+                }
+                operations.push(operation);
+            }
             None => rest.push_str(line),
         }
     }

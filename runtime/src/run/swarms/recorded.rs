@@ -145,7 +145,7 @@ impl Loop<'_> {
     pub(in crate::run) fn foretold(&mut self, waiting: &Waiting) -> bool {
         let Some(replaying) = &mut self.replaying else { return false };
         let (step, attempt, request) = (&waiting.step, waiting.attempt, &waiting.request);
-        if matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. }) {
+        if matches!(request.wants, Wants::Node { .. } | Wants::GoOn { .. } | Wants::Help { .. }) {
             return self.foretold_task(waiting);
         }
         let asked = replaying.wants(step, attempt, &request.agent);

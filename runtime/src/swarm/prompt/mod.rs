@@ -111,6 +111,8 @@ pub(crate) struct Letter<'a> {
     pub kind: &'a str,
     /// What it says.
     pub payload: &'a Value,
+    /// Whether a person wrote it.
+    pub person: bool,
 }
 
 /// What is left of an agent's limits; none is not said.

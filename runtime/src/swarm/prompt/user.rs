@@ -121,9 +121,15 @@ fn turn_line(turn: &Turn<'_>, limit: usize) -> String {
 
 fn after(view: &View<'_>) -> String {
     let mut out = String::new();
-    if !view.inbox.is_empty() {
+    // What a person says is none of what agents wrote.
+    let (persons, letters): (Vec<&Letter<'_>>, Vec<&Letter<'_>>) = view.inbox.iter().partition(|letter| letter.person);
+    if !persons.is_empty() {
+        out.push_str("\n## From The Person Who Runs This\n");
+        persons.into_iter().for_each(|letter| said(&mut out, letter));
+    }
+    if !letters.is_empty() {
         out.push_str("\n## Inbox Messages\n");
-        view.inbox.iter().for_each(|letter| message(&mut out, letter));
+        letters.into_iter().for_each(|letter| message(&mut out, letter));
     }
     let _ = writeln!(out, "\n## Budget: Iteration {} of {}", view.iteration, view.iterations);
     left(&mut out, view.left);
@@ -137,6 +143,12 @@ fn after(view: &View<'_>) -> String {
         Protocol::Native => "Decide your next action. Call exactly one tool.",
     });
     out
+}
+
+fn said(out: &mut String, letter: &Letter<'_>) {
+    out.push_str("- ");
+    data::push(out, letter.payload["message"].as_str().unwrap_or_default(), LETTER);
+    out.push('\n');
 }
 
 fn message(out: &mut String, letter: &Letter<'_>) {

@@ -84,9 +84,9 @@ impl Swarm {
                 if let Some(index) = self.at(agent, |stage| *stage == Stage::Acting(Act::Idle)) {
                     self.acted(index, None, false);
                     // What came while it was asked is what it would wait for.
-                    let expired = |sent: u64| sent.saturating_add(self.rules.ttl_ms) <= at;
+                    let ttl = self.rules.ttl_ms;
                     let agent = &self.agents[index as usize];
-                    if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| expired(letter.at)) {
+                    if agent.stage == Stage::Ready && agent.mailbox.iter().all(|letter| letter.is_expired(ttl, at)) {
                         self.enter(index, Stage::Idle);
                     }
                 }
@@ -306,8 +306,8 @@ impl Swarm {
 
     fn message_sent(&mut self, sent: &Sent, at: u64) {
         let Some(&to) = self.names.get(&sent.to) else { return };
-        let is_supervisor = *sent.from == *SUPERVISOR;
-        if !is_supervisor && !self.names.contains_key(&sent.from) {
+        let is_supervisor = *sent.from == *SUPERVISOR && !sent.person;
+        if !is_supervisor && !sent.person && !self.names.contains_key(&sent.from) {
             return;
         }
         let receiver = &mut self.agents[to as usize];
@@ -317,10 +317,20 @@ impl Swarm {
         receiver.letters = sent.seq;
         if !receiver.is_done() {
             let (from, payload) = (Arc::clone(&sent.from), sent.payload.clone());
-            receiver.mailbox.push_back(Letter { seq: sent.seq, from, kind: sent.kind, payload, at });
+            receiver.mailbox.push_back(Letter {
+                seq: sent.seq,
+                from,
+                kind: sent.kind,
+                payload,
+                at,
+                person: sent.person,
+            });
             if matches!(receiver.stage, Stage::Idle | Stage::Waiting) {
                 self.enter(to, Stage::Ready);
             }
+        }
+        if sent.person {
+            return;
         }
         if is_supervisor && let Some(asker) = self.at(&sent.to, |stage| matches!(stage, Stage::Informed(_))) {
             let result = Content::Text("the supervisor has answered: see the inbox".to_owned());

@@ -152,6 +152,15 @@ pub(crate) struct Letter {
     pub(crate) payload: Content,
     /// When it was sent.
     pub(crate) at: u64,
+    /// Whether a person wrote it.
+    pub(crate) person: bool,
+}
+
+impl Letter {
+    /// Whether nobody reads it any more. What a person wrote is always read.
+    pub(crate) fn is_expired(&self, ttl_ms: u64, now: u64) -> bool {
+        !self.person && self.at.saturating_add(ttl_ms) <= now
+    }
 }
 
 /// An iteration of the past.

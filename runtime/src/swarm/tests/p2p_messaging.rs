@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::world::{Noise, World, rules, run};
-use crate::swarm::Fact;
+use crate::event::Content;
 use crate::swarm::rules::Rules;
+use crate::swarm::{Fact, MessageType, PERSON, Sent};
 
 #[test]
 fn every_type_of_message_is_delivered_once_in_order() {
@@ -129,4 +130,23 @@ fn a_message_that_was_taken_rouses_nobody_once_more() {
         world.noise = [(after, vec![Noise::Foreign(whole[taken].1.clone())])].into();
         assert_eq!(world.go().facts, whole, "told again after {:?}", whole[after - 1].1);
     }
+}
+
+/// Seed 002, user messages: queued, for members too.
+#[test]
+fn what_a_person_writes_wakes_who_waits_and_does_not_grow_old() {
+    let written = |to: &str| {
+        let (payload, kind) = (Content::Text("{\"message\":\"hello\"}".to_owned()), MessageType::Info);
+        Fact::MessageSent(Sent { seq: 1, from: PERSON.into(), to: to.into(), kind, payload, person: true })
+    };
+    let mut short = rules("takao mitaka?");
+    short.ttl_ms = 5_000;
+    let mut world = World::new(short, "takao: tool a @20000; done US \n *: done it");
+    world.drain();
+    world.record(written("takao"));
+    world.record(written("mitaka"));
+    let over = world.go();
+    let told = over.told(&["takes"]);
+    assert_eq!(told, "0 mitaka takes #1 from user\n21000 takao takes #1 from user");
+    assert_eq!(over.told(&["over"]).lines().count(), 1);
 }

@@ -178,6 +178,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
                 to: to.into(),
                 kind: MessageType::Info,
                 payload: text(),
+                person: false,
             })
         }),
         (known.clone(), 1_u64..4).prop_map(move |(to, seq)| {
@@ -187,6 +188,7 @@ fn foreign() -> impl Strategy<Value = Noise> {
                 to: to.into(),
                 kind: MessageType::Info,
                 payload: text(),
+                person: false,
             })
         }),
         known.prop_map(move |author| {

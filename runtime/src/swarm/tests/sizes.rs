@@ -93,7 +93,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                     Fact::WorkspaceUpdated { seq: u64::MAX, topic, author: Arc::clone(&name), data }
                 }
                 Act::SendMessage { to, message_type: kind, payload } => {
-                    Fact::MessageSent(Sent { seq: u64::MAX, from: Arc::clone(&name), to, kind, payload })
+                    Fact::MessageSent(Sent { seq: u64::MAX, from: Arc::clone(&name), to, kind, payload, person: true })
                 }
                 Act::RequestHelp { description, skills } => {
                     let (agent, task, tools) = (Arc::clone(&name), Some(description.clone()), Some(skills.clone()));
@@ -216,7 +216,14 @@ fn an_idle_agent_takes_less_than_20_kilobytes() {
     }
     let letter = |seq| {
         let payload = Content::Text(format!("{{\"message\":\"{}\"}}", "m".repeat(180)));
-        Sent { seq, from: SUPERVISOR.into(), to: "nara".into(), kind: action::MessageType::Info, payload }
+        Sent {
+            seq,
+            from: SUPERVISOR.into(),
+            to: "nara".into(),
+            kind: action::MessageType::Info,
+            payload,
+            person: false,
+        }
     };
     let waiting = weight(&world.swarm.agents[2]);
     assert!(waiting < 1_024, "one that waits for its first message: {waiting}");

@@ -459,7 +459,7 @@ fn line_of(fact: &Fact) -> String {
         Fact::TurnEnded { turn, .. } => format!("{} answered {}", turn.agent, turn_of(turn)),
         Fact::ToolStarted { turn, tool } => format!("{} calls {tool} {}", turn.agent, turn_of(turn)),
         Fact::ToolEnded { turn, result, .. } => format!("{} hears {}", turn.agent, words(result)),
-        Fact::MessageSent(Sent { seq, from, to, kind, payload }) => {
+        Fact::MessageSent(Sent { seq, from, to, kind, payload, .. }) => {
             format!("{from} → {to} #{seq} {} {}", kind.name(), words(payload))
         }
         Fact::MessageReceived { agent, from, seq } => format!("{agent} takes #{seq} from {from}"),
