@@ -130,33 +130,35 @@ fn a_killed_runner_leaves_its_nodes_disconnected_with_their_sessions() {
 
 #[test]
 fn waiting_and_synchronization() {
-    // There are no join nodes: whoever needs the outputs of several waits for them, and it is shown for whom.
-    let project = Project::new();
-    let spec = r#"
-workflow waiting { default main }
-pipeline main {
-    edges { left -> both; right -> both }
-    task left { run "sh" "-c" "until [ -e go ]; do sleep 0.01; done; echo left" }
-    task right { run "echo" "right" }
-    task both { depends-on left right; stdin "<<output:left>> <<output:right>>"; run "cat" }
-    result both
-}
-"#;
+    // There are no join nodes: whoever reads what several hand over waits for it, and it is shown for whom and why.
+    let project = project();
+    let talks = "task TASK agent=talks { prompt \"Talk\" }";
+    let spec = SPEC
+        .replace("until [ -e speak ]; do sleep 0.01; done; cat opening; ", "")
+        .replace("edges { first -> second }", "concurrency 2\n    edges { left -> second; right -> second }")
+        .replace(
+            &talks.replace("TASK", "first"),
+            &["left", "right"].map(|task| talks.replace("TASK", task)).join("\n"),
+        );
     fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
     let mut running = begin(&project);
-    let node = |said: &str| {
+    let pending = |said: &str| {
         let said: Value = serde_json::from_str(said).unwrap_or_default();
         let nodes = said["runs"][0]["nodes"].as_array().cloned().unwrap_or_default();
-        nodes.into_iter().find(|node| node["step"] == "both").unwrap_or_default()
+        let second = nodes.into_iter().find(|node| node["step"] == "second").unwrap_or_default();
+        let pending = second["pending"].as_array().cloned().unwrap_or_default();
+        (second["waits"].clone(), Value::from(pending))
     };
-    let names = |node: &Value| -> Vec<String> {
-        let pending = node["pending"].as_array().cloned().unwrap_or_default();
-        pending.iter().map(|it| format!("{}: {}", it["step"], it["why"])).collect()
-    };
-    let waits = until(&project, &["ps", "last", "--json"], |said| names(&node(said)).len() == 1);
-    let pending = names(&node(&waits));
-    assert!(pending[0].starts_with("\"left\": \"") && node(&waits)["state"] == "idle", "{waits}");
+    let expected = serde_json::json!([
+        { "step": "left", "why": "its turn goes on" },
+        { "step": "right", "why": "its turn goes on" },
+    ]);
+    until(&project, &["ps", "last", "--json"], |said| pending(said) == ("its first envelope".into(), expected.clone()));
     let_go(&project, "go");
     assert!(running.wait().expect("it ends").success());
-    assert_eq!(project.output("both").trim_end(), "left right");
+    assert_eq!(project.output("second"), "Done.");
+    let read =
+        journal(&project).expect("there is a run").into_iter().filter(|record| record["event"] == "inputs_taken");
+    let read: usize = read.map(|record| record["inputs"].as_array().map_or(0, Vec::len)).sum();
+    assert_eq!(read, 2);
 }

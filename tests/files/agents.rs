@@ -75,8 +75,8 @@ fn an_interrupted_turn_goes_on_in_a_folder_of_its_own() {
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
     place.swarmc(&["send", "last", "talk", "--interrupt", "Go on."]).expect(0, &[], &["is interrupted"]);
     assert!(child.wait().expect("it ends").success(), "{}", rest());
-    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|entry| entry.path());
-    let run = run.filter(|path| path.is_dir()).next().expect("there is one");
+    let mut run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|entry| entry.path());
+    let run = run.find(|path| path.is_dir()).expect("there is one");
     let told = fs::read_to_string(run.join("agents/talk/attempt-2/outbox/told")).expect("it was told");
     assert!(told.contains("Go on.") && told.contains("agents/talk/attempt-1`"), "{told}");
 }

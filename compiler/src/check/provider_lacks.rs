@@ -96,7 +96,7 @@ fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().collect();
     for agent in used.into_iter().map(|index| &model.agents[index]) {
         let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
-        if agent.ast.model.is_some() || !llm(provider).is_some_and(|llm| llm.model.is_none()) {
+        if agent.ast.model.is_some() || llm(provider).is_none_or(|llm| llm.model.is_some()) {
             continue;
         }
         let (name, other) = (&agent.ast.name, &provider.ast.name);
