@@ -1,6 +1,6 @@
 //! What people write to agents of a running run (seed 002, "User messages (interrupt vs queue)"), through the binary.
 
-mod members;
+pub(crate) mod members;
 
 use std::fs;
 use std::time::{Duration, Instant};

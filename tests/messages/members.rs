@@ -8,7 +8,7 @@ use super::{await_file, records};
 use crate::cli::{Place, signal};
 
 /// `takao` works until it is let go, and is done then; `mitaka` is done at once.
-const SPEC: &str = r##"
+pub(crate) const SPEC: &str = r##"
 provider recorded {
     script {
         answer #"{"action": "tool_call", "tool": "shell", "tool_params": {"command": "touch working; until [ -e go ]; do sleep 0.02; done"}}"# task=takao turn=1

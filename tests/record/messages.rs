@@ -6,6 +6,7 @@ use std::fs;
 use swarmc_endpoint::{Answer, Endpoint, Script};
 
 use crate::cli::Place;
+use crate::messages::members::SPEC as SWARM;
 use crate::messages::{PLAIN, TALKER, await_file};
 
 use super::are_alike;
@@ -74,5 +75,17 @@ fn what_a_model_heard_between_two_requests_it_has_heard() {
     drop(endpoint);
     let recording = fs::read_to_string(place.work().join("r/recording.jsonl")).expect("a recording");
     assert!(recording.contains("\"kind\":\"overheard\"") && recording.contains("\"kind\":\"sent\""), "{recording}");
+    replays(&place);
+}
+
+#[test]
+fn members_of_swarms_are_not_written_to_while_a_run_is_recorded() {
+    let place = Place::new(SWARM);
+    let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "mitaka done");
+    await_file(&place, "working");
+    let problem = "the run is recorded, and a recording holds no messages to members of swarms";
+    place.swarmc(&["send", "last", "go/takao", "Mind the budget"]).expect(2, &[], &[problem]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
     replays(&place);
 }
