@@ -145,10 +145,10 @@ fn wanted() -> (Vec<Program>, Vec<Model>) {
     (programs, models)
 }
 
-/// A spec that uses a preset: its plan says what the preset starts.
+/// A spec that uses a preset, with a model, which some need: its plan says what the preset starts.
 fn using(preset: &str) -> String {
     format!(
-        "workflow doctor\nprovider p preset={preset}\nagent a provider=p\npipeline x {{\n    task t {{ prompt \"t\" }}\n}}\n"
+        "workflow doctor\nprovider p preset={preset}\nagent a provider=p model=any\npipeline x {{\n    task t {{ prompt \"t\" }}\n}}\n"
     )
 }
 

@@ -70,7 +70,8 @@ fn packs_and_files_are_in_the_plan_and_order_the_steps() {
     let step = |name: &str| pipeline.all_steps().find(|step| step.name == name).expect("the step is there");
     let files = step("implement").files.as_ref().expect("it has files");
     assert_eq!(files.skill.as_deref(), Some("You code.\n"));
-    assert!(files.outputs[0].schema.is_some());
+    let typed: Vec<(&str, bool)> = files.outputs.iter().map(|it| (it.path.as_str(), it.schema.is_some())).collect();
+    assert_eq!(typed, [("report.md", false), ("result.json", true)]);
     let needs = |name: &str| -> Vec<(String, When)> {
         step(name).needs.iter().map(|need| (need.step.clone(), need.when)).collect()
     };

@@ -85,7 +85,11 @@ impl Loop<'_> {
                 let (taken, inbox) = (&self.state.step(key).taken, self.state.inbox(key));
                 let (inputs, waiting) = (read(taken)?, read(inbox)?);
                 let more = taken.len() + inbox.len() - inputs.len() - waiting.len();
-                Ok(json!({ "inputs": inputs, "waiting": waiting, "more": more }))
+                let mut said = json!({ "inputs": inputs, "waiting": waiting });
+                if more > 0 {
+                    said["more"] = more.into();
+                }
+                Ok(said)
             }
         }
     }
