@@ -205,7 +205,7 @@ impl State {
     }
 
     /// What was sent may be what a decision led to.
-    pub(super) fn spawn_told(&mut self, scope: u32, letter: &Letter) {
+    pub(super) fn decision_told(&mut self, scope: u32, letter: &Letter) {
         let is_told = |waiting: &Waiting| match &waiting.request.wants {
             Wants::Node { letter: first, .. } => first.id == letter.id || letter.answers.as_ref() == Some(&first.id),
             Wants::Help { .. } => letter.answers.as_deref() == Some(&*waiting.request.name()),

@@ -160,7 +160,7 @@ impl State {
             self.step_mut(key).sent.push(letter.clone());
         }
         let sender = sender.map(|key| self.address(key).1);
-        self.spawn_told(scope, letter);
+        self.decision_told(scope, letter);
         let post = self.posts.entry(scope).or_default();
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
