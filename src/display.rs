@@ -273,6 +273,15 @@ impl Screen {
                 let took = duration(row.elapsed(row.ended_ms));
                 Some(format!("  {}: interrupted after {took}; it goes on", self.ledger.label(&row.step)))
             }
+            (Event::AttemptStarted { summarizer: Some(agent), .. }, Some(row)) => {
+                let name = self.ledger.label(&row.step);
+                Some(format!("  {name}: agent `{agent}` sums up files for its context")).filter(|_| self.live.is_none())
+            }
+            (Event::AttemptEnded { outcome, .. }, Some(row)) if row.summarizer.is_some() => {
+                let (name, took) = (self.ledger.label(&row.step), duration(row.elapsed(row.ended_ms)));
+                // Why it failed has been said.
+                outcome.failure.is_none().then(|| format!("  {name}: files summed up after {took}"))
+            }
             // What is inside of it is shown by itself.
             (Event::Opened { .. }, _) => None,
             (Event::GateOpened { step, message }, Some(_)) => Some(self.question(step, message)),

@@ -80,6 +80,10 @@ pub(crate) struct Row {
     pub(crate) fallback: Option<Box<str>>,
     /// The further turns in which answers were mended, of all attempts.
     pub(crate) repairs: u32,
+    /// The attempts of its earlier turns, and those in which files were summed up.
+    earlier: u32,
+    /// The agent whose turn the attempt is in which files are summed up for the one after it.
+    pub(crate) summarizer: Option<Box<str>>,
     /// The turns of a step that edges lead to or away from, and its envelopes.
     pub(crate) post: Option<Box<Post>>,
     /// What a gate asks.
@@ -93,8 +97,6 @@ pub(crate) struct Row {
 pub(crate) struct Post {
     /// The turns that ended well.
     pub(crate) turns: u32,
-    /// The attempts of those turns.
-    earlier: u32,
     /// The envelopes that it sent, and that it read.
     pub(crate) sent: u32,
     pub(crate) read: u32,
@@ -228,10 +230,13 @@ impl Ledger {
                 return None;
             }
             Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
-                let row = self.row(step, record.at);
-                self.rows[row].attempt = *attempt;
-                self.rows[row].state = RowState::Running;
-                row
+                let index = self.row(step, record.at);
+                let row = &mut self.rows[index];
+                (row.attempt, row.state, row.summarizer) = (*attempt, RowState::Running, None);
+                if let Event::AttemptStarted { summarizer: Some(agent), .. } = &record.event {
+                    row.summarizer = Some(Box::from(&**agent));
+                }
+                index
             }
             Event::AttemptEnded { step, attempt, outcome } => {
                 let row = self.row(step, record.at);
@@ -390,6 +395,8 @@ impl Ledger {
             round,
             fallback: None,
             repairs: 0,
+            earlier: 0,
+            summarizer: None,
             post: None,
             question: None,
             message: None,
@@ -419,6 +426,13 @@ impl Ledger {
     }
 
     fn ended(&mut self, index: usize, attempt: u32, outcome: &swarmc_runtime::Outcome, at: u64) {
+        let row = &mut self.rows[index];
+        if row.summarizer.is_some() && outcome.failure != Some(Failure::Cancelled) {
+            row.earlier += 1;
+            row.ended_ms = at;
+            row.usage = sum(row.usage.as_deref().copied(), outcome.usage).map(Box::new);
+            return;
+        }
         let (attempts, lenient) = self.rules.get(&*self.rows[index].step.name).copied().unwrap_or((1, false));
         self.rows[index].attempt = attempt;
         let tries = self.rows[index].tries();
@@ -450,7 +464,7 @@ impl Ledger {
             None if is_node || is_written_to || helped => {
                 let post = row.post.get_or_insert_default();
                 post.turns += 1;
-                post.earlier = attempt;
+                row.earlier = attempt;
                 RowState::Idle
             }
             None => {
@@ -458,7 +472,7 @@ impl Ledger {
                 RowState::Ended(Status::Succeeded)
             }
             Some(Failure::Interrupted) => {
-                row.post.get_or_insert_default().earlier = attempt;
+                row.earlier = attempt;
                 RowState::Waiting
             }
             Some(Failure::Cancelled) => RowState::Cancelled,
@@ -551,7 +565,7 @@ impl Row {
 
     /// The attempts of the turn that goes on, this one included.
     pub(crate) fn tries(&self) -> u32 {
-        self.attempt - self.post.as_ref().map_or(0, |post| post.earlier).min(self.attempt)
+        self.attempt - self.earlier.min(self.attempt)
     }
 
     /// Which turn goes on, from 2.

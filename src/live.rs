@@ -134,6 +134,8 @@ fn task(ledger: &Ledger, row: &Row, width: usize, now: u64) -> String {
         text.push_str("  waits for envelopes");
     } else if row.state == RowState::Waiting {
         let _ = write!(text, "  attempt {} failed, next one soon", row.attempt);
+    } else if let Some(agent) = &row.summarizer {
+        let _ = write!(text, "  agent `{agent}` sums up files");
     } else {
         if let Some(turn) = row.turn() {
             let _ = write!(text, "  turn {turn}");
@@ -194,7 +196,7 @@ mod tests {
         (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
         let step = StepId::new("team", 1, 1);
         let mut record = |event| _ = ledger.apply(&Record { seq: 1, at: 1, event });
-        record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });
+        record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None, summarizer: None });
         for number in 0..200 {
             let agent: Arc<str> = format!("agent{number}").into();
             let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));

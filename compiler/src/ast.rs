@@ -12,7 +12,7 @@ use swarmc_plan as plan;
 use crate::source::Span;
 use crate::syntax::Text;
 
-pub(crate) use pack::{ContextPack, Literal, PackRule};
+pub(crate) use pack::{ContextPack, Literal, PackRule, Summary};
 pub(crate) use provider::{Agent, Answer, Llm, Price, Provider, Rate, Script, Tier, ToolServer, Tools};
 pub(crate) use step::{
     Body, FileInput, FileOutput, Files, ForEach, Gate, Loop, OnFailure, OnTimeout, Output, Step, Worktree,

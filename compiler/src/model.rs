@@ -3,7 +3,7 @@
 //! Checks read it and emission writes it down. Indices point into the lists of the model itself; where a reference does
 //! not hold, there is none, and a diagnostic says why.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use swarmc_plan as plan;
@@ -257,6 +257,16 @@ pub(crate) struct Pack<'a> {
     pub rules: Vec<PackRule>,
 }
 
+impl Pack<'_> {
+    /// The agents that sum files up for it.
+    pub(crate) fn summing(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().filter_map(|rule| match rule {
+            PackRule::Summed(agent) => *agent,
+            PackRule::Texts(_) | PackRule::Merge(_) | PackRule::Plain => None,
+        })
+    }
+}
+
 /// What a rule of a pack leads to.
 #[derive(Debug)]
 pub(crate) enum PackRule {
@@ -264,8 +274,34 @@ pub(crate) enum PackRule {
     Texts(Vec<Prose>),
     /// Another pack.
     Merge(Option<usize>),
+    /// Files that this agent sums up.
+    Summed(Option<usize>),
     /// The tree says it all.
     Plain,
+}
+
+impl Model<'_> {
+    /// These packs and all that they take in.
+    pub(crate) fn taken_in(&self, packs: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<usize> = packs.into_iter().collect();
+        while let Some(pack) = open.pop() {
+            if seen.insert(pack) {
+                open.extend(self.packs[pack].rules.iter().filter_map(PackRule::merged));
+            }
+        }
+        seen
+    }
+}
+
+impl PackRule {
+    /// The pack that it takes in.
+    pub(crate) fn merged(&self) -> Option<usize> {
+        match self {
+            PackRule::Merge(pack) => *pack,
+            PackRule::Texts(_) | PackRule::Summed(_) | PackRule::Plain => None,
+        }
+    }
 }
 
 /// A test.

@@ -151,7 +151,7 @@ fn validate_swarm(plan: &Plan, swarm: &Swarm) -> Result<(), ReadError> {
     }
 }
 
-/// Packs that take each other in could never be built.
+/// Packs that take each other in could never be built, and what they name is there.
 fn merges_end(plan: &Plan) -> Result<(), ReadError> {
     let index: BTreeMap<&str, usize> =
         (0..).zip(&plan.packs).map(|(index, pack)| (pack.name.as_str(), index)).collect();
@@ -159,6 +159,11 @@ fn merges_end(plan: &Plan) -> Result<(), ReadError> {
     for pack in &plan.packs {
         let mut merged = Vec::new();
         for rule in &pack.rules {
+            if let PackRule::Files { agent: Some(agent), .. } = rule
+                && plan.agent(agent).is_none()
+            {
+                return inconsistent(format!("pack `{}` uses agent `{agent}`, which is not in it", pack.name));
+            }
             let PackRule::Merge(name) = rule else { continue };
             match index.get(name.as_str()) {
                 Some(&found) => merged.push(found),

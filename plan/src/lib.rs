@@ -31,8 +31,8 @@ pub use step::{
 };
 pub use swarm::{
     ContextPack, Convergence, Edge, EdgeKind, FileInput, FileOutput, FileProtocol, Group, History, Lead, Member,
-    Overflow, PackRule, PlanItem, Priority, ProgressRule, Response, Spawn, Swarm, SwarmLimits, SwarmTimeouts,
-    Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
+    Overflow, PACK_FILES, PackRule, PlanItem, Priority, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn,
+    Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 

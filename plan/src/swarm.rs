@@ -416,6 +416,15 @@ pub struct ContextPack {
     pub origin: Origin,
 }
 
+/// The files of a rule of a context pack at most, where it does not say.
+pub const PACK_FILES: u32 = 100;
+
+/// The files that an agent sums up in one turn at most (`summary=agent` of a context pack).
+pub const SUMMED_FILES: usize = 20;
+
+/// What it is given of each of them at most, in bytes, with the path and what is around the text: the beginning of it.
+pub const SUMMED_BYTES: usize = 4096;
+
 /// A part of a context pack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -438,6 +447,9 @@ pub enum PackRule {
         globs: Vec<String>,
         /// Whether each comes with a summary.
         summary: bool,
+        /// The agent that sums them up; none is a rule.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// The files at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<u32>,

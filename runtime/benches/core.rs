@@ -95,7 +95,12 @@ fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
                 Command::Start { step, attempt } => {
                     let output = Some(Content::Text("done".to_owned()));
                     let outcome = Outcome { output, exit: Some(0), ..Outcome::default() };
-                    events.push_back(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                    events.push_back(Event::AttemptStarted {
+                        step: step.clone(),
+                        attempt,
+                        reserved: None,
+                        summarizer: None,
+                    });
                     events.push_back(Event::AttemptEnded { step, attempt, outcome });
                 }
                 Command::Skip { step, reason } => events.push_back(Event::StepSkipped { step, reason }),

@@ -83,7 +83,7 @@ impl Relay {
         if let Some(inputs) = self.inbox.remove(&step.name) {
             self.record(Event::InputsTaken { step: step.clone(), inputs });
         }
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
         if self.left > 0 {
             self.left -= 1;
             let from = number_of(&step.name);

@@ -111,6 +111,9 @@ pub enum Event {
         /// What it may use at most, of the budgets that it counts for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reserved: Option<Reserved>,
+        /// The agent that sums up files for the attempt after this one, which is then no try of the step's turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summarizer: Option<Arc<str>>,
     },
     /// The attempt's process exists.
     ProcessStarted {

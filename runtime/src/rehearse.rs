@@ -297,7 +297,7 @@ impl Stage<'_, '_> {
     }
 
     fn fails_at_once(&mut self, step: StepId, attempt: u32, failure: Failure) {
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
         self.end(step, attempt, Outcome { failure: Some(failure), ..Outcome::default() });
     }
 
@@ -324,10 +324,12 @@ impl Stage<'_, '_> {
         let definition = self.scene.step(&self.state, key);
         let mut reserved = None;
         if let Some(Ok(body)) = self.scene.fixing(&self.state, key, attempt) {
-            reserved = self.scene.reserved(&self.state, definition, &body.agent, LONGEST_FIX);
+            reserved = self.scene.reserved(&self.state, 1, &body.agent, LONGEST_FIX);
         } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
-            reserved = self.scene.reserved(&self.state, definition, &body.agent, bytes);
+            // Text has nothing that a further turn could mend.
+            let turns = if definition.output.schema.is_some() { u64::from(definition.output.repair) + 1 } else { 1 };
+            reserved = self.scene.reserved(&self.state, turns, &body.agent, bytes);
         }
         let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
         if let Some(Refusal::Run(message)) = refused {
@@ -337,7 +339,7 @@ impl Stage<'_, '_> {
         }
         self.take_inputs(&step);
         self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
+        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer: None });
         if let Some(Refusal::Step(message)) = refused {
             return self.end(
                 step,

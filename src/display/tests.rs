@@ -129,9 +129,9 @@ fn a_pipe_gets_one_plain_line_for_each_change() {
     let failed = Outcome { failure: Some(Failure::Exit), exit: Some(3), ..Outcome::default() };
     let ended =
         |attempt, outcome: &Outcome| Event::AttemptEnded { step: id("draft"), attempt, outcome: outcome.clone() };
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None }));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
     screen.recorded(&record(ended(1, &failed)));
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 2, reserved: None }));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 2, reserved: None, summarizer: None }));
     screen.recorded(&record(ended(2, &failed)));
     let need = swarmc_runtime::SkipReason::Need { step: "draft".to_owned(), status: Status::Failed };
     screen.recorded(&record(Event::StepSkipped { step: id("review"), reason: need }));
@@ -147,7 +147,7 @@ fn a_pipe_gets_one_plain_line_for_each_change() {
 #[test]
 fn json_lines_are_versioned() {
     let (mut screen, out, err) = screen(false, true);
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None }));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
     screen.output(&id("draft"), 1, true, b"a \"line\"\n");
     screen.notice("careful");
     let text = out.take();
@@ -173,7 +173,7 @@ fn live_lines_are_taken_away_before_others_come() {
         stdin: None,
     };
     screen.recorded(&record(started));
-    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None }));
+    screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
     err.take();
     screen.tick();
     let frame = err.take();

@@ -3,6 +3,7 @@
 use swarmc_plan as plan;
 
 use super::{Name, Spanned};
+use crate::source::Span;
 use crate::syntax::Text;
 
 /// A pack, put together when the turn starts that reads it.
@@ -31,8 +32,7 @@ pub(crate) enum PackRule {
     },
     Files {
         globs: Vec<Text>,
-        /// Whether each comes with a summary instead of its text.
-        summary: bool,
+        summary: Summary,
         max: u32,
     },
     Fact {
@@ -51,6 +51,16 @@ pub(crate) enum PackRule {
     },
     /// The parts of another pack.
     Merge(Name),
+}
+
+/// Whether a file comes with a summary.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Summary {
+    None,
+    /// By a rule.
+    Rule,
+    /// By an agent, which is the sole one where none is named.
+    Agent(Option<Name>, Span),
 }
 
 /// A value as JSON knows it.

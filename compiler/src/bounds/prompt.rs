@@ -1,7 +1,9 @@
 //! What a turn of an agent is given: its system text, its prompt and packs, the schema of its answer, and what the
 //! agent's own program adds. As one number, or part by part for people.
 
-use swarmc_plan::{Agent, Body, Connection, Origin, PromptBody, Provider, Segment, Step, Template};
+use swarmc_plan::{
+    Agent, Body, Connection, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment, Step, Template,
+};
 
 use super::amount::{Amount, Cause, written};
 use super::schema::Types;
@@ -45,6 +47,16 @@ impl<'p> Reader<'p, '_, '_> {
             Some(_) => sum.plus(Amount::open(Cause::Session(step))),
             None => sum,
         }
+    }
+
+    /// The tokens of a turn that sums up files, of an agent with this system text; a token has a byte at least.
+    pub(crate) fn summing(&mut self, agent: &'p Agent) -> Amount<'p> {
+        let Some(provider) = self.scope.plan.provider(&agent.provider) else { return Amount::ZERO };
+        let mut sum = Amount::most((SUMMED_FILES * SUMMED_BYTES) as u64 + 2 * INSTRUCTIONS);
+        if let Some(system) = &agent.system {
+            sum = sum.plus(self.template(system, None, Family::of(agent, provider)));
+        }
+        sum.plus(program(provider))
     }
 
     /// The tokens that a further turn adds which mends an answer.

@@ -3,9 +3,12 @@
 //! In: a plan. Out: [`Totals`] of each pipeline and swarm. Linear in the plan: a called pipeline is counted once, before
 //! those that call it; loops and items multiply.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use swarmc_plan::{Agent, Body, Budget, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
+use swarmc_plan::{
+    Agent, Body, Budget, Directive, DirectiveKind, OnFailure, PACK_FILES, PackRule, Pipeline, Plan, PromptBody,
+    SUMMED_FILES, Segment, Step, Swarm,
+};
 
 use super::amount::{Amount, Cause, Times};
 use super::path;
@@ -201,6 +204,7 @@ impl<'p> Counter<'p, '_> {
             (None, _) if !step.checks.is_empty() => attempt.time.plus(Amount::open(Cause::Time(step))),
             (None, _) => attempt.time,
         };
+        attempt = attempt.plus(self.summed(scope, step));
         let mut all = attempt.times(u64::from(step.retry.times) + 1);
         all.time = all.time.plus(Amount::most(waits(step)));
         match &step.on_failure {
@@ -282,6 +286,51 @@ impl<'p> Counter<'p, '_> {
                 input = input.plus(reader.repair(step).times(repairs));
             }
             let output = self.answer(agent).times(repairs + 1);
+            let cost = self.cost(agent, input, output);
+            most = most.or(Totals { input, output, cost, ..Totals::default() });
+        }
+        most
+    }
+
+    /// The turns before an attempt, in which agents sum up the files of its packs.
+    fn summed(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let Body::Prompt(body) = &step.body else { return Totals::default() };
+        let system = self.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+        let segments = body.prompt.segments.iter().chain(system.iter().flat_map(|system| &system.segments));
+        let in_text = segments.filter_map(|segment| match segment {
+            Segment::Directive(Directive { kind: DirectiveKind::Context, name, .. }) => name.as_deref(),
+            _ => None,
+        });
+        let mut open: Vec<&str> = body.context.iter().map(String::as_str).chain(in_text).collect();
+        let mut seen = HashSet::new();
+        let mut sum = Totals::default();
+        while let Some(name) = open.pop() {
+            let pack = self.plan.packs.iter().find(|pack| pack.name == name).filter(|_| seen.insert(name));
+            for rule in pack.into_iter().flat_map(|pack| &pack.rules) {
+                match rule {
+                    PackRule::Merge(other) => open.push(other),
+                    PackRule::Files { agent: Some(agent), max, .. } => {
+                        let turns = u64::from(max.unwrap_or(PACK_FILES)).div_ceil(SUMMED_FILES as u64);
+                        sum = sum.plus(self.summing(scope, step, agent).times(turns));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        sum
+    }
+
+    /// One turn of an agent that sums up files.
+    fn summing(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
+        let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
+        let chain = chain(self.plan, agent);
+        let time = step.timeout_ms.map_or(Amount::open(Cause::Time(step)), Amount::most);
+        let launches = Amount::most(chain.len() as u64);
+        let mut most = Totals { launches, turns: Amount::most(1), time, ..Totals::default() };
+        for agent in chain {
+            let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
+            let input = reader.summing(agent);
+            let output = self.answer(agent);
             let cost = self.cost(agent, input, output);
             most = most.or(Totals { input, output, cost, ..Totals::default() });
         }

@@ -14,7 +14,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::files::{Entry, FileError, Files};
 use crate::ignored::Ignored;
 use crate::load::{Loader, join};
-use crate::model::{self, Body, Model, Pipeline, Step};
+use crate::model::{Body, Model, Pipeline, Step};
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::Text;
@@ -68,7 +68,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
         }
     }
     patterns.diagnostics.about(None);
-    for pack in taken_in(model, early) {
+    for pack in model.taken_in(early) {
         for rule in &model.packs[pack].ast.rules {
             if let PackRule::Files { globs, .. } = &rule.value {
                 globs.iter().for_each(|glob| patterns.shown(glob));
@@ -107,21 +107,6 @@ fn may_make(model: &Model<'_>, step: &Step<'_>) -> bool {
         }
         _ => true,
     }
-}
-
-/// These packs and all that they take in.
-fn taken_in(model: &Model<'_>, packs: BTreeSet<usize>) -> BTreeSet<usize> {
-    let mut seen = BTreeSet::new();
-    let mut open: Vec<usize> = packs.into_iter().collect();
-    while let Some(pack) = open.pop() {
-        if seen.insert(pack) {
-            open.extend(model.packs[pack].rules.iter().filter_map(|rule| match rule {
-                model::PackRule::Merge(pack) => *pack,
-                model::PackRule::Texts(_) | model::PackRule::Plain => None,
-            }));
-        }
-    }
-    seen
 }
 
 /// What steps and agents say they write, up to the first sign of a pattern.

@@ -11,7 +11,7 @@ use swarmc_plan::Ability;
 use crate::ast::{Agent, Llm, Name};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Provider, Step};
+use crate::model::{Body, Model, Pack, Provider, Step};
 use crate::source::Span;
 use crate::template::{Kind, Part};
 use crate::trust::powers;
@@ -92,8 +92,9 @@ fn unnamed(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.swarms.iter().flat_map(|swarm| swarm.members.iter().map(|member| member.agent));
     let groups = model.swarms.iter().flat_map(|swarm| swarm.groups.iter().copied());
+    let summing = model.packs.iter().flat_map(Pack::summing);
     let used: BTreeSet<usize> =
-        steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().collect();
+        steps.flat_map(|step| [step.agent, step.fixer]).chain(members).chain(groups).flatten().chain(summing).collect();
     for agent in used.into_iter().map(|index| &model.agents[index]) {
         let Some(provider) = agent.provider.map(|provider| &model.providers[provider]) else { continue };
         if agent.ast.model.is_some() || llm(provider).is_none_or(|llm| llm.model.is_some()) {

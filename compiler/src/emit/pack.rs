@@ -3,7 +3,7 @@
 use swarmc_plan as plan;
 
 use super::Emitter;
-use crate::ast::{self, Literal};
+use crate::ast::{self, Literal, Summary};
 use crate::model::{Files, Pack, PackRule, Prose};
 use crate::syntax::Text;
 
@@ -39,9 +39,15 @@ impl Emitter<'_, '_, '_> {
                 path: path(document),
                 lines: lines.as_ref().map(|lines| (lines.value.0.into(), lines.value.1.into())),
             },
-            (ast::PackRule::Files { globs, summary, max }, PackRule::Plain) => {
-                plan::PackRule::Files { globs: globs.iter().map(path).collect(), summary: *summary, max: Some(*max) }
-            }
+            (ast::PackRule::Files { globs, summary, max }, found) => plan::PackRule::Files {
+                globs: globs.iter().map(path).collect(),
+                summary: *summary != Summary::None,
+                agent: match found {
+                    PackRule::Summed(Some(agent)) => Some(self.model.agents[*agent].ast.name.value.clone()),
+                    _ => None,
+                },
+                max: Some(*max),
+            },
             (ast::PackRule::Fact { name, value }, PackRule::Plain) => {
                 plan::PackRule::Fact { name: name.value.clone(), value: value.as_str().to_owned() }
             }
@@ -56,8 +62,9 @@ impl Emitter<'_, '_, '_> {
             }
             (
                 ast::PackRule::Goal(_) | ast::PackRule::DefinitionOfDone(_) | ast::PackRule::Merge(_),
-                PackRule::Plain,
-            ) => unreachable!("a rule of the model is one of the spec"),
+                PackRule::Plain | PackRule::Summed(_),
+            )
+            | (_, PackRule::Summed(_)) => unreachable!("a rule of the model is one of the spec"),
         }
     }
 

@@ -72,11 +72,14 @@ pub(super) fn datum(
         }
         (ValueKind::Null, _) => wrong("`#null`", Some("leave it out instead".into())),
         (ValueKind::Bool(on), Kind::Bool | Kind::Literal) => {
-            let on = *on;
+            let text = Text::plain(if *on { "true" } else { "false" }, span);
+            return Some(Datum { span, text, number: i64::from(*on), form: Form::Bool });
+        }
+        (ValueKind::Bool(on), Kind::Choice(words)) if words.iter().any(|word| word.word == boolean(*on)) => {
             return Some(Datum {
                 span,
-                text: Text::plain(if on { "true" } else { "false" }, span),
-                number: i64::from(on),
+                text: Text::plain(boolean(*on), span),
+                number: i64::from(*on),
                 form: Form::Bool,
             });
         }
@@ -210,11 +213,18 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             }
             Err(help) => Some(wrong(format!("`{value}` is not a size"), Some(help))),
         },
-        Kind::Choice(words) => match words.iter().any(|word| word.word == value) {
+        // A keyword in quotes is a text.
+        Kind::Choice(words) => match words.iter().any(|word| word.word == value && !value.starts_with('#')) {
             true => None,
             false => {
                 let names: Vec<&str> = words.iter().map(|word| word.word).collect();
-                let close = suggest::closest(value, names);
+                let meant = keyword(value).filter(|keyword| names.contains(keyword));
+                if meant == Some(value) {
+                    let diagnostic = wrong(format!("{place} takes `{value}` without quotes"), None);
+                    diagnostics.push(diagnostic.fix("remove the quotes", span, value));
+                    return None;
+                }
+                let close = meant.or_else(|| suggest::closest(value, names));
                 let help = format!("write {}", kind.noun());
                 let diagnostic = wrong(
                     format!("{place} cannot be `{value}`"),
@@ -269,11 +279,7 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             })
         }
         Kind::Bool => {
-            let keyword = match value.to_lowercase().as_str() {
-                "true" | "yes" | "on" => Some("#true"),
-                "false" | "no" | "off" => Some("#false"),
-                _ => None,
-            };
+            let keyword = keyword(value);
             let help = keyword.map(|keyword| format!("write `{keyword}`"));
             let diagnostic = wrong(format!("{place} takes {}, not a text", kind.noun()), help);
             Some(match keyword {
@@ -293,5 +299,19 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
             None
         }
         None => Some(Datum { span, text, number, form: Form::Text }),
+    }
+}
+
+/// A keyword of KDL.
+fn boolean(on: bool) -> &'static str {
+    if on { "#true" } else { "#false" }
+}
+
+/// The keyword that a word stands for.
+fn keyword(value: &str) -> Option<&'static str> {
+    match value.trim_start_matches('#').to_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(boolean(true)),
+        "false" | "no" | "off" => Some(boolean(false)),
+        _ => None,
     }
 }

@@ -5,14 +5,17 @@ use swarmc_plan::Overflow;
 use super::datum::Form;
 use super::element::Element;
 use super::{Section, description, name, names, spanned, texts, value};
-use crate::ast::{self, Literal, PackRule, Spanned};
+use crate::ast::{self, Literal, PackRule, Spanned, Summary};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) fn pack(element: &Element, diagnostics: &mut Diagnostics) -> Option<ast::ContextPack> {
     let name = name(element, 0)?;
-    let rules: Vec<Spanned<PackRule>> =
-        element.children.iter().filter_map(|node| Some(Spanned { value: rule(node)?, span: node.span })).collect();
+    let rules: Vec<Spanned<PackRule>> = element
+        .children
+        .iter()
+        .filter_map(|node| Some(Spanned { value: rule(node, diagnostics)?, span: node.span }))
+        .collect();
     if rules.is_empty() && !diagnostics.covers(element.span) {
         let diagnostic = Diagnostic::new(Code::WrongValue, format!("context pack `{}` holds nothing", name.value))
             .label(name.span, "nothing to know")
@@ -47,7 +50,7 @@ pub(super) fn pack(element: &Element, diagnostics: &mut Diagnostics) -> Option<a
     })
 }
 
-fn rule(node: &Element) -> Option<PackRule> {
+fn rule(node: &Element, diagnostics: &mut Diagnostics) -> Option<PackRule> {
     Some(match node.schema.name {
         "goal" => PackRule::Goal(node.argument(0)?.text.clone()),
         "definition-of-done" => PackRule::DefinitionOfDone(texts(node)),
@@ -59,7 +62,7 @@ fn rule(node: &Element) -> Option<PackRule> {
         },
         "files" => {
             let section = Section::of(node);
-            PackRule::Files { globs: texts(node), summary: section.is("summary"), max: section.count_of("max") }
+            PackRule::Files { globs: texts(node), summary: summary(node, diagnostics), max: section.count_of("max") }
         }
         "fact" => PackRule::Fact { name: spanned(node.argument(0)?), value: node.argument(1)?.text.clone() },
         "inputs" => PackRule::Inputs(names(node)),
@@ -78,4 +81,27 @@ fn rule(node: &Element) -> Option<PackRule> {
         "merge" => PackRule::Merge(spanned(node.argument(0)?)),
         _ => return None,
     })
+}
+
+/// Whether files come with summaries, and by whom.
+fn summary(node: &Element, diagnostics: &mut Diagnostics) -> Summary {
+    let written = node.property("summary");
+    let agent = node.property("agent");
+    let summary = match written.map(|datum| (datum.text.as_str(), datum.span)) {
+        Some(("agent", span)) => return Summary::Agent(agent.map(spanned), span),
+        Some(("#true", _)) => Summary::Rule,
+        _ => Summary::None,
+    };
+    if let Some(agent) = agent
+        && !diagnostics.covers(node.span)
+    {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "`agent=` says who sums files up, and nobody is to")
+            .label(agent.span, "asked for nothing")
+            .help("write `summary=agent`, or leave `agent=` out");
+        diagnostics.push(match written {
+            Some(written) => diagnostic.unsafe_fix("write `agent`", written.span, "agent"),
+            None => diagnostic,
+        });
+    }
+    summary
 }

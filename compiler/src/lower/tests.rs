@@ -3,7 +3,7 @@
 use swarmc_plan as plan;
 
 use super::lower;
-use crate::ast::{Body, Literal, OnFailure, PackRule, Spec, Step, TypeExpr, TypeKind};
+use crate::ast::{Body, Literal, OnFailure, PackRule, Spec, Step, Summary, TypeExpr, TypeKind};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::FileId;
 use crate::syntax;
@@ -360,7 +360,7 @@ fn packs_keep_the_order_of_their_rules() {
     assert_eq!((pack.tokens.value, pack.min_tokens, pack.on_overflow), (9000, 10, plan::Overflow::Truncate));
     let rules: Vec<&PackRule> = pack.rules.iter().map(|rule| &rule.value).collect();
     assert!(matches!(rules[2], PackRule::Docs { lines: Some(lines), .. } if lines.value == (1, 40)));
-    assert!(matches!(rules[3], PackRule::Files { summary: true, max: 20, .. }));
+    assert!(matches!(rules[3], PackRule::Files { summary: Summary::Rule, max: 20, .. }));
     let constants: Vec<String> = rules
         .iter()
         .filter_map(|rule| match rule {

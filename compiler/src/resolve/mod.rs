@@ -74,7 +74,7 @@ pub(crate) fn resolve<'a>(
     let providers = spec.providers.iter().map(|provider| resolver.provider(provider)).collect();
     let agents: Vec<Agent<'a>> =
         spec.agents.iter().enumerate().map(|(index, agent)| resolver.agent(index, agent)).collect();
-    let packs = resolver.packs();
+    let packs = resolver.packs(&agents);
     let wanted = reach::wanted(spec, &resolver.tables);
     let pipelines = resolver.pipelines(&agents, &wanted);
     let default = resolver.default();

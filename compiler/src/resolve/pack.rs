@@ -8,20 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::tables::What;
 use super::text::{Has, PACK};
 use super::{Resolver, order, text};
-use crate::ast::{self, Name};
+use crate::ast::{self, Name, Summary};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::files::Entry;
-use crate::model::{Pack, PackRule, Pipeline, Read, Step, Swarm};
+use crate::model::{Agent, Pack, PackRule, Pipeline, Read, Step, Swarm};
 use crate::suggest;
 use crate::syntax::Text;
 
 impl<'a> Resolver<'_, 'a, '_, '_> {
-    pub(super) fn packs(&mut self) -> Vec<Pack<'a>> {
+    pub(super) fn packs(&mut self, agents: &[Agent<'a>]) -> Vec<Pack<'a>> {
         let spec = self.spec;
         let made = if spec.packs.is_empty() { Vec::new() } else { self.made_by_any() };
-        let packs: Vec<Pack<'a>> = spec.packs.iter().map(|pack| self.pack(pack, &made)).collect();
-        let merged = |pack: &Pack<'_>| pack.rules.iter().filter_map(merged).collect::<Vec<usize>>();
+        let packs: Vec<Pack<'a>> = spec.packs.iter().map(|pack| self.pack(pack, &made, agents)).collect();
+        let merged = |pack: &Pack<'_>| pack.rules.iter().filter_map(PackRule::merged).collect::<Vec<usize>>();
         let needs: Vec<Vec<usize>> = packs.iter().map(merged).collect();
         for circle in order::circles(&needs) {
             self.diagnostics.push(merged_in_circle(&packs, &circle));
@@ -30,7 +30,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 
     /// A pack; `made` are the patterns of what tasks write.
-    fn pack(&mut self, pack: &'a ast::ContextPack, made: &[&str]) -> Pack<'a> {
+    fn pack(&mut self, pack: &'a ast::ContextPack, made: &[&str], agents: &[Agent<'a>]) -> Pack<'a> {
         let rules = pack.rules.iter().map(|rule| match &rule.value {
             ast::PackRule::Goal(text) => self.pack_texts(std::slice::from_ref(text)),
             ast::PackRule::DefinitionOfDone(texts) => self.pack_texts(texts),
@@ -40,11 +40,21 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 self.loader.find(path.as_str(), Entry::File, span, Some(&made), self.diagnostics);
                 PackRule::Plain
             }
-            ast::PackRule::Files { globs, .. } => {
+            ast::PackRule::Files { globs, summary, .. } => {
                 for glob in globs {
                     self.loader.path(glob.as_str(), glob.span(0..glob.as_str().len()), self.diagnostics);
                 }
-                PackRule::Plain
+                match summary {
+                    Summary::Agent(Some(name), _) => PackRule::Summed(self.agent_named(name, agents)),
+                    Summary::Agent(None, span) => {
+                        let message = format!(
+                            "an agent is to sum files up in context pack `{}`, and none is named",
+                            pack.name.value
+                        );
+                        PackRule::Summed(self.sole_agent(&message, "by whom?", *span, agents))
+                    }
+                    Summary::None | Summary::Rule => PackRule::Plain,
+                }
             }
             ast::PackRule::Merge(name) => PackRule::Merge(self.tables.lookup(What::Pack, name, self.diagnostics)),
             _ => PackRule::Plain,
@@ -150,13 +160,6 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     }
 }
 
-fn merged(rule: &PackRule) -> Option<usize> {
-    match rule {
-        PackRule::Merge(pack) => *pack,
-        PackRule::Texts(_) | PackRule::Plain => None,
-    }
-}
-
 /// The steps and members that a pack names.
 fn handed_on(pack: &ast::ContextPack) -> Vec<&Name> {
     let mut names = Vec::new();
@@ -198,7 +201,7 @@ fn merged_in_circle(packs: &[Pack<'_>], circle: &[usize]) -> Diagnostic {
     steps
         .fold(Diagnostic::new(Code::Cycle, message), |diagnostic, (&pack, &next)| {
             let rules = packs[pack].rules.iter().zip(&packs[pack].ast.rules);
-            match rules.into_iter().find(|(rule, _)| merged(rule) == Some(next)) {
+            match rules.into_iter().find(|(rule, _)| rule.merged() == Some(next)) {
                 Some((_, written)) => {
                     diagnostic.label(written.span, format!("`{}` takes in `{}`", name(pack), name(next)))
                 }

@@ -1,7 +1,7 @@
 //! A context pack.
 
 use super::table::{ANY_COUNT, DESCRIPTION, NAME};
-use super::words::{self, OVERFLOW};
+use super::words::{self, OVERFLOW, SUMMARY};
 use super::{Kind, Node, Property, Target, defaulted, required};
 
 pub(super) static CONTEXT_PACK: Node = Node::new(
@@ -46,8 +46,12 @@ static PACK_FILES: Node = Node::new("files", "The files that matter.")
     .arguments(&[required("GLOB", Kind::Glob)])
     .rest("GLOB", Kind::Glob)
     .properties(&[
-        Property::new("summary", Kind::Bool, "Whether each comes with a summary instead of its text.")
-            .default("#false"),
+        Property::new("summary", Kind::Choice(SUMMARY), "Whether each comes with a summary.").default("#false"),
+        Property::new(
+            "agent",
+            Kind::Reference(Target::Agent),
+            "Who sums them up, with `summary=agent`; the sole agent, when left out.",
+        ),
         Property::new("max", ANY_COUNT, "How many at most.").default("20"),
     ])
     .many();

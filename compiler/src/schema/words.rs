@@ -30,6 +30,12 @@ pub(crate) const WHEN: &[Word] = &[
     word("always", "it ended in any way, skipped included"),
 ];
 
+pub(crate) const SUMMARY: &[Word] = &[
+    word("#true", "by a rule: its first comment, and what it declares"),
+    word("#false", "none"),
+    word("agent", "by the agent of `agent=`, in a turn before the one that reads the pack"),
+];
+
 pub(crate) const JOIN: &[Word] = &[
     word("all", "every condition holds, else the step is skipped"),
     word("any", "all have settled and at least one condition holds"),

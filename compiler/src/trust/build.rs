@@ -137,6 +137,12 @@ impl<'m, 'a> Builder<'m, 'a> {
         Instance { pipeline, steps, params: params.collect(), depth }
     }
 
+    /// The agents that sum up files for what a step reads.
+    fn summing(&self, step: &Step<'a>) -> Vec<usize> {
+        let given = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
+        self.model.taken_in(given).into_iter().flat_map(|pack| self.model.packs[pack].summing()).collect()
+    }
+
     fn step_marks(&self, pipeline: &Pipeline<'a>, step: &Step<'a>) -> Marks {
         let name = step.name();
         let mut marks = Marks::default();
@@ -166,7 +172,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         let fallback = step.agent.and_then(|agent| self.model.agents[agent].fallback);
-        for agent in step.fixer.into_iter().chain(fallback) {
+        for agent in step.fixer.into_iter().chain(fallback).chain(self.summing(step)) {
             marks.merge(&self.agents[agent]);
         }
         for started in command::body(step, self.sources) {

@@ -61,6 +61,8 @@ pub(crate) struct Job {
     pub after: u64,
     /// What is done.
     pub work: Work,
+    /// For what.
+    pub role: Role,
     /// Whether lines of the agent's answer may ask for handoffs.
     pub speaks: bool,
     /// Whether what it changes in its tree is kept.
@@ -99,6 +101,17 @@ impl Job {
             _ => &self.directory,
         }
     }
+}
+
+/// What an attempt of a step is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is a try of the step's turn.
+    Turn,
+    /// An agent mends what made the step fail.
+    Mends,
+    /// An agent sums up files for the attempt after it.
+    SumsUp,
 }
 
 /// What an attempt does before its checks.

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::attempt::{Ended, carry_out};
 use super::process::Means;
-use super::{Job, Scribe, Viewer};
+use super::{Job, Role, Scribe, Viewer};
 use crate::artifact::Watches;
 use crate::control::Wish;
 use crate::error::RunError;
@@ -205,7 +205,7 @@ fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::O
     if outcome.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(Wish::Interrupt) {
         outcome.failure = Some(Failure::Interrupted);
     }
-    if outcome.failure != Some(Failure::Cancelled) {
+    if outcome.failure != Some(Failure::Cancelled) && job.role != Role::SumsUp {
         let path = services.layout.output(&job.step);
         match captured {
             Some(bytes) => services.scribe.write(path, bytes),

@@ -107,7 +107,12 @@ mod tests {
                         stored_params: None,
                         stdin: None,
                     },
-                    _ => Event::AttemptStarted { step: step.clone(), attempt: seq as u32, reserved: None },
+                    _ => Event::AttemptStarted {
+                        step: step.clone(),
+                        attempt: seq as u32,
+                        reserved: None,
+                        summarizer: None,
+                    },
                 };
                 Record { seq, at: 1000 + seq, event }
             })

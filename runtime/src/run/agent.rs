@@ -15,7 +15,7 @@ use super::values::View;
 use crate::answer::{self, Shape};
 use crate::door::{Offer, offers};
 use crate::event::{Failure, StepId};
-use crate::executor::{Acp, Asked, Door, Lending, Model, Program, Session, Taker, argument, may_pass};
+use crate::executor::{Acp, Asked, Door, Lending, Model, Program, Role, Session, Taker, argument, may_pass};
 use crate::files::{Desk, taught};
 use crate::graph::Key;
 use crate::llm::Question;
@@ -36,14 +36,13 @@ pub(super) struct Attempt<'a> {
     pub shape: Option<&'a Shape>,
     /// The folder that it works in, where it works by files.
     pub files: Option<&'a Desk>,
-    /// Whether it is to mend what made the step fail.
-    pub mends: bool,
+    pub role: Role,
 }
 
 impl Loop<'_> {
     /// What the agent of a step is asked, and those who may answer in its place.
     pub(super) fn asked(&self, body: &PromptBody, attempt: &Attempt<'_>) -> Result<Asked, Failure> {
-        let key = self.state.find(attempt.id).filter(|_| !attempt.mends);
+        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn);
         let effective = match key {
             Some(key) => self.scene.effective((&self.state, key), body, attempt.view)?,
             None => {
@@ -60,7 +59,9 @@ impl Loop<'_> {
         if let [Taker { door: Door::Closed(failure), .. }] = takers.as_slice() {
             return Err(failure.clone());
         }
-        Ok(Asked { takers, repair: attempt.step.output.repair })
+        // Whatever is no try of the turn itself is asked for once.
+        let repair = if attempt.role == Role::Turn { attempt.step.output.repair } else { 0 };
+        Ok(Asked { takers, repair })
     }
 
     /// The agent called `first`, and its fallbacks in order, each once.
@@ -79,7 +80,8 @@ impl Loop<'_> {
     fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
         let step = self.state.step(key);
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
-        let goes_on = talks && step.earlier > 0 && attempt.number == step.earlier + 1;
+        let had_turn = step.earlier > step.summing.as_deref().map_or(0, |summing| summing.past);
+        let goes_on = talks && had_turn && attempt.number == step.earlier + 1;
         let heard = step.heard;
         if !goes_on || self.state.inputs(key).nth(heard).is_none() {
             return Ok(None);
@@ -103,7 +105,7 @@ impl Loop<'_> {
         (effective, delta): (&Effective, Option<&str>),
         attempt: &Attempt<'_>,
     ) -> Result<Taker, Failure> {
-        let Attempt { id, number, step, view, stdin, shape, .. } = attempt;
+        let Attempt { id, number, step, view, stdin, shape, role, .. } = attempt;
         let agent = self.scene.plan.agent(name);
         let provider = agent.and_then(|agent| self.scene.plan.provider(&agent.provider));
         let (Some(agent), Some(provider)) = (agent, provider) else {
@@ -114,7 +116,7 @@ impl Loop<'_> {
         let effective = told(provider, effective.clone(), system, stdin.as_deref(), *shape);
         let apart = effective.0.iter().find(|block| block.apart);
         let system = apart.map(|block| block.text.clone());
-        let (environment, door) = match self.environment(step, Some(provider), view, id, *number) {
+        let (environment, door) = match self.environment(step, Some(provider), view, (id, *number, *role)) {
             Ok(environment) => {
                 let door = self.door(agent, provider, (&system, *shape), attempt, &environment);
                 (environment, door)
@@ -179,7 +181,7 @@ impl Loop<'_> {
                     grant: Grant::new(&agent.name, agent, Path::new(""), environment),
                     tools: handover::tools(environment, &self.doors),
                     session: self.session(agent, attempt),
-                    keeps: attempt.step.session.is_some(),
+                    keeps: attempt.step.session.is_some() && attempt.role != Role::SumsUp,
                 }));
             }
         };
@@ -208,14 +210,14 @@ impl Loop<'_> {
 
     /// What the agent of an attempt may ask of this run, as tools.
     fn operations(&self, attempt: &Attempt<'_>) -> Vec<Offer> {
-        let key = self.state.find(attempt.id).filter(|_| !attempt.mends && self.replaying.is_none());
+        let key = self.state.find(attempt.id).filter(|_| attempt.role == Role::Turn && self.replaying.is_none());
         let Some(key) = key.filter(|&key| self.scene.is_node(&self.state, key)) else { return Vec::new() };
         offers(&self.scene.reach(&self.state, key))
     }
 
     /// The conversation that a turn of `agent` goes on with.
     fn session(&self, agent: &Agent, attempt: &Attempt<'_>) -> Option<Session> {
-        let key = self.state.find(attempt.id)?;
+        let key = self.state.find(attempt.id).filter(|_| attempt.role != Role::SumsUp)?;
         let (id, used) = self.state.session(key, &agent.name, attempt.step.session.as_deref())?;
         if !may_pass(id) {
             self.viewer.notice(format!(

@@ -1,26 +1,31 @@
 //! Budgets of a run: what a launch reserves, and what happens where a budget refuses it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::run_loop::Loop;
 use crate::event::{self, Event, Failure, Outcome, Reserved, StepId};
-use crate::executor::{Job, Work};
+use crate::executor::{Job, Role, Work};
 use crate::state::budget::Refusal;
 
 impl Loop<'_> {
     /// What a job may use at most, where the budgets let it start; its time is cut to what they leave.
     pub(super) fn reserve(&self, job: &mut Job) -> Result<Option<Reserved>, Refusal> {
         let Some(key) = self.state.find(&job.step).filter(|_| self.state.graph.has_budgets) else { return Ok(None) };
-        let step = self.scene.step(&self.state, key);
-        let reserved = match &job.work {
-            Work::Agent(asked) => {
-                let taker = &asked.takers[0];
-                let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
-                self.scene.reserved(&self.state, step, &taker.agent, bytes)
-            }
-            Work::Command { .. } | Work::Text(_) => None,
-        };
-        self.state.admit(key, &reserved.unwrap_or_default())?;
+        let (mut reserved, mut summarizer) = (None, None);
+        if let Work::Agent(asked) = &job.work {
+            let taker = &asked.takers[0];
+            let bytes = taker.prompt.len() + taker.system.as_ref().map_or(0, String::len);
+            // Text has nothing that a further turn could mend.
+            let turns = if job.shape.is_some() { u64::from(asked.repair) + 1 } else { 1 };
+            reserved = self.scene.reserved(&self.state, turns, &taker.agent, bytes);
+            summarizer = (job.role == Role::SumsUp).then(|| Arc::from(taker.agent.as_str()));
+        }
+        let wanted = reserved.unwrap_or_default();
+        match &summarizer {
+            Some(agent) => self.state.admit_of(key, Some(agent), &wanted)?,
+            None => self.state.admit(key, &wanted)?,
+        }
         if let Some(left) = self.state.time_left(key).map(Duration::from_millis) {
             job.timeout = Some(job.timeout.map_or(left, |timeout| timeout.min(left)));
         }

@@ -26,7 +26,7 @@ impl Loop<'_> {
                 Err(error) => self.give_up(error.to_string()),
             },
             Err(failure) => {
-                self.record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None });
+                self.record(Event::AttemptStarted { step: step.clone(), attempt: 1, reserved: None, summarizer: None });
                 self.end(step, 1, Outcome { failure: Some(failure), ..Outcome::default() });
             }
         }

@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 
 use super::run_loop::{Loop, now};
 use super::scene::short;
-use crate::event::{Event, Letter, StepId};
+use crate::error::RunError;
+use crate::event::{Letter, StepId};
 use crate::graph::Key;
 use crate::handoff::{Envelope, Handoff, Operation, Reading};
 
@@ -148,18 +149,23 @@ impl Loop<'_> {
     }
 
     /// What the turn that is about to begin takes from the inbox.
-    pub(super) fn fresh_inputs(&self, step: &StepId) -> Vec<Arc<str>> {
+    fn fresh_inputs(&self, step: &StepId) -> Vec<Arc<str>> {
         // The turn that mends a step reads nothing of what is sent to it.
         let key = self.state.find(step).filter(|&key| !self.state.is_being_mended(key));
         key.map(|key| self.state.fresh_inputs(key)).unwrap_or_default()
     }
 
-    /// The inputs of the turn that is about to begin leave the inbox.
-    pub(super) fn take_inputs(&mut self, step: &StepId) {
-        let inputs = self.fresh_inputs(step);
-        if !inputs.is_empty() {
-            self.record(Event::InputsTaken { step: step.clone(), inputs });
+    /// What an attempt that is about to begin takes from the inbox: a turn does, which `takes`. In a replay that is what
+    /// it was.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub(super) fn inputs_of(&self, step: &StepId, attempt: u32, takes: bool) -> Result<Vec<Arc<str>>, RunError> {
+        let inputs = if takes { self.fresh_inputs(step) } else { Vec::new() };
+        if let Some(replaying) = &self.replaying {
+            replaying.replay.reads(step, attempt, &inputs)?;
         }
+        Ok(inputs)
     }
 
     /// Tells those who asked that what they asked for is on disk.

@@ -2,6 +2,7 @@
 
 mod agent;
 pub(crate) mod approvals;
+mod attempts;
 mod budget;
 mod deeds;
 mod desk;
@@ -438,6 +439,7 @@ impl Begin<'_> {
             receipts: Vec::new(),
             refused: std::collections::HashMap::new(),
             again: std::collections::HashMap::new(),
+            summing: std::collections::HashMap::new(),
             durability,
             replaying,
             held: VecDeque::new(),

@@ -11,13 +11,14 @@ use super::desk;
 use super::environment::Trouble;
 use super::handover;
 use super::run_loop::Loop;
+use super::scene::summed::{self, Wanted};
 use super::scene::{failed, render, unknown};
 use super::trees;
 use super::values::View;
 use crate::answer;
 use crate::artifact::ArtifactKind;
 use crate::event::{Failure, StepId};
-use crate::executor::{Cancel, Door, Job, Tree, Work};
+use crate::executor::{Cancel, Door, Job, Role, Tree, Work};
 use crate::files;
 use crate::graph::Key;
 
@@ -32,8 +33,8 @@ pub(super) enum Prepared {
 }
 
 impl Loop<'_> {
-    /// Renders what an attempt of `id` needs.
-    pub(super) fn prepare(&self, id: &StepId, attempt: u32) -> Result<Prepared, Failure> {
+    /// Renders what an attempt of `id` needs; one in which files are `wanted` summed up needs nothing else.
+    pub(super) fn prepare(&self, id: &StepId, attempt: u32, wanted: &[Wanted]) -> Result<Prepared, Failure> {
         let key = self.state.find(id).ok_or_else(|| unknown(id))?;
         let step = self.scene.step(&self.state, key);
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
@@ -41,35 +42,48 @@ impl Loop<'_> {
         let renderer = &self.scene.renderer;
         let text = |template| renderer.text(template, &view).map_err(failed);
         let stdin = || step.stdin.as_ref().map(text).transpose();
-        let fixing = self.scene.fixing(&self.state, key, attempt).transpose()?;
-        let schema = step.output.schema.as_ref().filter(|_| fixing.is_none());
+        let aside = match summed::body(wanted) {
+            Some(body) => Some((Role::SumsUp, body)),
+            None => self.scene.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
+        };
+        let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
+        let own = summed::schema();
+        let schema = match role {
+            Role::Turn => step.output.schema.as_ref(),
+            Role::Mends => None,
+            Role::SumsUp => Some(&own),
+        };
         let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
-        let desk = self.desk((key, id, attempt), step, &view, fixing.is_some(), shape.as_ref())?;
+        let desk = match role {
+            Role::SumsUp => None,
+            role => self.desk((key, id, attempt), step, &view, role == Role::Mends, shape.as_ref())?,
+        };
         // What stands in a file of the outbox is no answer.
         let shape = shape.filter(|_| desk.as_ref().is_none_or(|desk| desk.primary.is_none()));
         let files = desk.as_ref();
-        let work = match &step.body {
-            _ if fixing.is_some() => {
-                let (stdin, shape) = (None, None);
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, mends: true };
-                let asked = fixing.as_ref().map(|body| self.asked(body, &attempt)).transpose()?;
-                Work::Agent(Box::new(asked.ok_or_else(|| unknown(id))?))
-            }
-            Body::Run(command) => Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) },
-            Body::Prompt(body) => {
-                let (stdin, shape) = (stdin()?, shape.as_deref());
-                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, mends: false };
+        let work = match (&step.body, &aside) {
+            (_, Some((_, body))) => {
+                let shape = shape.as_deref();
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin: None, shape, files, role };
                 Work::Agent(Box::new(self.asked(body, &attempt)?))
             }
-            Body::Value(template) => Work::Text(match &shape {
+            (Body::Run(command), None) => {
+                Work::Command { command: command.clone(), stdin: stdin()?.map(String::into_bytes) }
+            }
+            (Body::Prompt(body), None) => {
+                let (stdin, shape) = (stdin()?, shape.as_deref());
+                let attempt = Attempt { id, number: attempt, step, view: &view, stdin, shape, files, role };
+                Work::Agent(Box::new(self.asked(body, &attempt)?))
+            }
+            (Body::Value(template), None) => Work::Text(match &shape {
                 Some(shape) => {
                     let value = renderer.value(template, &view).map_err(failed)?;
                     shape.computed(value).map_err(|violations| Failure::Invalid { violations })?
                 }
                 None => text(template)?,
             }),
-            Body::Fields(fields) => {
+            (Body::Fields(fields), None) => {
                 let record: serde_json::Map<String, serde_json::Value> = fields
                     .iter()
                     .map(|(name, template)| Ok((name.clone(), renderer.value(template, &view).map_err(failed)?)))
@@ -80,11 +94,11 @@ impl Loop<'_> {
                     None => answer::compact(record),
                 })
             }
-            Body::Stop { message, .. } => Work::Text(text(message)?),
-            Body::Swarm(_) => {
+            (Body::Stop { message, .. }, None) => Work::Text(text(message)?),
+            (Body::Swarm(_), None) => {
                 return self.scene.goal(super::scene::At { state: &self.state, key, attempt }).map(Prepared::Swarm);
             }
-            Body::Call(_) | Body::Gate(_) | Body::Loop(_) => {
+            (Body::Call(_) | Body::Gate(_) | Body::Loop(_), None) => {
                 return Err(render(format!("this version cannot run step `{}`", step.name)));
             }
         };
@@ -94,18 +108,19 @@ impl Loop<'_> {
         };
         let environment = match &work {
             Work::Agent(asked) => Arc::clone(&asked.takers[0].environment),
-            Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, id, attempt)?,
+            Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.scene.pipeline(&self.state, key.frame);
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
             after: self.after(key, id, attempt, step),
-            speaks: fixing.is_none() && self.scene.speaks(&self.state, key),
-            watched: fixing.is_none() && self.is_watched(key, step, &work),
+            speaks: role == Role::Turn && self.scene.speaks(&self.state, key),
+            watched: role == Role::Turn && self.is_watched(key, step, &work),
             work,
+            role,
             shape,
-            checks: if fixing.is_none() { step.checks.clone() } else { Vec::new() },
+            checks: if role == Role::Turn { step.checks.clone() } else { Vec::new() },
             environment,
             stated: stated(&pipeline.env, &step.env),
             directory: self.surroundings.directory(&pipeline.name),
@@ -114,7 +129,10 @@ impl Loop<'_> {
             timeout: step.timeout_ms.map(Duration::from_millis),
             idle: step.idle_ms.map(Duration::from_millis),
             grace: Duration::from_millis(step.grace_ms),
-            max_output: usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
+            max_output: match role {
+                Role::SumsUp => summed::ANSWER,
+                Role::Turn | Role::Mends => usize::try_from(step.output.max_bytes).unwrap_or(usize::MAX).max(1),
+            },
             cancel: Arc::new(Cancel::default()),
         })))
     }
@@ -148,8 +166,7 @@ impl Loop<'_> {
         step: &Step,
         provider: Option<&Provider>,
         view: &View<'_>,
-        id: &StepId,
-        attempt: u32,
+        (id, attempt, role): (&StepId, u32, Role),
     ) -> Result<Arc<Vec<(OsString, OsString)>>, Failure> {
         let none = Vec::new();
         let pipeline = self.scene.pipeline(view.state, view.frame);
@@ -160,13 +177,12 @@ impl Loop<'_> {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
-        if desk::protocol(self.scene.plan, step).is_some() {
+        if role != Role::SumsUp && desk::protocol(self.scene.plan, step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
-        // Whoever mends a step does not speak for it.
-        let speaks = |key: &Key| {
-            self.replaying.is_none() && self.scene.is_node(&self.state, *key) && !self.state.is_being_mended(*key)
-        };
+        // Whoever mends a step, or sums up files for it, does not speak for it.
+        let speaks =
+            |key: &Key| self.replaying.is_none() && self.scene.is_node(&self.state, *key) && role == Role::Turn;
         let node = self.state.find(id).filter(speaks);
         if let Some(key) = node {
             let reach = self.scene.reach(&self.state, key);

@@ -16,8 +16,8 @@ use super::environment::Surroundings;
 use super::gates::Reply;
 use super::handoffs::Hearer;
 use super::hooks::Hooks;
-use super::prepare::Prepared;
 use super::replay::Replaying;
+use super::scene::summed::Wanted;
 use super::scene::{self, Scene};
 use super::swarms::Teams;
 use super::{Ended, First, Input, Outcome, content};
@@ -25,7 +25,7 @@ use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::door::Doors;
 use crate::error::RunError;
-use crate::event::{self, Content, Event, Failure, Record, RunStatus, StepId};
+use crate::event::{self, Event, Failure, Record, RunStatus, StepId};
 use crate::executor::{Cancel, Job, Pool, Scribe, Viewer};
 use crate::handoff::Envelope;
 use crate::home::{Layout, RunFolder};
@@ -33,7 +33,6 @@ use crate::journal::{Durability, Journal};
 use crate::llm::Models;
 use crate::reactor::Reactor;
 use crate::state::State;
-use crate::state::budget::Refusal;
 use crate::tools::Toolbox;
 
 /// A run in this process.
@@ -87,6 +86,8 @@ pub(super) struct Loop<'a> {
     /// What attempts had sent that start again, since their runner was killed.
     pub again: HashMap<(StepId, u32), Vec<Envelope>>,
     pub durability: Arc<Durability>,
+    /// The files that are summed up in the attempts that do that.
+    pub summing: HashMap<(StepId, u32), Vec<Wanted>>,
     /// The recording that the answers come from.
     pub replaying: Option<Replaying>,
     /// What swarms were answered before everything was decided that follows from the answers before.
@@ -402,70 +403,6 @@ impl Loop<'_> {
         }
     }
 
-    pub(super) fn start(&mut self, step: StepId, attempt: u32) {
-        let mut prepared = self.prepare(&step, attempt);
-        let mut reserved = None;
-        if let Ok(Prepared::Job(job)) = &mut prepared {
-            match self.reserve(job) {
-                Ok(admitted) => reserved = admitted,
-                Err(Refusal::Run(message)) => return self.spent(step, attempt, message),
-                Err(Refusal::Step(message)) => prepared = Err(Failure::Budget { message }),
-            }
-        }
-        self.take_inputs(&step);
-        self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
-        self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved });
-        self.warn();
-        let outcome = match prepared {
-            Ok(Prepared::Job(job)) => {
-                self.open.insert((step, attempt), Arc::clone(&job.cancel));
-                self.jobs.push(*job);
-                return;
-            }
-            Ok(Prepared::Text(text)) => {
-                self.write_output(&step, &text);
-                event::Outcome { output: Some(Content::Text(text)), ..event::Outcome::default() }
-            }
-            Ok(Prepared::Swarm(goal)) => return self.begin_swarm(step, attempt, goal),
-            Err(failure) => event::Outcome { failure: Some(failure), ..event::Outcome::default() },
-        };
-        self.end(step, attempt, outcome);
-    }
-
-    pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
-        outcome.bound();
-        for text in [&mut outcome.output, &mut outcome.errors] {
-            match text.take().map(|text| self.stored(text)).transpose() {
-                Ok(stored) => *text = stored,
-                Err(error) => return self.give_up(error.to_string()),
-            }
-        }
-        self.doors.dismiss(&step, attempt);
-        self.note_end(&step);
-        self.record(Event::AttemptEnded { step: step.clone(), attempt, outcome });
-        self.warn();
-        if self.state.asks(&step) {
-            self.escalate(step);
-        }
-    }
-
-    /// The next record ends a step: others may start behind it.
-    pub(super) fn note_end(&mut self, step: &StepId) {
-        let is_item = self.state.find(step).is_some_and(|key| self.state.frame(key.frame).item.is_some());
-        if !is_item {
-            let place = (step.instance, step.within.clone(), Arc::clone(&step.name));
-            self.ended.insert(place, self.seq + 1);
-        }
-    }
-
-    /// A text as an event holds it.
-    pub(super) fn stored(&self, text: Content) -> Result<Content, RunError> {
-        match text {
-            Content::Text(text) => content(&self.folder, text),
-            stored => Ok(stored),
-        }
-    }
-
     fn open(&mut self, step: StepId, attempt: u32) {
         let opening = match self.state.find(&step) {
             Some(key) => self.scene.open(&self.state, key),
@@ -474,7 +411,7 @@ impl Loop<'_> {
         let opening = match opening {
             Ok(opening) => opening,
             Err(failure) => {
-                self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
                 return self.end(step, attempt, event::Outcome { failure: Some(failure), ..Default::default() });
             }
         };

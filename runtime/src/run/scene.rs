@@ -6,9 +6,10 @@
 mod asked;
 pub(crate) mod handed;
 mod packed;
+pub(crate) mod summed;
 mod told;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -34,6 +35,7 @@ use crate::state::frame::Inner;
 
 pub(crate) use asked::{Asked, At, MAX_OUTPUT};
 pub(crate) use packed::Packed;
+use summed::{Summaries, Wanted};
 pub(crate) use told::{Finished, PREFILL, metadata, short};
 
 /// The lists and parameters that are kept parsed.
@@ -89,6 +91,11 @@ pub(crate) struct Scene<'a> {
     given: RefCell<Vec<(Content, Rc<Texts>)>>,
     /// The packs that were built and are not yet recorded.
     packs: RefCell<Vec<Rc<Packed>>>,
+    summed: RefCell<Vec<(Content, Rc<Summaries>)>>,
+    /// Whether agents may sum up files before the attempt that is being prepared; in a rehearsal they never do.
+    pub summing: Cell<bool>,
+    /// The files that are to be summed up before it.
+    pub wanted: RefCell<Vec<Wanted>>,
 }
 
 /// What `Opened` says of a step.
@@ -126,6 +133,9 @@ impl<'a> Scene<'a> {
             shapes: Shapes::default(),
             lists: RefCell::default(),
             given: RefCell::default(),
+            summed: RefCell::default(),
+            summing: Cell::default(),
+            wanted: RefCell::default(),
             packs: RefCell::default(),
         }
     }
@@ -347,14 +357,12 @@ impl<'a> Scene<'a> {
         self.renderer.text(&gate.message, &view).map_err(failed)
     }
 
-    /// What a turn may use at most, repairs included: tokens never exceed bytes. None for what no budget counts.
-    pub(crate) fn reserved(&self, state: &State, step: &Step, agent: &str, bytes: usize) -> Option<Reserved> {
+    /// What a turn may use at most, `turns` with its repairs: tokens never exceed bytes. None for what no budget counts.
+    pub(crate) fn reserved(&self, state: &State, turns: u64, agent: &str, bytes: usize) -> Option<Reserved> {
         if !state.graph.has_budgets {
             return None;
         }
         let agent = self.plan.agent(agent)?;
-        // Text has nothing that a further turn could mend.
-        let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
         let written = agent.max_output;
         // A repair is told what was asked and answered before.
         let read = (bytes as u64).saturating_add(written.unwrap_or(0).min(1 << 40)).saturating_mul(turns);

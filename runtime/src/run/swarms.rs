@@ -22,6 +22,7 @@ use super::scene::{At, render, short};
 use super::{Input, content};
 use crate::approval::{self, Choice};
 use crate::event::{self, Content, Failure, StepId};
+use crate::executor::Role;
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
 use crate::state::budget::Refusal;
@@ -298,7 +299,8 @@ impl Loop<'_> {
         let step = self.scene.step(&self.state, key);
         let view = self.scene.view(&self.state, key.frame, Some(step)).map_err(render)?;
         let provider = self.scene.plan.provider(&player.provider);
-        let environment = self.environment(step, provider, &view, &self.state.id(key), attempt).map_err(Stuck)?;
+        let environment =
+            self.environment(step, provider, &view, (&self.state.id(key), attempt, Role::Turn)).map_err(Stuck)?;
         let pipeline = self.scene.pipeline(&self.state, key.frame);
         let folder = self.surroundings.directory(&pipeline.name);
         let mut grant = Grant::new(&turn.agent, player, &folder, &environment);

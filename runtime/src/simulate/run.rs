@@ -119,7 +119,10 @@ impl<'a> Run<'a> {
                 let takes = if self.is_task(&step) { takes } else { 0 };
                 let failure = (!succeeds).then_some(Failure::Exit);
                 let outcome = Outcome { failure, exit: Some(i32::from(!succeeds)), ..Outcome::default() };
-                self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                self.bring(
+                    begins,
+                    Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None },
+                );
                 self.bring(begins + takes, Event::AttemptEnded { step, attempt, outcome });
             }
             Command::Judge { step } => {
@@ -157,7 +160,10 @@ impl<'a> Run<'a> {
                 let event = match items.filter(|_| is_each) {
                     Some(None) => {
                         let outcome = Outcome { failure: Some(Failure::Exit), ..Outcome::default() };
-                        self.bring(begins, Event::AttemptStarted { step: step.clone(), attempt, reserved: None });
+                        self.bring(
+                            begins,
+                            Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None },
+                        );
                         Event::AttemptEnded { step, attempt, outcome }
                     }
                     items => Event::Opened { step, attempt, items: items.flatten(), list: None, params: None },

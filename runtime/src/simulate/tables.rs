@@ -56,7 +56,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
     let instance = parts.next().map_or(1, number);
     let step = StepId { within: within.map(Into::into), ..StepId::new(name, iteration, instance) };
     let attempt = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(1);
-    let started = Event::AttemptStarted { step: step.clone(), attempt, reserved: None };
+    let started = Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None };
     let ended = |failure: Option<Failure>| {
         let output = failure.is_none().then(|| Content::Text(format!("{step}#{attempt}")));
         let exit = Some(i32::from(failure.is_some()));

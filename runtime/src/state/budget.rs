@@ -8,7 +8,7 @@ use std::sync::Arc;
 use swarmc_plan::{Budget, Price};
 
 use super::State;
-use super::frame::{Ending, Step};
+use super::frame::{Ending, Step, Summing};
 use crate::event::{Failure, Outcome, Reserved, Usage};
 use crate::graph::Key;
 
@@ -46,12 +46,17 @@ pub(crate) enum Refusal {
 impl State {
     /// Whether an attempt that may use this much may start.
     pub(crate) fn admit(&self, key: Key, wanted: &Reserved) -> Result<(), Refusal> {
+        self.admit_of(key, self.asked(key), wanted)
+    }
+
+    /// Whether an attempt of a step, in which this agent takes the turn, may start.
+    pub(crate) fn admit_of(&self, key: Key, agent: Option<&Arc<str>>, wanted: &Reserved) -> Result<(), Refusal> {
         for (what, budget) in &self.graph.budgets {
             over(what, budget, self.spent, wanted).map_or(Ok(()), |words| Err(Refusal::Run(words)))?;
         }
         let refused = |words: String| Err(Refusal::Step(words));
         let node = self.node(key);
-        if let Some(agent) = self.asked(key)
+        if let Some(agent) = agent
             && let Some(budget) = self.graph.agents.get(agent).and_then(|agent| agent.budget.as_ref())
         {
             let spent = self.agents.get(agent).copied().unwrap_or_default();
@@ -179,7 +184,11 @@ impl State {
     /// The agent whose turn the attempt of a step is.
     pub(super) fn asked(&self, key: Key) -> Option<&Arc<str>> {
         let node = self.node(key);
-        if self.is_being_mended(key) { node.fix.as_ref() } else { node.agent.as_ref() }
+        match self.step(key).summing.as_deref() {
+            Some(Summing { by: Some(summarizer), .. }) => Some(summarizer),
+            _ if self.is_being_mended(key) => node.fix.as_ref(),
+            _ => node.agent.as_ref(),
+        }
     }
 
     /// Whether the attempt of a step that is open, or comes next, is the turn of the agent that mends what failed.

@@ -1,5 +1,7 @@
 //! The fold: what each record changes.
 
+use std::sync::Arc;
+
 use super::State;
 use super::frame::{Detail, Inner, Phase, Reason};
 use super::session::Known;
@@ -39,9 +41,9 @@ impl State {
                     self.step_skipped(key, reason);
                 }
             }
-            Event::AttemptStarted { step, attempt, reserved } => {
+            Event::AttemptStarted { step, attempt, reserved, summarizer } => {
                 if let Some(key) = self.key(step) {
-                    self.attempt_started(key, *attempt, *reserved, record.at);
+                    self.attempt_started(key, *attempt, (*reserved, summarizer.as_ref()), record.at);
                 }
             }
             Event::ProcessStarted { step, attempt, process } => {
@@ -207,12 +209,19 @@ impl State {
         self.settle(key, Status::Skipped);
     }
 
-    fn attempt_started(&mut self, key: Key, attempt: u32, reserved: Option<Reserved>, at: u64) {
+    fn attempt_started(
+        &mut self,
+        key: Key,
+        attempt: u32,
+        (reserved, summarizer): (Option<Reserved>, Option<&Arc<str>>),
+        at: u64,
+    ) {
         let step = self.step(key);
         let begun = matches!(step.phase, Phase::Running | Phase::Inside | Phase::Concluding | Phase::Asking(_));
         if step.attempt != attempt || begun {
             return;
         }
+        self.summing(key, summarizer);
         self.reserve(key, reserved, at);
         self.started(key);
         self.enter(key, Phase::Running);
@@ -301,10 +310,14 @@ impl State {
             self.approvals_over(key);
             self.voice_over(key);
         }
+        let summed = self.summing_over(key);
         if outcome.failure == Some(Failure::Cancelled) {
             return self.attempt_cancelled(key);
         }
         self.started(key);
+        if summed {
+            return self.summed(key, outcome);
+        }
         self.talked(key, outcome);
         self.open.insert(key, Vec::new());
         let before = self.step_mut(key).interrupted.take();

@@ -101,6 +101,8 @@ pub(crate) struct Step {
     pub(crate) heard: usize,
     /// What its open attempt has sent.
     pub(crate) sent: Vec<Letter>,
+    /// The attempts in which agents sum up files for its packs, where there are any.
+    pub(crate) summing: Option<Box<Summing>>,
     /// The first context pack that an attempt was given, and which attempt.
     pub(crate) pack: Option<Box<(u32, crate::artifact::Kept)>>,
     /// The last attempt of which the provider has said under which id it keeps the conversation, and that id.
@@ -129,6 +131,17 @@ pub(crate) struct Step {
     pub(crate) slot: bool,
     /// It is to be cancelled, or was ordered to.
     pub(crate) cancelling: bool,
+}
+
+/// The attempts of a step in which an agent sums up files for the attempt after them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summing {
+    /// The agent, while one is open.
+    pub(crate) by: Option<Arc<str>>,
+    /// How many have ended.
+    pub(crate) past: u32,
+    /// Whether one has failed in this turn, so that a rule sums up the rest.
+    pub(crate) failed: bool,
 }
 
 /// Where a step stands. Facts alone decide it.
@@ -258,6 +271,7 @@ impl Step {
             detail: None,
             inner: None,
             account: None,
+            summing: None,
             seat: super::reach::Seat::default(),
             place: super::agenda::Place::Nowhere,
             slot: false,

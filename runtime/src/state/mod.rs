@@ -20,6 +20,7 @@ mod session;
 mod settle;
 mod shelf;
 mod stall;
+mod summing;
 mod swarms;
 mod voice;
 
@@ -68,6 +69,8 @@ pub struct State {
     /// What was used in all, and by each agent.
     spent: Spent,
     agents: BTreeMap<Arc<str>, Spent>,
+    /// What agents wrote of files, for context packs.
+    summaries: Vec<crate::event::Content>,
     /// The run ends, because its budget was spent.
     pub(crate) over_budget: bool,
     /// The swarms of steps that have not settled.
@@ -140,6 +143,7 @@ impl State {
             began: None,
             spent: Spent::default(),
             agents: BTreeMap::new(),
+            summaries: Vec::new(),
             over_budget: false,
             swarms: BTreeMap::new(),
             approvals: Approvals::default(),

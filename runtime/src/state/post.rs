@@ -218,6 +218,7 @@ impl State {
                 step.attempt += 1;
                 step.taken.clear();
                 step.heard = 0;
+                self.may_sum_up_again(key);
                 self.enter(key, Phase::Ready);
             }
             // What a person wrote breaks the circle, also where somebody has been asked about it.

@@ -3,13 +3,15 @@
 //! In: the rules of a pack, and the state. Out: a text, built once for an attempt whoever reads it. What the world says
 //! (files, the time) comes from a recording where there is one.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::Value;
-use swarmc_plan::{ContextPack, PackRule};
+use swarmc_plan::{Body, ContextPack, PACK_FILES, PackRule};
 
 use super::Scene;
 use super::handed::stamp;
+use super::summed::{self, Summaries, Wanted};
 use crate::artifact::{ArtifactKind, Kept, id_of};
 use crate::event::{Event, Status, StepId};
 use crate::graph::{Key, Kind, Spot};
@@ -19,9 +21,6 @@ use crate::pack::{self, ArtifactRef, DocRef, FileRef, Fitted, Head, InputRef, It
 use crate::render::read_file;
 use crate::run::values::View;
 use crate::state::State;
-
-/// The files that a rule names at most where it does not say.
-const FILES: usize = 100;
 
 /// The packs that are taken in at most, one inside the other.
 const DEPTH: usize = 32;
@@ -52,7 +51,15 @@ pub(crate) struct Packed {
 enum Asked<'r> {
     Known(Vec<Item>),
     Docs(&'r str, Option<(u64, u64)>),
-    Files(&'r [String], bool, usize),
+    Files { globs: &'r [String], max: usize, by: By<'r> },
+}
+
+/// Who sums up the files of a rule.
+#[derive(Clone, Copy, Debug)]
+enum By<'r> {
+    Nobody,
+    Rule,
+    Agent(&'r str),
 }
 
 impl Scene<'_> {
@@ -81,8 +88,9 @@ impl Scene<'_> {
         let asks = self.source.blank(&format!("{declared:?}{asked:?}"));
         let question = format!("context-pack:{name}:{}", id_of(&asks));
         let size = (declared.tokens, declared.on_overflow);
+        let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
         let json = self.source.told((&step, attempt), &question, || {
-            let parts = gathered(&asked, &view)?;
+            let parts = gathered(&asked, &view, &summaries)?;
             pack::fit(name, &self.head(state, key, &view), &parts, size).map(|fitted| fitted.json)
         })?;
         let fitted = Fitted::read(name, json)?;
@@ -93,6 +101,33 @@ impl Scene<'_> {
         let packed = Rc::new(Packed { step, attempt, name: name.to_owned(), text: fitted.text, kept });
         self.packs.borrow_mut().push(Rc::clone(&packed));
         Ok(packed)
+    }
+
+    /// What agents have written of the files of a pack. Where they are still to be asked, that comes first.
+    fn summaries_for(
+        &self,
+        (state, key): (&State, Key),
+        of: (&StepId, u32),
+        name: &str,
+        asked: &[(usize, &PackRule, Asked<'_>)],
+        view: &View<'_>,
+    ) -> Result<Summaries, String> {
+        if !asked.iter().any(|(_, _, asked)| matches!(asked, Asked::Files { by: By::Agent(_), .. })) {
+            return Ok(Summaries::new());
+        }
+        let known = self.summaries(state)?;
+        if self.summing.get() && matches!(self.step(state, key).body, Body::Prompt(_)) && state.may_sum_up(key) {
+            let wanted = self.source.told(of, &format!("summaries:{name}"), || {
+                let wanted = wanted(asked, crate::render::Values::workspace(view), &known)?;
+                Ok(serde_json::to_string(&wanted).expect("texts are JSON"))
+            })?;
+            let wanted: Vec<Wanted> = serde_json::from_str(&wanted).map_err(|error| error.to_string())?;
+            if !wanted.is_empty() {
+                *self.wanted.borrow_mut() = wanted;
+                return Err(format!("files of context pack `{name}` are to be summed up first"));
+            }
+        }
+        Ok(known)
     }
 
     /// What is to be recorded of the packs that were built since somebody last asked.
@@ -162,8 +197,13 @@ impl Scene<'_> {
                 texts.iter().map(|it| text(it).map(Item::Done)).collect::<Result<_, String>>()?
             }
             PackRule::Docs { path, lines } => return Ok(Asked::Docs(path, *lines)),
-            PackRule::Files { globs, summary, max } => {
-                return Ok(Asked::Files(globs, *summary, max.map_or(FILES, |max| max as usize)));
+            PackRule::Files { globs, summary, agent, max } => {
+                let by = match agent {
+                    _ if !summary => By::Nobody,
+                    Some(agent) => By::Agent(agent),
+                    None => By::Rule,
+                };
+                return Ok(Asked::Files { globs, max: max.unwrap_or(PACK_FILES) as usize, by });
             }
             PackRule::Fact { name, value } => vec![Item::Fact(pack::camel(name), value.clone())],
             PackRule::Inputs(names) => {
@@ -271,8 +311,24 @@ impl Scene<'_> {
     }
 }
 
-/// What the rules come to, with what the world says.
-fn gathered(asked: &[(usize, &PackRule, Asked<'_>)], view: &View<'_>) -> Result<Vec<Part>, String> {
+/// The files that an agent is to be asked about in one turn.
+fn wanted(asked: &[(usize, &PackRule, Asked<'_>)], workspace: &Path, known: &Summaries) -> Result<Vec<Wanted>, String> {
+    let mut all = Vec::new();
+    for (_, _, asked) in asked {
+        if let Asked::Files { globs, max, by: By::Agent(agent) } = asked {
+            let found = Walk::new(workspace)?.find(globs, *max);
+            all.extend(summed::unknown(agent, workspace, &found.paths, known));
+        }
+    }
+    Ok(summed::first(all))
+}
+
+/// What the rules come to, with what the world says, and what agents wrote of files.
+fn gathered(
+    asked: &[(usize, &PackRule, Asked<'_>)],
+    view: &View<'_>,
+    summaries: &Summaries,
+) -> Result<Vec<Part>, String> {
     let workspace = crate::render::Values::workspace(view);
     let mut parts = Vec::with_capacity(asked.len());
     for (depth, rule, asked) in asked {
@@ -287,18 +343,34 @@ fn gathered(asked: &[(usize, &PackRule, Asked<'_>)], view: &View<'_>) -> Result<
                     missing.map(|(first, last)| format!("lines {first}-{last} are asked for, and it has {there}"));
                 vec![Item::Doc(DocRef { path: (*path).to_owned(), excerpt })]
             }
-            Asked::Files(globs, summary, max) => {
+            Asked::Files { globs, max, by } => {
                 let found = Walk::new(workspace)?.find(globs, *max);
                 let more = (found.more > 0).then(|| format!("{} more files, over `max={max}`", found.more));
                 let cut = found
                     .is_cut
                     .then(|| "what lies in the workspace beyond the first 500000 files and folders".to_owned());
-                omitted = more.into_iter().chain(cut).reduce(|more, cut| format!("{more}, and {cut}"));
-                let summary = |path: &str| {
-                    let text = summary.then(|| read_file(workspace, path).ok()).flatten()?;
-                    pack::line_of(path, &text)
+                let mut by_rule = 0;
+                let mut summary = |path: &str| {
+                    let text = (!matches!(by, By::Nobody)).then(|| read_file(workspace, path).ok()).flatten()?;
+                    let own = match by {
+                        By::Agent(agent) => summaries.get(&summed::key(agent, path, &text)).cloned().flatten(),
+                        By::Nobody | By::Rule => None,
+                    };
+                    by_rule += usize::from(own.is_none());
+                    own.or_else(|| pack::line_of(path, &text))
                 };
-                found.paths.into_iter().map(|path| Item::File(FileRef { summary: summary(&path), path })).collect()
+                let files: Vec<Item> =
+                    found.paths.into_iter().map(|path| Item::File(FileRef { summary: summary(&path), path })).collect();
+                let instead = match by {
+                    By::Agent(agent) if by_rule > 0 => {
+                        let (own, all) = (files.len() - by_rule, files.len());
+                        Some(format!("`{agent}` summed up {own} of {all} files, a rule the others"))
+                    }
+                    _ => None,
+                };
+                let words = more.into_iter().chain(cut).chain(instead);
+                omitted = words.reduce(|words, more| format!("{words}, and {more}"));
+                files
             }
         };
         parts.push(Part { label: label(rule), depth: *depth, items, omitted });

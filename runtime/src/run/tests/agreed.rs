@@ -30,13 +30,21 @@ fn answer(id: u32, choice: &str) -> GateAnswer {
     GateAnswer { gate: id.to_string(), choice: choice.to_owned(), ..GateAnswer::default() }
 }
 
-/// Waits until the request of this number is asked.
+/// Waits until the request of this number is asked, and others see it too: a record is shown before it is written.
 fn await_request(world: &World, id: u32) {
     let events = world.events.lock().unwrap();
+    let is_seen = || world.home().runs().unwrap()[0].approvals.iter().any(|waiting| waiting.request.id == id);
     loop {
         match events.recv_timeout(Duration::from_secs(60)) {
             Ok(Seen::Record(record)) => match &record.event {
-                Event::ApprovalAsked { request, .. } if request.id == id => return,
+                Event::ApprovalAsked { request, .. } if request.id == id => {
+                    let patience = Instant::now() + Duration::from_secs(60);
+                    while !is_seen() {
+                        assert!(Instant::now() < patience, "request {id} is not written");
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    return;
+                }
                 Event::RunFinished { .. } => panic!("it ended without asking"),
                 _ => {}
             },

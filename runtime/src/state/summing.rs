@@ -1,0 +1,65 @@
+//! Attempts in which an agent sums up files for the context packs of the attempt after them.
+//!
+//! They have a number of their own, and are no try of the step's turn. What was written in one is known to the whole
+//! run; where one failed, a rule sums up what is left for that turn.
+
+use std::sync::Arc;
+
+use super::State;
+use super::frame::{Phase, Reason, Summing};
+use crate::event::{Content, Outcome};
+use crate::graph::Key;
+
+impl State {
+    /// What agents wrote of files so far: JSON each, in the order in which it was written.
+    pub(crate) fn summaries(&self) -> &[Content] {
+        &self.summaries
+    }
+
+    /// Whether files may be summed up before the next attempt of a step: one that has its packs begins again with them.
+    pub(crate) fn may_sum_up(&self, key: Key) -> bool {
+        let step = self.step(key);
+        let has_packs = step.pack.as_deref().is_some_and(|(attempt, _)| *attempt == step.attempt);
+        !has_packs && !self.is_being_mended(key) && step.summing.as_deref().is_none_or(|summing| !summing.failed)
+    }
+
+    /// An attempt begins, in which this agent sums up files, if it does.
+    pub(super) fn summing(&mut self, key: Key, by: Option<&Arc<str>>) {
+        let summing = &mut self.step_mut(key).summing;
+        match (summing.as_deref_mut(), by) {
+            (Some(summing), by) => summing.by = by.cloned(),
+            (None, Some(by)) => *summing = Some(Box::new(Summing { by: Some(Arc::clone(by)), ..Summing::default() })),
+            (None, None) => {}
+        }
+    }
+
+    /// An attempt ends; whether it was one in which files are summed up.
+    pub(super) fn summing_over(&mut self, key: Key) -> bool {
+        self.step_mut(key).summing.as_deref_mut().is_some_and(|summing| summing.by.take().is_some())
+    }
+
+    /// An agent has summed up files, or could not: the attempt comes that reads what it wrote.
+    pub(super) fn summed(&mut self, key: Key, outcome: &Outcome) {
+        let step = self.step_mut(key);
+        step.earlier += 1;
+        step.attempt += 1;
+        if let Some(summing) = step.summing.as_deref_mut() {
+            summing.past += 1;
+            summing.failed |= outcome.failure.is_some();
+        }
+        self.summaries.extend(outcome.output.clone());
+        self.open.insert(key, Vec::new());
+        if self.is_ended(key) {
+            self.open.remove(&key);
+            return self.enter(key, Phase::Skipping(Reason::Ended));
+        }
+        self.enter(key, Phase::Ready);
+    }
+
+    /// The next turn of a step begins: what failed before the last one may be tried again.
+    pub(super) fn may_sum_up_again(&mut self, key: Key) {
+        if let Some(summing) = self.step_mut(key).summing.as_deref_mut() {
+            summing.failed = false;
+        }
+    }
+}
