@@ -96,7 +96,7 @@ impl Carrier<'_, '_, '_> {
                         let message = format!("there is no input `{name}`");
                         self.notes.lost(said.span, message, "read in this text", help, owner);
                     }
-                    placeholder(named.map_or(name, |(_, task)| &task.text))
+                    text::plain(&placeholder(named.map_or(name, |(_, task)| &task.text)))
                 }
             },
             Directive::Include(path) => match self.include(path) {
@@ -115,7 +115,7 @@ impl Carrier<'_, '_, '_> {
             let help = self.nearest(name);
             let message = format!("there is no task `{name}` whose output could be read");
             self.notes.lost(said.span, message, "read in this text", help, Some(&reader.old.name));
-            return placeholder(name);
+            return text::plain(&placeholder(name));
         };
         reader.reads.insert(index);
         let new = self.new[index].clone();
@@ -135,7 +135,7 @@ impl Carrier<'_, '_, '_> {
         }
         let message = format!("the output of `{name}` is read before it runs, and nothing repeats");
         self.notes.lost(said.span, message, "read in this text", None, Some(&reader.old.name));
-        placeholder(name)
+        text::plain(&placeholder(name))
     }
 
     /// The prompt that a name stands for.

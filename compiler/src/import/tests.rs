@@ -165,6 +165,13 @@ pipelines:
 }
 
 #[test]
+fn names_of_tasks_that_are_not_there_are_no_directives() {
+    let (spec, said) = imported("tasks:\n  a: {prompt-string: \"Go {{output:<<{{}}\"}\n", &[]);
+    assert_eq!(said, ["2 error: there is no task `<<{{` whose output could be read"]);
+    assert!(spec.contains(r#"No output available from task \"<<{{ \"{{\" }}\""#), "{spec}");
+}
+
+#[test]
 fn tasks_come_as_a_list_too_and_may_be_in_no_pipeline() {
     let (spec, said) = imported(
         "tasks:\n- name: one\n  prompt-string: 1\n  iterations: 5\n  parallelism: 2\n- {name: two, prompt: do it}\n",

@@ -49,6 +49,11 @@ pub(super) fn rewrite<'t>(text: &'t str, mut each: impl FnMut(Directive<'t>) -> 
     out + rest
 }
 
+/// A text in which nothing is a directive.
+pub(super) fn plain(text: &str) -> String {
+    rewrite(text, |_| String::new())
+}
+
 /// The directives of a text.
 pub(super) fn directives(text: &str) -> impl Iterator<Item = Directive<'_>> {
     text.match_indices("{{").filter_map(|(at, _)| Some(directive(&text[at..])?.0))
