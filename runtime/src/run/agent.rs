@@ -80,8 +80,7 @@ impl Loop<'_> {
     fn delta(&self, key: Key, attempt: &Attempt<'_>) -> Result<Option<String>, Failure> {
         let step = self.state.step(key);
         let talks = attempt.step.session.is_some() || step.interrupted.is_some();
-        let had_turn = step.earlier > step.summing.as_deref().map_or(0, |summing| summing.past);
-        let goes_on = talks && had_turn && attempt.number == step.earlier + 1;
+        let goes_on = talks && self.state.had_turn(key) && attempt.number == step.earlier + 1;
         let heard = step.heard;
         if !goes_on || self.state.inputs(key).nth(heard).is_none() {
             return Ok(None);

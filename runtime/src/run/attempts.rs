@@ -11,6 +11,8 @@ use crate::event::{self, Content, Event, Failure, StepId};
 use crate::state::budget::Refusal;
 
 impl Loop<'_> {
+    /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
+    /// after it is the turn.
     pub(super) fn start(&mut self, step: StepId, attempt: u32) {
         self.scene.summing.set(true);
         let mut prepared = self.prepare(&step, attempt, &[]);
@@ -59,6 +61,7 @@ impl Loop<'_> {
         self.end(step, attempt, outcome);
     }
 
+    /// An attempt has ended.
     pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
         self.summed(&step, attempt, &mut outcome);
         outcome.bound();

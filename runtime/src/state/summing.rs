@@ -16,10 +16,22 @@ impl State {
         &self.summaries
     }
 
-    /// Whether files may be summed up before the next attempt of a step: one that has its packs begins again with them.
-    pub(crate) fn may_sum_up(&self, key: Key) -> bool {
+    /// Whether a step has had a turn before: not only files summed up.
+    pub(crate) fn had_turn(&self, key: Key) -> bool {
         let step = self.step(key);
-        let has_packs = step.pack.as_deref().is_some_and(|(attempt, _)| *attempt == step.attempt);
+        step.earlier > step.summing.as_deref().map_or(0, |summing| summing.past)
+    }
+
+    /// Whether files may be summed up before the next attempt of a step. One that has its packs begins again with them, and
+    /// a conversation that goes on is not sent them.
+    pub(crate) fn may_sum_up(&self, key: Key) -> bool {
+        let (node, step) = (self.node(key), self.step(key));
+        let has_packs = step.pack.as_deref().is_some_and(|(attempt, _)| *attempt == step.attempt)
+            || self.had_turn(key)
+                && match &node.talk {
+                    Some(talk) => self.session(key, &talk.agent, Some(&talk.session)).is_some(),
+                    None => step.interrupted.is_some(),
+                };
         !has_packs && !self.is_being_mended(key) && step.summing.as_deref().is_none_or(|summing| !summing.failed)
     }
 
