@@ -324,13 +324,13 @@ fn refused(error: &Error, what: &str) -> String {
     }
 }
 
-/// Adds to the words of an agent that wants to know who we are how it can be told.
+/// Adds to the words of an agent that lets nobody in by which ways it would.
 fn with_ways(message: String, hello: &InitializeResponse) -> String {
     if !message.contains("authentication") || hello.auth_methods.is_empty() {
         return message;
     }
     let ways: Vec<String> = hello.auth_methods.iter().take(5).map(|method| short(method.name())).collect();
-    format!("{message}; sign in with its own program first: {}", ways.join(", "))
+    format!("{message} (by {})", ways.join(", "))
 }
 
 /// What an agent says, as far as it stands in a message.
