@@ -14,8 +14,8 @@ use crate::exit::Exit;
 use crate::home::home;
 use crate::terminal::{self, Stream, printable};
 
-/// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a program may take to say its version: some need seconds for it, more where all are asked at once.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A program that workflows may need.
 struct Program {

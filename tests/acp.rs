@@ -81,6 +81,18 @@ fn the_mode_and_the_model_are_those_of_the_plan() {
     assert_eq!(asked("session/set_mode").expect("it is set")["modeId"], "plan");
     let model = asked("session/set_config_option").expect("it is set");
     assert_eq!((&model["configId"], &model["value"]), (&json!("model"), &json!("large")));
+    // One that begins where it decides by itself is brought to ask.
+    for (agent, mode) in [("", "default"), ("{ mode implementation }", "default"), ("{ mode planning }", "plan")] {
+        let (place, ended) = run("auto", agent, "");
+        ended.expect(0, &[], &[]);
+        assert_eq!(methods(&place), ["initialize", "session/new", "session/set_mode", "session/prompt"]);
+        assert_eq!(self::heard(&place)[2]["params"]["modeId"], mode);
+    }
+    run("auto", "model=large", "").1.expect(
+        3,
+        &[],
+        &["does not let `large` be chosen: leave `model` out, and say it by `args`"],
+    );
     // Those that hold already are not set, and one that there is not is not passed over.
     let (place, ended) = run("plain", "model=small { mode implementation }", "");
     ended.expect(0, &[], &[]);

@@ -49,6 +49,9 @@ pub struct Provider {
     /// How to install the program, for the message when it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
+    /// What to do to log in to the program, for the message when it lets nobody in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<String>,
     /// The tokens that its model takes at most, prompt and answer together; none is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,

@@ -162,11 +162,13 @@ def session():
             if KIND == "locked":
                 say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
                 continue
-            told = {"modes": {"currentModeId": "default", "availableModes": [
-                {"id": "default", "name": "Default"}, {"id": "plan", "name": "Plan"}]},
+            told = {"modes": {"currentModeId": "auto" if KIND == "auto" else "default", "availableModes": [
+                {"id": mode, "name": mode.title()} for mode in ("auto", "default", "plan")]},
                 "configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
                                    "currentValue": "small", "options": [
                                        {"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]}]}
+            if KIND == "auto":
+                del told["configOptions"]
             if method == "session/load":
                 loaded.append(params["sessionId"])
                 # All that was ever said in it is told again.
@@ -190,7 +192,9 @@ def prompt(servers, request):
     def done(reason="end_turn"):
         answer(request, {"stopReason": reason, "usage": {"totalTokens": 30, "inputTokens": 20, "outputTokens": 10}})
 
-    if KIND in ("plain", "garbage", "forgetful", "load"):
+    if KIND == "locked-later":
+        return say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
+    if KIND in ("plain", "garbage", "forgetful", "load", "auto"):
         update({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Look around", "kind": "read"})
         text("Heard: ")
         text(said.strip().splitlines()[-1])

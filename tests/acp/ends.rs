@@ -20,7 +20,11 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         ("dies", "the agent was asked for its turn, and it went away (it exited with 137)"),
         ("future", "required ACP protocol version 1 but peer negotiated 2"),
         ("nonsense", "initialize.protocolVersion must be a valid ACP protocol version"),
-        ("locked", "the agent wants authentication before a session: Authentication required; sign in with its own"),
+        ("locked", "before a session: Authentication required (by Give it a key); log in with its own program first"),
+        (
+            "locked-later",
+            "the agent wants authentication before its turn: Authentication required; log in with its own",
+        ),
         ("error", "the agent was asked for its turn: Internal error: 503 Service Unavailable"),
         ("max_tokens", "the model's answer was cut off: it stopped with `max_tokens`"),
         ("max_turn_requests", "the agent asked its model as often as one turn may, and stopped"),
@@ -34,6 +38,25 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         ended.expect(3, &[], &["go failed: ", why]);
         assert!(everybody_is_gone(&place), "{kind}");
     }
+}
+
+#[test]
+fn a_provider_says_how_one_logs_in_to_it() {
+    for kind in ["locked", "locked-later"] {
+        let place = place(&spec(kind, "", "").replace(kind, &format!("{kind}; login \"run `agent login`\"")));
+        place.swarmc(&["run", "flow.kdl", "--headless"]).expect(3, &[], &["; run `agent login`\n"]);
+    }
+    // Whose way it is makes no difference; what goes wrong otherwise is nothing to log in for.
+    let says = |words: &str| {
+        let place = place(
+            "provider p { exec cat \"said\"; reads claude-stream-json; login \"run `agent login`\" }\n\
+             agent a provider=p\npipeline main { task go agent=a { prompt \"Say hello.\" } }\n",
+        );
+        place.write("said", &format!("{{\"type\":\"result\",\"is_error\":true,\"result\":\"{words}\"}}\n"));
+        place.swarmc(&["run", "flow.kdl", "--headless"])
+    };
+    says("Not logged in").expect(3, &[], &["go failed: Not logged in; run `agent login`\n"]);
+    says("The lamp is out").expect(3, &[], &["go failed: The lamp is out\n"]);
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Real agents over the Agent Client Protocol: the example of its makers, which needs no model, and opencode against the
-//! scripted endpoint.
+//! Real agents over the Agent Client Protocol: the example of its makers and one that calls tools, which need no model, and
+//! opencode against the scripted endpoint.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -189,6 +191,30 @@ pipeline p {
     assert_eq!(run["steps"][0]["session"], run["steps"][1]["session"]);
 }
 
+/// Copies the example of handoffs into a place; its spec, without the tests in it.
+fn handoffs(place: &Place) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs");
+    for (path, text) in crate::specs::texts(&root) {
+        let file = place.work().join(&path);
+        fs::create_dir_all(file.parent().expect("a file lies in a folder")).expect("a folder can be made");
+        fs::write(file, text).expect("a file can be written");
+    }
+    let spec = fs::read_to_string(root.join("handoffs.kdl")).expect("it is a text");
+    spec.split("\ntest ").next().expect("there is a first part").to_owned()
+}
+
+/// What an envelope says, in a line.
+fn said(envelope: &Value) -> String {
+    let part = |pointer: &str| envelope.pointer(pointer).and_then(Value::as_str).unwrap_or("?");
+    format!("{} -> {}: {}", part("/fromNodeId"), part("/toNodeId"), part("/payload/message"))
+}
+
+fn everybody_succeeded(place: &Place) {
+    let run = inspected(place);
+    let steps = run["steps"].as_array().expect("there are steps");
+    assert!(steps.iter().all(|step| step["status"] == "succeeded"), "{run}");
+}
+
 /// The example of handoffs, with its printer played by opencode and its reviewer by the example agent.
 #[test]
 fn real_agents_take_part_in_the_example_of_handoffs() {
@@ -204,31 +230,127 @@ fn real_agents_take_part_in_the_example_of_handoffs() {
         Some(Answer::call(tool, json!({ "to": "architect", "message": "The printer is as drawn" })))
     });
     let place = Place::new(programs(), script.otherwise(Answer::text("There is no tool.")));
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("specs/handoffs");
-    for (path, text) in crate::specs::texts(&root) {
-        let file = place.work().join(&path);
-        fs::create_dir_all(file.parent().expect("a file lies in a folder")).expect("a folder can be made");
-        fs::write(file, text).expect("a file can be written");
-    }
-    let spec = fs::read_to_string(root.join("handoffs.kdl")).expect("it is a text");
+    let spec = handoffs(&place);
     let agents = "provider opencode preset=opencode-acp\nprovider example { acp acp-example }\n\
                   agent printer provider=opencode model=\"scripted/scripted\"\n\
                   agent reviewer provider=example {";
     let spec = spec.replace("agent reviewer provider=recorded {", agents);
     let spec = spec.replace("task printer agent=coder {", "task printer agent=printer { timeout \"4m\";");
     let spec = spec.replace("task reviewer agent=reviewer {", "task reviewer agent=reviewer { timeout \"4m\";");
-    let spec = spec.split("\ntest ").next().expect("there is a first part").to_owned();
     done(&place, &spec, &["--headless"]);
     let sent = envelopes(&place);
-    let found = |from: &str, to: &str, message: &str| {
-        sent.iter().any(|envelope| {
-            (&envelope["fromNodeId"], &envelope["toNodeId"], &envelope["payload"]["message"])
-                == (&json!(from), &json!(to), &json!(message))
-        })
-    };
-    assert!(found("printer", "architect", "The printer is as drawn"), "{sent:?}");
-    assert!(found("parser", "reviewer", "The parser is ready"), "{sent:?}");
-    let run = inspected(&place);
-    let steps = run["steps"].as_array().expect("there are steps");
-    assert!(steps.iter().all(|step| step["status"] == "succeeded"), "{run}");
+    for line in ["printer -> architect: The printer is as drawn", "parser -> reviewer: The parser is ready"] {
+        assert!(sent.iter().any(|envelope| said(envelope) == line), "{line}: {sent:?}");
+    }
+    everybody_succeeded(&place);
+}
+
+/// A place with an agent that does what its prompt orders (the file says how), made of the kits of both protocols.
+fn errands() -> Place {
+    let place = Place::new(programs(), Script::new());
+    let agent = place.home().with_file_name("agent");
+    fs::create_dir(&agent).expect("a folder can be made");
+    fs::write(agent.join("errands.mjs"), include_str!("errands.mjs")).expect("a file can be written");
+    symlink(programs().join("../sdk/node_modules"), agent.join("node_modules")).expect("a link can be made");
+    place
+}
+
+/// The agents of the example of handoffs, each with its errands.
+const TEAM: &str = r##"
+policy { tool send_handoff auto }
+provider errands { acp node "../agent/errands.mjs" }
+agent architect provider=errands {
+    system #"""
+        unless "fromNodeId" call send_handoff {"to": "parser", "message": "Write it", "structured": {"summary": "Parse", "files": ["src/parse.rs"]}}
+        unless "fromNodeId" call send_handoff {"to": "printer", "message": "Write it", "structured": {"summary": "Print", "files": ["src/print.rs"]}}
+        """#
+}
+agent parser provider=errands {
+    system #"""
+        where "Write it" call send_handoff {"to": "reviewer", "message": "The parser is ready", "artifacts": [{"type": "file", "ref": "src/parse.rs"}]}
+        where "Write it" call send_handoff {"to": "architect", "message": "The parser is as planned", "status": {"ok": true}}
+        where "has no tests" call send_handoff {"to": "reviewer", "message": "The tests are there"}
+        """#
+}
+agent printer provider=errands {
+    system #"""
+        call send_handoff {"to": "reviewer", "message": "The printer is ready"}
+        call send_handoff {"to": "architect", "message": "The printer is as planned", "status": {"ok": true}}
+        """#
+}
+agent reviewer provider=errands {
+    system #"""
+        where "The parser is ready" call send_handoff {"to": "parser", "message": "The parser has no tests", "status": {"ok": false}}
+        unless "The parser is ready" say Approved: both have tests.
+        """#
+}
+"##;
+
+#[test]
+fn agents_that_call_tools_play_every_node_of_the_example_of_handoffs() {
+    let place = errands();
+    let spec = handoffs(&place);
+    let (before, rest) = spec.split_once("provider recorded {").expect("its agents are recorded");
+    let (_, after) = rest.split_once("// What every coder").expect("packs stand behind its agents");
+    let after = after.replace("task parser agent=coder", "task parser agent=parser");
+    let after = after.replace("task printer agent=coder", "task printer agent=printer");
+    let out = done(&place, &format!("{before}{TEAM}//{after}"), &["--headless"]);
+    assert!(out.ends_with("Approved: both have tests.\n"), "{out}");
+    let sent = envelopes(&place);
+    let mut lines: Vec<String> = sent.iter().map(said).collect();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "architect -> parser: Write it",
+            "architect -> printer: Write it",
+            "parser -> architect: The parser is as planned",
+            "parser -> reviewer: The parser is ready",
+            "parser -> reviewer: The tests are there",
+            "printer -> architect: The printer is as planned",
+            "printer -> reviewer: The printer is ready",
+            "reviewer -> parser: The parser has no tests",
+        ]
+    );
+    everybody_succeeded(&place);
+    // What is not said in an envelope is referred to: the pack that its sender was given.
+    let printer = place.swarmc(&["inspect", "last", "printer", "--json"]).stdout;
+    let printer: Value = serde_json::from_slice(&printer).expect("inspect writes JSON");
+    let pack = printer["artifacts"][0]["ref"].as_str().filter(|pack| pack.starts_with("contextpack://pack/"));
+    let pack = pack.expect("it was given a pack");
+    let of_printer: Vec<&Value> = sent.iter().filter(|envelope| envelope["fromNodeId"] == "printer").collect();
+    assert!(of_printer.iter().all(|envelope| envelope["contextRef"] == pack), "{pack}: {of_printer:?}");
+    let call = json!({ "turn": 1, "tool": "send_handoff" });
+    assert_eq!(printer["tools"], json!([call, call]), "what it says of its calls is kept");
+}
+
+const SLIP: &str = r##"
+POLICY
+provider errands { acp node "../agent/errands.mjs" }
+agent courier provider=errands {
+    system #"""
+        call send_handoff {"to": "nobody", "message": "For nobody"}
+        call send_handoff {"to": "last", "message": "For the last"}
+        """#
+}
+pipeline main {
+    edges { first -> last }
+    task first agent=courier { timeout "4m"; prompt "Take it there." }
+    task last { stdin "<<inbox>>"; run cat }
+    result first
+}
+"##;
+
+#[test]
+fn a_call_without_an_edge_comes_back_as_an_error_that_names_the_edges_and_one_without_leave_is_not_made() {
+    let no_edge = "no edge leads from `first` to `nobody`: you can hand over to `last`";
+    for (policy, why, arrived) in [
+        ("policy { tool send_handoff auto }", no_edge, vec!["first -> last: For the last"]),
+        ("", "it was not given leave", vec![]),
+    ] {
+        let place = errands();
+        let out = done(&place, &SLIP.replace("POLICY", policy), &["--headless"]);
+        assert!(out.contains(&format!("send_handoff: {why}\n")), "{out}");
+        assert_eq!(envelopes(&place).iter().map(said).collect::<Vec<_>>(), arrived);
+    }
 }

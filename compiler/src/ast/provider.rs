@@ -31,6 +31,7 @@ pub(crate) struct Provider {
     pub mcp_env: Vec<plan::McpVariable>,
     pub env: Vec<Variable>,
     pub install: Option<String>,
+    pub login: Option<String>,
     /// In tokens.
     pub context_window: Option<Spanned<u64>>,
     pub price: Option<Price>,

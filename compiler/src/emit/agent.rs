@@ -23,6 +23,7 @@ impl Emitter<'_, '_, '_> {
             connection,
             env: self.env(&provider.env),
             install: either(|provider| provider.install.clone()),
+            login: either(|provider| provider.login.clone()),
             context_window: window.map(|window| window.value),
             price: price.and_then(self::price),
             rate: rate.map(|rate| plan::Rate {

@@ -57,6 +57,7 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         mcp_env: element.children("mcp-env").filter_map(mcp_variable).collect(),
         env: variables(element, diagnostics),
         install: flag(element, "install"),
+        login: flag(element, "login"),
         context_window: element.child("context-window").and_then(|node| Some(amount(node.argument(0)?))),
         price: element.child("price").map(price),
         provides: element

@@ -36,6 +36,7 @@ pub(super) static PROVIDER: Node = Node::new(
     &PRICE,
     &PROVIDES,
     &INSTALL,
+    &LOGIN,
 ])
 .many();
 
@@ -112,6 +113,8 @@ static PRICE: Node = Node::new("price", "What a million tokens cost; what is lef
 static PROVIDES: Node = Node::new("provides", "What it can do beyond answering; nothing, without arguments.")
     .rest("WHAT", Kind::Choice(ABILITIES));
 static INSTALL: Node = Node::new("install", "How to install the command, for the message when it is missing.")
+    .arguments(&[required("TEXT", Kind::Text)]);
+static LOGIN: Node = Node::new("login", "What to do to log in to the command, for the message when it lets nobody in.")
     .arguments(&[required("TEXT", Kind::Text)]);
 
 static SCRIPT: Node =

@@ -154,6 +154,8 @@ pub(crate) struct Taker {
     pub system: Option<String>,
     /// The whole environment of its process.
     pub environment: Arc<Vec<(OsString, OsString)>>,
+    /// How a person logs in to it.
+    pub login: Option<String>,
     /// How it is reached.
     pub door: Door,
 }

@@ -7,7 +7,7 @@
 use crate::event::Failure;
 
 /// Words for a service that is not there, or does not let us in.
-const PHRASES: [&str; 23] = [
+const PHRASES: [&str; 24] = [
     "api key",
     "authentication",
     "connection closed",
@@ -24,6 +24,7 @@ const PHRASES: [&str; 23] = [
     "fetch failed",
     "insufficient_quota",
     "network error",
+    "not logged in",
     "overloaded",
     "quota exceeded",
     "rate limit",
@@ -32,6 +33,9 @@ const PHRASES: [&str; 23] = [
     "unable to connect",
     "unauthorized",
 ];
+
+/// Those of them that a person mends who logs in.
+const LOGIN: [&str; 4] = ["api key", "authentication", "not logged in", "unauthorized"];
 
 /// Statuses of a service that refuses everybody for now, or us.
 const STATUSES: [&str; 9] = ["401", "402", "403", "429", "500", "502", "503", "504", "529"];
@@ -46,6 +50,12 @@ pub(super) fn is_unreachable(failure: &Failure) -> bool {
         Failure::Agent { message } => speaks_of_service(message),
         _ => false,
     }
+}
+
+/// Whether a failure's `message` says that nobody is logged in.
+pub(super) fn wants_login(message: &str) -> bool {
+    let message = message.to_lowercase();
+    LOGIN.iter().any(|phrase| message.contains(phrase))
 }
 
 fn speaks_of_service(message: &str) -> bool {
@@ -71,6 +81,7 @@ mod tests {
             "API Error: 529 {\"type\":\"overloaded_error\"}",
             "the stream ended without a result: the model's server answered with status 503",
             "Cannot connect to API: connect ECONNREFUSED 127.0.0.1:1",
+            "Not logged in · Please run /login",
         ] {
             assert!(agent(message), "{message}");
         }
@@ -86,5 +97,21 @@ mod tests {
         }
         assert!(is_unreachable(&Failure::Spawn { message: "`x`: not found".to_owned() }));
         assert!(!is_unreachable(&Failure::Exit) && !is_unreachable(&Failure::Timeout { after_ms: 1 }));
+    }
+
+    #[test]
+    fn who_is_not_logged_in_is_told_from_who_finds_nobody() {
+        for message in [
+            "Not logged in · Please run /login",
+            "Invalid API key · Fix external API key",
+            "the agent wants authentication before a session: Authentication required (by API Key, ChatGPT)",
+            "unexpected status 401 Unauthorized: no key",
+        ] {
+            assert!(wants_login(message) && speaks_of_service(message), "{message}");
+        }
+        for message in ["exceeded retry limit, last status: 429 Too Many Requests", "connection refused", "overloaded"]
+        {
+            assert!(!wants_login(message) && speaks_of_service(message), "{message}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use swarmc_plan::{Format, PromptDelivery, Recorded, SESSION, SchemaFlag};
 use super::attempt::{Ended, Place, failure, millis, process, sleep, without_newline};
 use super::exchange::{exchange, stated};
 use super::process::{End, Sink};
-use super::reach::is_unreachable;
+use super::reach::{is_unreachable, wants_login};
 use super::tail::{keep_last, text};
 use super::{Asked, Door, Job, Program, Session, Taker, acp, model};
 use crate::answer::{self, Shape};
@@ -168,8 +168,10 @@ impl Conversation<'_> {
         let answer = exchange(self.job, part, question, place, |place| match &self.taker.door {
             Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
             Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
-            Door::Program(program) => self.program(program, prompt, path, session, place),
-            Door::Acp(acp) => Ok(acp::ask(self.job, self.taker, acp, prompt, session, place)),
+            Door::Program(program) => {
+                self.program(program, prompt, path, session, place).map(|answer| self.let_in(answer))
+            }
+            Door::Acp(acp) => Ok(self.let_in(acp::ask(self.job, self.taker, acp, prompt, session, place))),
             Door::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
                 let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
@@ -182,6 +184,21 @@ impl Conversation<'_> {
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::of(self.job, answer))
+    }
+
+    /// Says of an answer by which its program lets nobody in what a person can do about that.
+    fn let_in(&self, mut answer: Answer) -> Answer {
+        let login = match (&self.taker.login, &self.taker.door) {
+            (Some(login), _) => login,
+            (None, Door::Acp(_)) => "log in with its own program first",
+            (None, _) => return answer,
+        };
+        if let Some(Failure::Agent { message } | Failure::Spawn { message }) = &mut answer.failure
+            && wants_login(message)
+        {
+            message.push_str(&format!("; {login}"));
+        }
+        answer
     }
 
     /// Writes down what a turn is told in full, block by block, beside what it is sent.

@@ -130,8 +130,8 @@ impl Loop<'_> {
             Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => false,
         };
         let prompt = delta.filter(|_| live).map_or_else(|| effective.text(), str::to_owned);
-        let (agent, provider) = (name.to_owned(), provider.name.clone());
-        Ok(Taker { agent, provider, prompt, effective, system, environment, door })
+        let (agent, login, provider) = (name.to_owned(), provider.login.clone(), provider.name.clone());
+        Ok(Taker { agent, provider, prompt, effective, system, environment, login, door })
     }
 
     /// How an agent is reached, with what it is told beside the prompt and what it must answer.

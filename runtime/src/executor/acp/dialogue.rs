@@ -200,17 +200,19 @@ fn own_server(tools: &Tools, knows_http: bool) -> Option<McpServer> {
     Some(McpServer::Stdio(McpServerStdio::new("swarm", program).args(vec!["mcp".to_owned()]).env(env)))
 }
 
-/// Has it work in the mode that the plan says, where it has one of that name.
+/// Has it work in the mode that the plan says, where it has one of that name; else in the one that asks for leave, which
+/// agents call `default`. Some begin in another one, and decide there by themselves what the policy is to decide.
 async fn choose_mode(
     connection: &ConnectionTo<Agent>,
     opening: &Opening,
     session: &SessionId,
     modes: Option<SessionModeState>,
 ) -> Result<(), String> {
-    let (Some(mode), Some(modes)) = (opening.mode, modes) else { return Ok(()) };
-    let names: &[&str] = match mode {
-        Mode::Planning => &["planning", "plan"],
-        Mode::Implementation => &["implementation"],
+    let Some(modes) = modes else { return Ok(()) };
+    let names: &[&str] = match opening.mode {
+        Some(Mode::Planning) => &["planning", "plan"],
+        Some(Mode::Implementation) => &["implementation", "default"],
+        None => &["default"],
     };
     let offered = |name: &&&str| modes.available_modes.iter().any(|mode| *mode.id.0 == ***name);
     let Some(name) = names.iter().find(offered) else { return Ok(()) };
@@ -232,7 +234,8 @@ async fn choose_model(
     let option = options.into_iter().flatten().find(|option| is_model(option) || *option.id.0 == *"model");
     let Some(option) = option else {
         return Err(format!(
-            "the agent does not let `{model}` be chosen: leave `model` out, or say it in its own settings"
+            "the agent does not let `{model}` be chosen: leave `model` out, and say it by `args` of its \
+             provider or in its own settings"
         ));
     };
     let (current, names) = match &option.kind {
@@ -321,13 +324,13 @@ fn refused(error: &Error, what: &str) -> String {
     }
 }
 
-/// Adds to the words of an agent that wants to know who we are how it can be told.
+/// Adds to the words of an agent that lets nobody in by which ways it would.
 fn with_ways(message: String, hello: &InitializeResponse) -> String {
     if !message.contains("authentication") || hello.auth_methods.is_empty() {
         return message;
     }
     let ways: Vec<String> = hello.auth_methods.iter().take(5).map(|method| short(method.name())).collect();
-    format!("{message}; sign in with its own program first: {}", ways.join(", "))
+    format!("{message} (by {})", ways.join(", "))
 }
 
 /// What an agent says, as far as it stands in a message.
