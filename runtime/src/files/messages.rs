@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::paths::shown;
 use super::tree;
-use crate::handoff::{self, Envelope, EnvelopeKind, MessageKind, Operation};
+use crate::handoff::{self, Envelope, MessageKind, Operation, Receivers};
 
 /// The bytes of a message.
 const LONGEST: u64 = 64 * 1024;
@@ -48,10 +48,8 @@ struct Message {
 pub(crate) struct Post {
     /// What it finds, by the names of files.
     pub found: Vec<(String, String)>,
-    /// Those to whom edges lead that expect no answer by themselves.
-    pub unasked: Vec<String>,
-    /// Those to whom edges lead that take signals.
-    pub signals: Vec<String>,
+    /// Whom it can write to.
+    pub receivers: Receivers,
 }
 
 /// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
@@ -130,10 +128,5 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Ope
     }
     let Message { to, kind, content, id: reply_to, .. } = message;
     let message = handoff::Message { to, kind, content, reply_to };
-    let mut handoff = message.handoff(&post.unasked)?;
-    if handoff.kind == Some(EnvelopeKind::Signal) && !post.signals.contains(&handoff.to) {
-        // News go the way that there is.
-        handoff.kind = None;
-    }
-    Ok(Operation::SendHandoff(Box::new(handoff)))
+    Ok(Operation::SendHandoff(Box::new(message.handoff(&post.receivers)?)))
 }

@@ -84,8 +84,7 @@ impl Loop<'_> {
         let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
         let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
         let found = messages::files(&step.name, texts.iter().map(String::as_str));
-        let (unasked, signals) = (self.scene.unasked(&self.state, key), self.scene.signals(&self.state, key));
-        Ok(Some(messages::Post { found, unasked, signals }))
+        Ok(Some(messages::Post { found, receivers: self.scene.receivers(&self.state, key) }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

@@ -65,7 +65,7 @@ impl Loop<'_> {
         match operation {
             Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff),
             Operation::SendMessage(message) => {
-                let handoff = message.handoff(&self.scene.unasked(&self.state, key))?;
+                let handoff = message.handoff(&self.scene.receivers(&self.state, key))?;
                 self.hand_on((key, step, attempt), handoff)
             }
             Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),

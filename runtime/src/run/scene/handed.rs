@@ -13,7 +13,9 @@ use super::Scene;
 use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
-use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
+use crate::handoff::{
+    Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers, Reply,
+};
 use crate::home::digest;
 use crate::state::State;
 use crate::state::post::INBOX;
@@ -98,14 +100,12 @@ impl Scene<'_> {
         state.node(key).reads_inbox && state.receiver(scope, spot) == Some(key)
     }
 
-    /// Those to whom edges lead from a step that expect no answer by themselves.
-    pub(crate) fn unasked(&self, state: &State, key: Key) -> Vec<String> {
-        self.led_to(state, key, |edge| edge.response == Response::None)
-    }
-
-    /// Those to whom edges lead from a step that take signals.
-    pub(crate) fn signals(&self, state: &State, key: Key) -> Vec<String> {
-        self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal)
+    /// Whom a step can write to, as far as that decides what its messages are.
+    pub(crate) fn receivers(&self, state: &State, key: Key) -> Receivers {
+        Receivers {
+            unasked: self.led_to(state, key, |edge| edge.response == Response::None),
+            signals: self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal),
+        }
     }
 
     fn led_to(&self, state: &State, key: Key, fits: impl Fn(&swarmc_plan::Edge) -> bool) -> Vec<String> {
