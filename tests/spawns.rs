@@ -114,6 +114,62 @@ fn whoever_asked_hears_that_it_was_denied() {
     assert!(prompt.contains(said), "{prompt}");
 }
 
+/// A lead whose turn goes on after it has asked, until there is a file `go`; what it was told lies in `receipts`.
+fn patient() -> Place {
+    let ask = format!("{} agent spawn-node --to helper --message 'Look at the EU'", env!("CARGO_BIN_EXE_swarmc"));
+    Place::new(&format!(
+        r##"
+policy {{ spawn human }}
+provider program {{
+    exec "sh" "-c" "cat >prompt; {ask} >>receipts; until [ -e go ]; do sleep 0.02; done; echo planned"
+}}
+agent lead provider=program {{ can spawn }}
+pipeline main {{
+    edges {{ lead -> helper kind=spawn; helper -> lead }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task helper agent=lead {{ prompt "Help.\n<<inbox>>" }}
+    result lead
+}}
+"##
+    ))
+}
+
+/// What the lead was told, once that is so many receipts.
+fn receipts(place: &Place, count: usize) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let receipts = fs::read_to_string(place.work().join("receipts")).unwrap_or_default();
+        if receipts.matches('}').count() == count {
+            return receipts;
+        }
+        assert!(Instant::now() < deadline, "it does not ask {count} times: {receipts}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_denied_spawn_is_not_asked_for_again_when_its_turn_begins_again() {
+    let place = patient();
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    receipts(&place, 1);
+    place.swarmc(&["approve", "last", "1", "deny", "--because", "we know the EU"]).expect(0, &[], &[]);
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
+    drop(rest);
+    let (mut child, rest) = place.until(&["resume", "last"], "resumed");
+    let receipts = receipts(&place, 2);
+    let listed = place.swarmc(&["approve", "last"]);
+    assert!(!listed.out.contains("lead"), "it is asked again: {listed:?}");
+    let mut told = receipts.split_inclusive('}').map(str::trim);
+    assert_eq!(told.next(), told.next(), "the same receipt");
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    // The turn that began again has read why.
+    let prompt = fs::read_to_string(place.work().join("prompt")).expect("it was asked");
+    assert!(prompt.contains("a person said no: we know the EU"), "{prompt}");
+    assert_eq!(inspected(&place, "lead")["approvals"].as_array().map(Vec::len), Some(1));
+}
+
 #[test]
 fn where_nobody_can_be_asked_the_policy_decides() {
     let place = spec("policy { spawn human; unattended deny }", SPAWN);

@@ -128,6 +128,11 @@ impl Wants {
         matches!(self, Wants::Help { .. })
     }
 
+    /// Whether it is a task that is to be started.
+    pub(crate) fn is_node(&self) -> bool {
+        matches!(self, Wants::Node { .. })
+    }
+
     /// Whether it is waited for beyond the attempt that asked, for as long as the step has not ended.
     pub fn outlasts_attempt(&self) -> bool {
         matches!(self, Wants::Node { .. } | Wants::Help { .. })

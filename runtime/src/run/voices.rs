@@ -40,7 +40,7 @@ impl Loop<'_> {
         let (mut sent, mut refused) = (Vec::new(), Vec::new());
         for to in &reached {
             let handed = broadcast.to(to).handoff(&receivers);
-            match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff)) {
+            match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff, false)) {
                 Ok(receipt) => sent.push(receipt),
                 Err(why) => refused.push((to, why)),
             }
