@@ -99,6 +99,13 @@ fn the_runtime_spawns_only_after_approval() {
     assert_eq!(helper["incoming"].as_array().map(Vec::len), Some(1));
 }
 
+/// What the lead was told in its second turn.
+fn second_prompt(place: &Place) -> String {
+    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
+    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
+    fs::read_to_string(run.join("prompts/lead.2.txt")).expect("it had another turn")
+}
+
 #[test]
 fn whoever_asked_hears_that_it_was_denied() {
     let place = spec("policy { spawn human }", SPAWN);
@@ -107,11 +114,10 @@ fn whoever_asked_hears_that_it_was_denied() {
     place.swarmc(&["approve", "last", "1", "deny", "--because", "we know the EU"]).expect(0, &[], &[]);
     assert!(child.wait().expect("it ends").success(), "{}", rest());
     let said = "`helper` was not started: a person said no: we know the EU";
-    assert_eq!(inspected(&place, "lead")["incoming"][0]["envelope"]["payload"]["message"], said);
-    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
-    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
-    let prompt = fs::read_to_string(run.join("prompts/lead.2.txt")).expect("it had another turn");
-    assert!(prompt.contains(said), "{prompt}");
+    let told = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!((&told["payload"]["message"], &told["fromNodeId"]), (&said.into(), &"user".into()));
+    let prompt = second_prompt(&place);
+    assert!(prompt.contains(&format!("--- Message from the person who runs this ---\n{said}\n")), "{prompt}");
 }
 
 /// A lead whose turn goes on after it has asked, until there is a file `go`; what it was told lies in `receipts`.
@@ -174,7 +180,14 @@ fn a_denied_spawn_is_not_asked_for_again_when_its_turn_begins_again() {
 fn where_nobody_can_be_asked_the_policy_decides() {
     let place = spec("policy { spawn human; unattended deny }", SPAWN);
     let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it"]);
+    let said = "`helper` was not started: it needs somebody's agreement, and nobody can be asked";
+    let told = format!("swarmc writes to lead: {said}");
+    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it", &told]);
+    // No person has said so.
+    let first = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!((&first["payload"]["message"], &first["fromNodeId"]), (&said.into(), &"swarmc".into()));
+    let prompt = second_prompt(&place);
+    assert!(prompt.contains(&format!("--- Message from swarmc, which runs this ---\n{said}\n")), "{prompt}");
     let place = spec("policy { spawn human; unattended approve }", SPAWN);
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");

@@ -86,6 +86,7 @@ impl Relay {
                 response: Response::None,
                 answers: None,
                 person: false,
+                run: false,
                 interrupts: false,
                 said: None,
                 content: Content::Text(String::new()),

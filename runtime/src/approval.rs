@@ -287,6 +287,7 @@ mod tests {
                 response: swarmc_plan::Response::Required,
                 answers: None,
                 person: false,
+                run: false,
                 interrupts: false,
                 said: Some("0".repeat(16).into()),
                 content: text(),

@@ -52,13 +52,17 @@ pub(crate) struct Post {
     pub receivers: Receivers,
 }
 
-/// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
-pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> Vec<(String, String)> {
+/// The files that a turn finds of what it reads, by name: envelopes as JSON, and the texts of authors that are no agents.
+pub(crate) fn files<'t>(
+    me: &str,
+    letters: impl IntoIterator<Item = (Option<&'t str>, &'t str)>,
+) -> Vec<(String, String)> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let mut files = Vec::new();
-    for text in texts {
-        let message = match serde_json::from_str::<Envelope>(text) {
-            Ok(envelope) => {
+    for (author, text) in letters {
+        let told = |from: &str| json!({ "from": from, "to": me, "type": "update", "content": { "message": text } });
+        let message = match (author, serde_json::from_str::<Envelope>(text)) {
+            (None, Ok(envelope)) => {
                 let said = &envelope.payload.message;
                 let content = envelope.payload.structured.clone().unwrap_or_else(|| json!({ "message": said }));
                 json!({
@@ -66,7 +70,7 @@ pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> V
                     "type": MessageKind::of(&envelope).word(), "content": content, "id": envelope.id,
                 })
             }
-            Err(_) => json!({ "from": "user", "to": me, "type": "update", "content": { "message": text } }),
+            (author, _) => told(author.unwrap_or_default()),
         };
         let from = message["from"].as_str().unwrap_or_default().to_owned();
         let count = counts.entry(from.clone()).or_insert(0);

@@ -10,7 +10,7 @@ use swarmc_plan::{Approval, Priority, Response};
 
 use super::run_loop::Loop;
 use crate::approval::{Request, Wants};
-use crate::event::{Content, Event, Letter, StepId, shorten};
+use crate::event::{AnsweredBy, Content, Event, Letter, StepId, shorten};
 use crate::graph::Key;
 use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 use crate::state::Waiting;
@@ -77,13 +77,13 @@ impl Loop<'_> {
                 Wants::Help { message } => (self.helped(&message, &verdict), name.into()),
                 Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => continue,
             };
-            let letter = self.told(words, answers);
+            let letter = self.told(words, answers, verdict.by);
             self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
         }
     }
 
-    /// What a person decided, as a letter to whoever had asked.
-    fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
+    /// What was decided, as a letter to whoever had asked: of a person, or of the run.
+    fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> Letter {
         shorten(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
         Letter {
@@ -92,7 +92,8 @@ impl Loop<'_> {
             priority: Priority::Normal,
             response: Response::None,
             answers: Some(answers),
-            person: true,
+            person: by == AnsweredBy::Person,
+            run: by != AnsweredBy::Person,
             interrupts: false,
             said: None,
             content: Content::Text(words),

@@ -18,6 +18,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             let letter = Letter {
                 said: words.iter().find_map(|word| word.strip_prefix("says=")).map(Into::into),
                 person: false,
+                run: false,
                 interrupts: false,
                 id: words[2].into(),
                 kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
@@ -37,6 +38,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             let letter = Letter {
                 said: None,
                 person: true,
+                run: false,
                 interrupts: false,
                 id: words[1].into(),
                 kind: EnvelopeKind::Handoff,

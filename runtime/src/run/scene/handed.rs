@@ -31,21 +31,22 @@ const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people wrote, then the
-    /// envelopes. None where no edge leads to the step, and nobody wrote to it.
+    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people and the run wrote,
+    /// then the envelopes. None where no edge leads to the step, and nobody wrote to it.
     pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
         let inputs = state.inputs(key).skip(heard);
-        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.person);
-        if !state.node(key).wired && persons.is_empty() {
+        let (told, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.author().is_some());
+        if !state.node(key).wired && told.is_empty() {
             return Ok(None);
         }
         let mut blocks = Vec::new();
-        for letter in &persons {
+        for letter in &told {
             let said = self.store.text(&letter.content)?;
-            blocks.push(format!("--- Message from the person who runs this ---\n{said}\n--- End of message ---"));
+            let from = if letter.person { "the person who runs this" } else { "swarmc, which runs this" };
+            blocks.push(format!("--- Message from {from} ---\n{said}\n--- End of message ---"));
         }
         let heading = match envelopes.len() {
-            0 if persons.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
+            0 if told.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
             0 => return Ok(Some(blocks.join("\n\n"))),
             1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
             count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
@@ -240,6 +241,7 @@ impl Scene<'_> {
             response,
             answers,
             person: false,
+            run: false,
             interrupts: false,
             said: Some(said),
             content,
