@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -438,4 +439,55 @@ fn packs_are_replayed_as_they_were_built() {
     // Another goal is another question.
     let output = project.swarmc(&["run", "spec.kdl", "--replay", "recorded", "--param", "goal=times"]);
     assert_ne!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn the_pack_of_a_turn_that_begins_again_is_the_one_in_its_prompt() {
+    let project = plain(&format!(
+        r###"
+workflow again {{ default main }}
+provider program {{
+    exec "sh" "-c" ##"""
+        cat >/dev/null; touch began; until [ -e go ]; do sleep 0.02; done
+        {} agent send-handoff --to next --message Over >&2; echo done
+        """##
+}}
+provider local {{ script {{ answer "ok" }} }}
+agent one provider=program
+agent other provider=local
+context-pack impl {{ goal "Do it"; files "*.txt" summary=#true }}
+pipeline main {{
+    edges {{ work -> next }}
+    task work agent=one {{ prompt "Work" context=impl }}
+    task next agent=other {{ prompt "Go on:\n<<inbox>>" }}
+}}
+"###,
+        env!("CARGO_BIN_EXE_swarmc")
+    ));
+    let root = project.root();
+    let begin = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("swarmc starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while fs::remove_file(root.join("began")).is_err() {
+            assert!(Instant::now() < deadline, "{arguments:?} never begins");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child
+    };
+    let mut child = begin(&["run", "spec.kdl"]);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    // What the pack says is another thing by now.
+    write(&root, "more.txt", "three\n");
+    let mut child = begin(&["resume", "last"]);
+    write(&root, "go", "");
+    assert!(child.wait().expect("it ends").success());
+    let pack = packed(&project.prompt("Work"));
+    assert_eq!(pack["relevantFiles"].as_array().map(Vec::len), Some(2), "{pack}");
+    let stored: Vec<Value> =
+        artifacts(&project, "contextpack").into_iter().map(|(kept, _)| kept["id"].clone()).collect();
+    assert!(stored.len() == 2 && stored[0] != stored[1] && stored[1] == pack["packId"], "{stored:?}");
+    let reference = format!("contextpack://pack/{}", pack["packId"].as_str().expect("an id"));
+    assert_eq!(inspected(&project, "work")["outgoing"][0]["envelope"]["contextRef"], reference.as_str());
 }

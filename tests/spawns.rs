@@ -192,3 +192,22 @@ fn where_nobody_can_be_asked_the_policy_decides() {
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
 }
+
+#[test]
+fn nobody_writes_to_a_task_that_nobody_has_had_started() {
+    let place = patient();
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    await_request(&place);
+    place.swarmc(&["send", "last", "helper", "Look twice"]).expect(
+        2,
+        &[],
+        &["`helper` is not there: nobody has had it started"],
+    );
+    // Nor is it named among those whom one can write to.
+    place.swarmc(&["send", "last", "helpr", "Look twice"]).expect(2, &[], &["you can write to `lead`"]);
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    // It has its first envelope, and no further request waits for the lead.
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(inspected(&place, "helper")["incoming"].as_array().map(Vec::len), Some(1));
+}

@@ -71,7 +71,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
             let output = choice.clone().map(Content::Text);
             vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
         }
-        (_, "sends" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
+        (_, "sends" | "wants" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
         (_, "says" | "changes" | "checks" | "asked" | "allowed" | "always" | "denied") => {
             vec![super::stalls::event(step, &words[1..])]
         }
