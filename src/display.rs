@@ -266,7 +266,8 @@ impl Screen {
                     Content::Text(text) => printable(text.lines().next().unwrap_or_default()).into_owned(),
                     Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
                 };
-                Some(format!("{} a person {word} {to}: {text}", self.err.paint.yellow("›")))
+                let who = if letter.run { "swarmc" } else { "a person" };
+                Some(format!("{} {who} {word} {to}: {text}", self.err.paint.yellow("›")))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {

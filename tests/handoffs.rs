@@ -256,3 +256,35 @@ pipeline main {
     let taken: Vec<Value> = records(&project, "inputs_taken").iter().map(|record| record["inputs"].clone()).collect();
     assert_eq!(taken, [Value::from(&ids[..1]), Value::from(&ids[1..])]);
 }
+
+#[test]
+fn what_is_sent_in_a_pipeline_is_not_shown_of_a_task_of_that_name_in_another() {
+    let project = scripted(
+        r##"
+workflow names { default main }
+pipeline inner {
+    edges { a -> b }
+    task a { run "swarmc" "agent" "send-handoff" "--to" "b" "--message" "Inside" }
+    task b { stdin "<<inbox>>"; run "cat" }
+    result b
+}
+pipeline main {
+    edges { a -> b kind=signal }
+    task b { run "touch" "began" }
+    task a {
+        run "sh" "-c" "until [ -e began ]; do sleep 0.02; done; swarmc agent send-message --to b --type update --content Outside"
+    }
+    task deep { depends-on a; call inner }
+    result deep
+}
+"##,
+    );
+    let output = run(&project);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let sent = sent(&project);
+    assert_eq!(sent, ["a → b: Outside", "a → b: Inside"]);
+    let node: Value =
+        serde_json::from_str(&project.done(&["inspect", "last", "deep/b", "--json"])).expect("it is JSON");
+    let incoming = node["incoming"].as_array().expect("a list").iter().map(|post| words(&post["envelope"]));
+    assert_eq!(incoming.collect::<Vec<_>>(), ["a → b: Inside"]);
+}

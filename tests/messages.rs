@@ -273,3 +273,34 @@ fn messages_that_nobody_would_read_are_refused_with_what_to_do() {
     assert!(child.wait().expect("it ends").success(), "{}", rest());
     place.swarmc(&["send", "last", "early", "x"]).expect(2, &[], &["has ended: nobody reads messages any more"]);
 }
+
+/// The session that its own agent has begun is not that of the agent which takes its turn.
+#[test]
+fn a_fallback_that_keeps_no_conversation_is_not_interrupted() {
+    let spec = r##"
+provider first {
+    exec "sh" "-c" #"""
+        cat >/dev/null
+        echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+        echo '{"type":"result","subtype":"error","is_error":true,"result":"API Error: 529 overloaded","session_id":"s-1"}'
+        """# "first"
+    resume-args "{session}"
+    reads claude-stream-json
+    provides resume
+}
+provider second { exec "sh" "-c" "cat >>told.txt; echo waits >&2; until [ -e go ]; do sleep 0.02; done; echo done" }
+agent first provider=first { fallback second }
+agent second provider=second
+pipeline main { task work agent=first { prompt "Work." }
+result work }
+"##;
+    let place = Place::new(spec);
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "waits");
+    let sent = place.swarmc(&["send", "last", "work", "-i", "Mind the EU"]);
+    sent.expect(0, &[], &["reads it as soon as it can be interrupted, or else in its next turn"]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    let failed = |record: &Value| !record["failure"].is_null();
+    assert!(!records(&place).iter().any(failed), "its turn has come to its end");
+    place.swarmc(&["inspect", "last", "work"]).expect(0, &["user (turn 2): Mind the EU"], &[]);
+}

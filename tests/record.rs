@@ -1,6 +1,7 @@
 //! `run --record` and `run --replay`: a replayed run is the recorded one, with nothing started, and where the two part the
 //! difference is shown and nothing else.
 
+mod acp;
 mod deeds;
 mod folders;
 mod messages;

@@ -99,6 +99,13 @@ fn the_runtime_spawns_only_after_approval() {
     assert_eq!(helper["incoming"].as_array().map(Vec::len), Some(1));
 }
 
+/// What the lead was told in its second turn.
+fn second_prompt(place: &Place) -> String {
+    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
+    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
+    fs::read_to_string(run.join("prompts/lead.2.txt")).expect("it had another turn")
+}
+
 #[test]
 fn whoever_asked_hears_that_it_was_denied() {
     let place = spec("policy { spawn human }", SPAWN);
@@ -107,19 +114,100 @@ fn whoever_asked_hears_that_it_was_denied() {
     place.swarmc(&["approve", "last", "1", "deny", "--because", "we know the EU"]).expect(0, &[], &[]);
     assert!(child.wait().expect("it ends").success(), "{}", rest());
     let said = "`helper` was not started: a person said no: we know the EU";
-    assert_eq!(inspected(&place, "lead")["incoming"][0]["envelope"]["payload"]["message"], said);
-    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
-    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
-    let prompt = fs::read_to_string(run.join("prompts/lead.2.txt")).expect("it had another turn");
-    assert!(prompt.contains(said), "{prompt}");
+    let told = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!((&told["payload"]["message"], &told["fromNodeId"]), (&said.into(), &"user".into()));
+    let prompt = second_prompt(&place);
+    assert!(prompt.contains(&format!("--- Message from the person who runs this ---\n{said}\n")), "{prompt}");
+}
+
+/// A lead whose turn goes on after it has asked, until there is a file `go`; what it was told lies in `receipts`.
+fn patient() -> Place {
+    let ask = format!("{} agent spawn-node --to helper --message 'Look at the EU'", env!("CARGO_BIN_EXE_swarmc"));
+    Place::new(&format!(
+        r##"
+policy {{ spawn human }}
+provider program {{
+    exec "sh" "-c" "cat >prompt; {ask} >>receipts; until [ -e go ]; do sleep 0.02; done; echo planned"
+}}
+agent lead provider=program {{ can spawn }}
+pipeline main {{
+    edges {{ lead -> helper kind=spawn; helper -> lead }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task helper agent=lead {{ prompt "Help.\n<<inbox>>" }}
+    result lead
+}}
+"##
+    ))
+}
+
+/// What the lead was told, once that is so many receipts.
+fn receipts(place: &Place, count: usize) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let receipts = fs::read_to_string(place.work().join("receipts")).unwrap_or_default();
+        if receipts.matches('}').count() == count {
+            return receipts;
+        }
+        assert!(Instant::now() < deadline, "it does not ask {count} times: {receipts}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_denied_spawn_is_not_asked_for_again_when_its_turn_begins_again() {
+    let place = patient();
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    receipts(&place, 1);
+    place.swarmc(&["approve", "last", "1", "deny", "--because", "we know the EU"]).expect(0, &[], &[]);
+    signal(&child, "KILL");
+    child.wait().expect("it ends");
+    drop(rest);
+    let (mut child, rest) = place.until(&["resume", "last"], "resumed");
+    let receipts = receipts(&place, 2);
+    let listed = place.swarmc(&["approve", "last"]);
+    assert!(!listed.out.contains("lead"), "it is asked again: {listed:?}");
+    let mut told = receipts.split_inclusive('}').map(str::trim);
+    assert_eq!(told.next(), told.next(), "the same receipt");
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    // The turn that began again has read why.
+    let prompt = fs::read_to_string(place.work().join("prompt")).expect("it was asked");
+    assert!(prompt.contains("a person said no: we know the EU"), "{prompt}");
+    assert_eq!(inspected(&place, "lead")["approvals"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
 fn where_nobody_can_be_asked_the_policy_decides() {
     let place = spec("policy { spawn human; unattended deny }", SPAWN);
     let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it"]);
+    let said = "`helper` was not started: it needs somebody's agreement, and nobody can be asked";
+    let told = format!("swarmc writes to lead: {said}");
+    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it", &told]);
+    // No person has said so.
+    let first = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!((&first["payload"]["message"], &first["fromNodeId"]), (&said.into(), &"swarmc".into()));
+    let prompt = second_prompt(&place);
+    assert!(prompt.contains(&format!("--- Message from swarmc, which runs this ---\n{said}\n")), "{prompt}");
     let place = spec("policy { spawn human; unattended approve }", SPAWN);
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
+}
+
+#[test]
+fn nobody_writes_to_a_task_that_nobody_has_had_started() {
+    let place = patient();
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    await_request(&place);
+    place.swarmc(&["send", "last", "helper", "Look twice"]).expect(
+        2,
+        &[],
+        &["`helper` is not there: nobody has had it started"],
+    );
+    // Nor is it named among those whom one can write to.
+    place.swarmc(&["send", "last", "helpr", "Look twice"]).expect(2, &[], &["you can write to `lead`"]);
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    // It has its first envelope, and no further request waits for the lead.
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(inspected(&place, "helper")["incoming"].as_array().map(Vec::len), Some(1));
 }

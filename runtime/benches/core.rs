@@ -75,16 +75,7 @@ fn measure(bencher: Bencher, steps: usize, needs: fn(usize) -> Vec<Link>) {
 /// Runs to the end, hands every record on, and says how many there were.
 fn run(state: &mut State, mut keep: impl FnMut(Record)) -> u64 {
     let mut seq = 0;
-    let mut events = VecDeque::from([Event::RunStarted {
-        version: swarmc_runtime::VERSION,
-        run: "run".to_owned(),
-        plan: String::new(),
-        pipeline: "main".to_owned(),
-        task: None,
-        params: Default::default(),
-        stored_params: None,
-        stdin: None,
-    }]);
+    let mut events = VecDeque::from([Event::run_started("run", "main")]);
     while let Some(event) = events.pop_front() {
         seq += 1;
         let record = Record { seq, at: 0, event };

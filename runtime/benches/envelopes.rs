@@ -57,16 +57,7 @@ struct Relay {
 
 impl Relay {
     fn run(&mut self) {
-        self.record(Event::RunStarted {
-            version: swarmc_runtime::VERSION,
-            run: "run".to_owned(),
-            plan: String::new(),
-            pipeline: "main".to_owned(),
-            task: None,
-            params: Default::default(),
-            stored_params: None,
-            stdin: None,
-        });
+        self.record(Event::run_started("run", "main"));
         while self.state.finished().is_none() {
             for command in decide(&mut self.state, 0) {
                 match command {
@@ -95,6 +86,7 @@ impl Relay {
                 response: Response::None,
                 answers: None,
                 person: false,
+                run: false,
                 interrupts: false,
                 said: None,
                 content: Content::Text(String::new()),

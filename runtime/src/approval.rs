@@ -128,6 +128,11 @@ impl Wants {
         matches!(self, Wants::Help { .. })
     }
 
+    /// Whether it is a task that is to be started.
+    pub(crate) fn is_node(&self) -> bool {
+        matches!(self, Wants::Node { .. })
+    }
+
     /// Whether it is waited for beyond the attempt that asked, for as long as the step has not ended.
     pub fn outlasts_attempt(&self) -> bool {
         matches!(self, Wants::Node { .. } | Wants::Help { .. })
@@ -282,6 +287,7 @@ mod tests {
                 response: swarmc_plan::Response::Required,
                 answers: None,
                 person: false,
+                run: false,
                 interrupts: false,
                 said: Some("0".repeat(16).into()),
                 content: text(),

@@ -3,6 +3,7 @@
 //! Events are facts in the past tense, small (a few hundred bytes, never over [`LARGEST`]: longer texts are named by
 //! digest, words about failures are cut), and only ever gain optional fields; anything else bumps [`VERSION`].
 
+mod first;
 mod letter;
 mod outcome;
 mod room;

@@ -204,3 +204,28 @@ fn through<T>(folder: &RunFolder, connect: impl FnOnce(PathBuf) -> io::Result<T>
     let directory = File::open(&folder.path)?;
     connect(PathBuf::from(format!("/proc/self/fd/{}/control.sock", directory.as_raw_fd())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+
+    #[test]
+    fn clients_that_are_slow_hold_nobody_else_up() {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home::new(place.path().join("home"));
+        let folder = home.publish(home.create().unwrap()).unwrap();
+        let _socket = Socket::listen(&folder, Control::new(), Pulses::default()).unwrap();
+        let slow = |number: usize| {
+            let mut stream = through(&folder, UnixStream::connect).unwrap();
+            // Some say nothing, and some half of something.
+            stream.write_all(&b"pulses"[..number % 6]).unwrap();
+            stream
+        };
+        // One after the other they would take longer than anybody waits.
+        let slow: Vec<UnixStream> = (0..100).map(slow).collect();
+        assert_eq!(order(&folder, "pulses", THROUGH).unwrap(), "[]");
+        assert_eq!(order(&folder, "stop", THROUGH).unwrap(), "ok");
+        drop(slow);
+    }
+}

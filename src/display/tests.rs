@@ -162,16 +162,7 @@ fn json_lines_are_versioned() {
 #[test]
 fn live_lines_are_taken_away_before_others_come() {
     let (mut screen, out, err) = screen(true, false);
-    let started = Event::RunStarted {
-        version: 1,
-        run: "r".to_owned(),
-        plan: String::new(),
-        pipeline: "p".to_owned(),
-        task: None,
-        params: std::collections::BTreeMap::new(),
-        stored_params: None,
-        stdin: None,
-    };
+    let started = Event::run_started("r", "p");
     screen.recorded(&record(started));
     screen.recorded(&record(Event::AttemptStarted { step: id("draft"), attempt: 1, reserved: None, summarizer: None }));
     err.take();

@@ -61,7 +61,7 @@ struct Tool {
 impl Node {
     /// What the records of a run say of a step.
     pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
-        let (standing, pending) = standing(folder, past, step);
+        let (standing, pending, call) = standing(folder, past, step);
         let mut node = Node {
             incoming: Vec::new(),
             outgoing: Vec::new(),
@@ -71,7 +71,7 @@ impl Node {
             standing,
             pending,
         };
-        node.gather(folder, past, step);
+        node.gather(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
             node.prompts.extend(prompt(layout, step, attempt));
             let room = TOOLS.saturating_sub(node.tools.len());
@@ -81,7 +81,8 @@ impl Node {
         node
     }
 
-    fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId) {
+    /// `call` is the call around the step; none where nothing of the step was ever under way.
+    fn gather(&mut self, folder: &RunFolder, past: &Past, step: &StepId, call: Option<&Option<Arc<str>>>) {
         let post = |letter: &Letter, at: u64, attempt: Option<u32>| {
             let text = folder.text(&letter.content).map_err(|error| error.to_string());
             let envelope = text.and_then(|text| letter.shown(text));
@@ -97,7 +98,7 @@ impl Node {
                     self.outgoing.push(post(letter, record.at, Some(attempt)));
                 }
                 Event::Sent { to, instance, within, letter, .. }
-                    if *to == step.name && *instance == step.instance && is_around(within.as_deref(), step) =>
+                    if *to == step.name && *instance == step.instance && call == Some(within) =>
                 {
                     self.incoming.push(post(letter, record.at, None));
                 }
@@ -205,12 +206,6 @@ impl Node {
     }
 }
 
-/// Whether an activation is the one that a step is in: the pipeline that runs, or a call around the step.
-fn is_around(within: Option<&str>, step: &StepId) -> bool {
-    let Some(within) = within else { return true };
-    step.within.as_deref().is_some_and(|path| path == within || path.starts_with(&format!("{within}/")))
-}
-
 /// What a diff or a pack is, in a few words.
 fn about(kept: &Kept) -> String {
     let mut words = String::new();
@@ -230,16 +225,23 @@ fn about(kept: &Kept) -> String {
     words
 }
 
-/// How a step stands with its agent, and whom it waits for.
-fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> (Option<Standing>, Vec<(Arc<str>, &'static str)>) {
+/// How a step stands with its agent, whom it waits for, and the call around it.
+type Stands = (Option<Standing>, Vec<(Arc<str>, &'static str)>, Option<Option<Arc<str>>>);
+
+fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
     let Ok(graph) = Graph::new(&past.plan, &past.pipeline().name, past.task.as_deref(), 1) else {
-        return (None, Vec::new());
+        return (None, Vec::new(), None);
     };
     let mut state = State::new(Arc::new(graph));
-    past.records.iter().for_each(|record| state.apply(record));
+    let mut call = state.call_around(step);
+    for record in &past.records {
+        state.apply(record);
+        // What is inside of a step is forgotten with it.
+        call = call.or_else(|| state.call_around(step));
+    }
     let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step) };
     let found = standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
-    (found, pending)
+    (found, pending, call)
 }
 
 fn prompt(layout: &Layout, step: &StepId, attempt: u32) -> Option<Prompt> {

@@ -231,3 +231,39 @@ pipeline main {
     );
     assert_eq!(sent(&project).len(), 1000);
 }
+
+#[test]
+fn whoever_mends_a_task_has_no_token_of_it_and_does_not_speak_for_it() {
+    let project = scripted(
+        r###"
+workflow mends { default main }
+provider coder {
+    exec "sh" "-c" ##"""
+        cat >/dev/null; test -e ok || exit 1
+        echo '{"swarm": "send_handoff", "to": "reader", "message": "Mended"}'
+        """##
+}
+provider mender {
+    exec "sh" "-c" ##"""
+        cat >/dev/null; env >mender.env; touch ok
+        echo '{"swarm": "send_handoff", "to": "reader", "message": "In its name"}'
+        """##
+}
+agent coder provider=coder
+agent mender provider=mender
+pipeline main {
+    edges { work -> reader }
+    task work agent=coder { on-failure fix agent=mender; prompt "Work." }
+    task reader { stdin "<<inbox>>"; run "cat" }
+    result reader
+}
+"###,
+    );
+    let output = run(&project);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(sent(&project), ["work → reader: Mended"]);
+    let told = std::fs::read_to_string(project.root().join("mender.env")).expect("it was asked");
+    for name in ["SWARM_TOKEN", "SWARM_SOCKET", "SWARM_MCP"] {
+        assert!(told.contains("SWARM_ATTEMPT=") && !told.contains(name), "{name}: {told}");
+    }
+}

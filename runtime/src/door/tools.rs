@@ -100,8 +100,7 @@ pub(crate) fn offers(reach: &Reach) -> Vec<Offer> {
 }
 
 const SENDS: &str = "Write a short message to another agent of this run, along the same edges as `send_handoff`: \
-                     `data_ready` and `question` wake it, an `update` waits for its next turn, an `answer` answers its \
-                     question.";
+                     `data_ready` and `question` wake it, an `update` is news, an `answer` answers its question.";
 const BROADCASTS: &str =
     "Write the same to every agent that you can write to; says who got it, and why others did not.";
 const REPORTS: &str = "Tell the people who watch this run how far you are. It changes nothing else.";

@@ -31,28 +31,41 @@ pub struct Letter {
     /// Whether a person wrote it, and no agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub person: bool,
+    /// Whether the run itself wrote it: what was decided, and by no person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run: bool,
     /// Whether a turn that is under way is to be ended for it, where that loses nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupts: bool,
     /// The digest of what it says, whatever its id and time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Arc<str>>,
-    /// The envelope as JSON; of a person, the text.
+    /// The envelope as JSON; of a person or the run, the text.
     pub content: Content,
 }
 
-/// The name that stands for people where agents have theirs.
+/// The names that stand for people and for the run where agents have theirs.
 const PERSON: &str = "user";
+const RUN: &str = "swarmc";
 
 impl Letter {
-    /// What it says as JSON, given its content: the envelope, or what a person wrote, with who wrote it.
+    /// Who wrote it, where no agent did.
+    pub(crate) fn author(&self) -> Option<&'static str> {
+        match (self.person, self.run) {
+            (true, _) => Some(PERSON),
+            (false, true) => Some(RUN),
+            (false, false) => None,
+        }
+    }
+
+    /// What it says as JSON, given its content: the envelope, or what a person or the run wrote, with who wrote it.
     ///
     /// # Errors
     /// The content is no JSON.
     pub fn shown(&self, content: String) -> Result<Value, String> {
-        match self.person {
-            true => Ok(json!({ "id": self.id, "fromNodeId": PERSON, "payload": { "message": content } })),
-            false => serde_json::from_str(&content).map_err(|error| error.to_string()),
+        match self.author() {
+            Some(author) => Ok(json!({ "id": self.id, "fromNodeId": author, "payload": { "message": content } })),
+            None => serde_json::from_str(&content).map_err(|error| error.to_string()),
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::paths::shown;
 use super::tree;
-use crate::handoff::{self, Envelope, EnvelopeKind, MessageKind, Operation};
+use crate::handoff::{self, Envelope, MessageKind, Operation, Receivers};
 
 /// The bytes of a message.
 const LONGEST: u64 = 64 * 1024;
@@ -48,19 +48,21 @@ struct Message {
 pub(crate) struct Post {
     /// What it finds, by the names of files.
     pub found: Vec<(String, String)>,
-    /// Those to whom edges lead that expect no answer by themselves.
-    pub unasked: Vec<String>,
-    /// Those to whom edges lead that take signals.
-    pub signals: Vec<String>,
+    /// Whom it can write to.
+    pub receivers: Receivers,
 }
 
-/// The files that a turn finds of what it reads, by name: envelopes as JSON, or what a person wrote.
-pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> Vec<(String, String)> {
+/// The files that a turn finds of what it reads, by name: envelopes as JSON, and the texts of authors that are no agents.
+pub(crate) fn files<'t>(
+    me: &str,
+    letters: impl IntoIterator<Item = (Option<&'t str>, &'t str)>,
+) -> Vec<(String, String)> {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     let mut files = Vec::new();
-    for text in texts {
-        let message = match serde_json::from_str::<Envelope>(text) {
-            Ok(envelope) => {
+    for (author, text) in letters {
+        let told = |from: &str| json!({ "from": from, "to": me, "type": "update", "content": { "message": text } });
+        let message = match (author, serde_json::from_str::<Envelope>(text)) {
+            (None, Ok(envelope)) => {
                 let said = &envelope.payload.message;
                 let content = envelope.payload.structured.clone().unwrap_or_else(|| json!({ "message": said }));
                 json!({
@@ -68,7 +70,7 @@ pub(crate) fn files<'t>(me: &str, texts: impl IntoIterator<Item = &'t str>) -> V
                     "type": MessageKind::of(&envelope).word(), "content": content, "id": envelope.id,
                 })
             }
-            Err(_) => json!({ "from": "user", "to": me, "type": "update", "content": { "message": text } }),
+            (author, _) => told(author.unwrap_or_default()),
         };
         let from = message["from"].as_str().unwrap_or_default().to_owned();
         let count = counts.entry(from.clone()).or_insert(0);
@@ -130,10 +132,5 @@ fn read(folder: BorrowedFd<'_>, me: &str, name: &str, post: &Post) -> Result<Ope
     }
     let Message { to, kind, content, id: reply_to, .. } = message;
     let message = handoff::Message { to, kind, content, reply_to };
-    let mut handoff = message.handoff(&post.unasked)?;
-    if handoff.kind == Some(EnvelopeKind::Signal) && !post.signals.contains(&handoff.to) {
-        // News go the way that there is.
-        handoff.kind = None;
-    }
-    Ok(Operation::SendHandoff(Box::new(handoff)))
+    Ok(Operation::SendHandoff(Box::new(message.handoff(&post.receivers)?)))
 }

@@ -50,7 +50,7 @@ pub enum MessageKind {
     Question,
     /// The answer to a question.
     Answer,
-    /// News, which wait for the receiver's next turn.
+    /// News: where an edge is for signals they wait for the receiver's next turn, else they go as the edge has it.
     Update,
 }
 
@@ -77,24 +77,34 @@ impl MessageKind {
     }
 }
 
+/// Whom an agent can write to, as far as that decides what a message is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Receivers {
+    /// Those to whom edges lead that expect no answer by themselves.
+    pub unasked: Vec<String>,
+    /// Those to whom edges lead that take signals.
+    pub signals: Vec<String>,
+}
+
 impl Message {
-    /// What is handed over by it; `unasked` are those to whom edges lead that expect no answer by themselves.
+    /// What is handed over by it, whatever door it comes through.
     ///
     /// # Errors
     /// Its content is neither an object nor a text.
-    pub(crate) fn handoff(self, unasked: &[String]) -> Result<Handoff, String> {
+    pub(crate) fn handoff(self, receivers: &Receivers) -> Result<Handoff, String> {
         let Message { to, kind, content, reply_to } = self;
         if !matches!(content, Value::Null | Value::String(_) | Value::Object(_)) {
             return Err("`content` is neither an object nor a text".to_owned());
         }
         let said = content.as_str().or_else(|| content.get("message")?.as_str());
         let message = said.map_or_else(|| kind.word().to_owned(), str::to_owned);
-        let asks = kind == MessageKind::Question && unasked.contains(&to);
+        let asks = kind == MessageKind::Question && receivers.unasked.contains(&to);
+        let signals = kind == MessageKind::Update && receivers.signals.contains(&to);
         Ok(Handoff {
             to,
             message,
             structured: content.is_object().then_some(content),
-            kind: (kind == MessageKind::Update).then_some(EnvelopeKind::Signal),
+            kind: signals.then_some(EnvelopeKind::Signal),
             response: asks.then_some(Response::Optional),
             reply_to: reply_to.filter(|_| kind == MessageKind::Answer),
             ..Handoff::default()
@@ -115,10 +125,12 @@ mod tests {
 
     use super::*;
 
-    fn handed(kind: &str, content: Value, unasked: &[&str]) -> Result<Handoff, String> {
+    /// What is handed over where only an edge for signals asks nothing, or none is there.
+    fn handed(kind: &str, content: Value, quiet: &[&str]) -> Result<Handoff, String> {
         let message = json!({ "to": "b", "type": kind, "content": content, "reply_to": "e1" });
         let message: Message = serde_json::from_value(message).unwrap();
-        message.handoff(&unasked.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+        let quiet: Vec<String> = quiet.iter().map(|&name| name.to_owned()).collect();
+        message.handoff(&Receivers { unasked: quiet.clone(), signals: quiet })
     }
 
     #[test]
@@ -135,6 +147,8 @@ mod tests {
         assert_eq!(handed("answer", json!("Yes"), &["b"]).unwrap().reply_to.as_deref(), Some("e1"));
         let update = handed("update", Value::Null, &["b"]).unwrap();
         assert_eq!((update.kind, update.message.as_str()), (Some(EnvelopeKind::Signal), "update"));
+        // News go the way that there is.
+        assert_eq!(handed("update", Value::Null, &[]).unwrap().kind, None);
         for wrong in [json!([1]), json!(7), json!(true)] {
             assert_eq!(handed("update", wrong, &[]).unwrap_err(), "`content` is neither an object nor a text");
         }

@@ -11,6 +11,7 @@ mod report;
 use schemars::{Schema, schema_for};
 
 pub use envelope::{Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, MESSAGE_LIMIT, Meta, Payload, Reply, Verdict};
+pub(crate) use message::Receivers;
 pub use message::{Broadcast, Message, MessageKind};
 pub use operation::{Handoff, Operation, Plea, Reading};
 pub use report::Report;

@@ -97,16 +97,7 @@ mod tests {
         let records: Vec<Record> = (1..=records)
             .map(|seq| {
                 let event = match seq {
-                    1 => Event::RunStarted {
-                        version: VERSION,
-                        run: "20261122-014233-k3f9".to_owned(),
-                        plan: "sha256:0".to_owned(),
-                        pipeline: "main".to_owned(),
-                        task: None,
-                        params: std::collections::BTreeMap::new(),
-                        stored_params: None,
-                        stdin: None,
-                    },
+                    1 => Event::run_started("20261122-014233-k3f9", "main"),
                     _ => Event::AttemptStarted {
                         step: step.clone(),
                         attempt: seq as u32,

@@ -40,7 +40,7 @@ impl Stage<'_, '_> {
 
     /// What an operation hands over, each to somebody, or to have that one started.
     fn handoffs(&self, key: Key, operation: Operation) -> Result<Vec<HandedOn>, String> {
-        let unasked = || self.scene.unasked(&self.state, key);
+        let receivers = || self.scene.receivers(&self.state, key);
         Ok(match operation {
             // Nobody reads a report, and whoever asks for help hears nothing else than to go on.
             Operation::ReadInbox {}
@@ -48,14 +48,14 @@ impl Stage<'_, '_> {
             | Operation::ReportStatus(_)
             | Operation::RequestHelp(_) => Vec::new(),
             Operation::SendHandoff(handoff) => vec![Ok((*handoff, false))],
-            Operation::SendMessage(message) => vec![Ok((message.handoff(&unasked())?, false))],
+            Operation::SendMessage(message) => vec![Ok((message.handoff(&receivers())?, false))],
             Operation::Broadcast(broadcast) => {
-                let (receivers, unasked) = (self.scene.reach(&self.state, key).receivers, unasked());
-                if receivers.is_empty() {
+                let (reached, receivers) = (self.scene.reach(&self.state, key).receivers, receivers());
+                if reached.is_empty() {
                     return Err("there is nobody to write to".to_owned());
                 }
-                let message = |to: &String| Ok((broadcast.to(to).handoff(&unasked)?, false));
-                receivers.iter().map(message).collect()
+                let message = |to: &String| Ok((broadcast.to(to).handoff(&receivers)?, false));
+                reached.iter().map(message).collect()
             }
             // Somebody agrees to everything.
             Operation::SpawnNode(handoff) => vec![Ok((*handoff, true))],

@@ -77,7 +77,7 @@ pub(super) struct Asking {
     /// The tasks that wait, by the number of their request.
     tasks: BTreeMap<u32, Waits>,
     /// The requests of former processes that were taken up again.
-    used: BTreeSet<u32>,
+    pub used: BTreeSet<u32>,
     /// Who hears of an answer when it is durable.
     told: Vec<(Asker, Leave)>,
 }
@@ -110,7 +110,8 @@ impl Loop<'_> {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),
         };
-        let before = self.state.asked_before((&step, attempt), &wish.agent, &wants, &self.asking.used);
+        let is_meant = |request: &Request| request.agent == wish.agent && request.wants.is_like(&wants);
+        let before = self.state.asked_before((&step, attempt), &self.asking.used, is_meant);
         let before = before.map(|(waiting, verdict)| (waiting.request.id, verdict.cloned()));
         let id = match before {
             Some((id, verdict)) => {

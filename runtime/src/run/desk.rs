@@ -81,11 +81,10 @@ impl Loop<'_> {
         if !self.scene.is_node(&self.state, key) {
             return Ok(None);
         }
-        let texts = self.state.inputs(key).map(|letter| self.scene.store.text(&letter.content));
-        let texts = texts.collect::<Result<Vec<String>, String>>().map_err(render)?;
-        let found = messages::files(&step.name, texts.iter().map(String::as_str));
-        let (unasked, signals) = (self.scene.unasked(&self.state, key), self.scene.signals(&self.state, key));
-        Ok(Some(messages::Post { found, unasked, signals }))
+        let texts = self.state.inputs(key).map(|letter| Ok((letter.author(), self.scene.store.text(&letter.content)?)));
+        let texts = texts.collect::<Result<Vec<(Option<&str>, String)>, String>>().map_err(render)?;
+        let found = messages::files(&step.name, texts.iter().map(|(author, text)| (*author, text.as_str())));
+        Ok(Some(messages::Post { found, receivers: self.scene.receivers(&self.state, key) }))
     }
 
     fn given(&self, input: &FileInput, view: &View<'_>) -> Result<Given, Failure> {

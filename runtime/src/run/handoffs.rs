@@ -64,15 +64,15 @@ impl Loop<'_> {
         let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
         let key = key.ok_or("your turn is over: nothing is taken from you any more")?;
         match operation {
-            Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff),
+            Operation::SendHandoff(handoff) => self.hand_on((key, step, attempt), *handoff, false),
             Operation::SendMessage(message) => {
-                let handoff = message.handoff(&self.scene.unasked(&self.state, key))?;
-                self.hand_on((key, step, attempt), handoff)
+                let handoff = message.handoff(&self.scene.receivers(&self.state, key))?;
+                self.hand_on((key, step, attempt), handoff, false)
             }
             Operation::Broadcast(broadcast) => self.broadcast((key, step, attempt), &broadcast),
             Operation::ReportStatus(report) => self.report_status((key, step, attempt), &report),
             Operation::RequestHelp(plea) => self.request_help((key, step, attempt), plea),
-            Operation::SpawnNode(handoff) => self.spawn_node((key, step, attempt), *handoff),
+            Operation::SpawnNode(handoff) => self.hand_on((key, step, attempt), *handoff, true),
             Operation::ReadContext(reading) => self.read_context((key, attempt), &reading),
             Operation::ReadInbox {} => {
                 let mut room = READ;
@@ -95,17 +95,24 @@ impl Loop<'_> {
         }
     }
 
-    /// Hands something over along an edge, once.
+    /// Hands something over along an edge, or has the receiver started with it (`spawns`), once.
     pub(super) fn hand_on(
         &mut self,
         (key, step, attempt): (Key, &StepId, u32),
         handoff: Handoff,
+        spawns: bool,
     ) -> Result<Value, String> {
         if let Some(id) = self.sent_before(step, attempt, &handoff) {
             return Ok(json!({ "id": id, "to": handoff.to }));
         }
+        if spawns && let Some((approval, id)) = self.asked_already(step, attempt, &handoff) {
+            return Ok(json!({ "id": id, "to": handoff.to, "approval": approval }));
+        }
         let at = now().max(self.clock);
-        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, false), (self.seq + 1, at))?;
+        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;
+        if spawns {
+            return self.have_started((key, step, attempt), event, &envelope);
+        }
         self.record(event);
         Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }))
     }

@@ -79,10 +79,11 @@ impl Loop<'_> {
         })
     }
 
-    /// A turn that goes on reads what people have written meanwhile.
+    /// A turn that goes on reads what people and the run have written meanwhile.
     pub(super) fn overhears(&mut self, step: &StepId, attempt: u32, hearer: Hearer) {
         let key = self.state.find(step).filter(|&key| self.state.takes_turn(key, attempt));
-        let written = key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.person).take(INPUTS));
+        let written =
+            key.map(|key| self.state.inbox(key).iter().filter(|letter| letter.author().is_some()).take(INPUTS));
         let written: Vec<Letter> = written.into_iter().flatten().cloned().collect();
         let texts: Result<Vec<String>, String> =
             written.iter().map(|letter| self.scene.store.text(&letter.content)).collect();
@@ -195,6 +196,7 @@ pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> Lette
         response: swarmc_plan::Response::None,
         answers: None,
         person: true,
+        run: false,
         interrupts,
         content,
     }

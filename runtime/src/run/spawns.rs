@@ -8,30 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use swarmc_plan::{Approval, Priority, Response};
 
-use super::run_loop::{Loop, now};
-use crate::approval::Wants;
-use crate::event::{Content, Event, Letter, StepId, shorten};
+use super::run_loop::Loop;
+use crate::approval::{Request, Wants};
+use crate::event::{AnsweredBy, Content, Event, Letter, StepId, shorten};
 use crate::graph::Key;
 use crate::handoff::{Envelope, EnvelopeKind, Handoff};
+use crate::state::Waiting;
 
 impl Loop<'_> {
-    /// An agent wants a task started.
-    pub(super) fn spawn_node(
-        &mut self,
-        (key, step, attempt): (Key, &StepId, u32),
-        handoff: Handoff,
-    ) -> Result<Value, String> {
-        if let Some(id) = self.sent_before(step, attempt, &handoff) {
-            return Ok(json!({ "id": id, "to": handoff.to }));
-        }
-        if let Some(id) = self.asked_already(step, attempt, &handoff) {
-            return Ok(json!({ "to": handoff.to, "approval": id }));
-        }
-        let at = now().max(self.clock);
-        let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, true), (self.seq + 1, at))?;
-        self.have_started((key, step, attempt), event, &envelope)
-    }
-
     /// Sends what starts a task, or asks whoever is to agree to it first.
     pub(super) fn have_started(
         &mut self,
@@ -54,16 +38,22 @@ impl Loop<'_> {
         }
     }
 
-    /// The number under which an attempt has asked for just this, before its runner was killed.
-    fn asked_already(&self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<u32> {
-        let asked = self.state.waiting().find(|waiting| {
-            let Wants::Node { letter, .. } = &waiting.request.wants else { return false };
-            let text = self.scene.store.text(&letter.content).ok();
-            let envelope = text.and_then(|text| serde_json::from_str(&text).ok());
-            (&waiting.step, waiting.attempt) == (step, attempt)
-                && envelope.is_some_and(|envelope| handoff.is_in(&envelope))
-        });
-        asked.map(|waiting| waiting.request.id)
+    /// The number under which an attempt has asked for just this and waits, or before its runner was killed, and the id of
+    /// what it would send: nobody is asked twice. Of a refusal it hears by a letter.
+    pub(super) fn asked_already(&mut self, step: &StepId, attempt: u32, handoff: &Handoff) -> Option<(u32, Arc<str>)> {
+        let first = |request: &Request| {
+            let Wants::Node { letter, .. } = &request.wants else { return None };
+            let envelope: Envelope = serde_json::from_str(&self.scene.store.text(&letter.content).ok()?).ok()?;
+            handoff.is_in(&envelope).then(|| Arc::clone(&letter.id))
+        };
+        let is_here = |waiting: &&Waiting| (&waiting.step, waiting.attempt) == (step, attempt);
+        let mut open = self.state.waiting().filter(is_here).map(|waiting| &waiting.request);
+        let before = || self.state.asked_before((step, attempt), &self.asking.used, |request| first(request).is_some());
+        let request = open.find(|request| first(request).is_some());
+        let request = request.or_else(|| before().map(|(waiting, _)| &waiting.request))?;
+        let (approval, id) = (request.id, first(request)?);
+        self.asking.used.insert(approval);
+        Some((approval, id))
     }
 
     /// Sends what was agreed to, and tells whoever asked of what was not, or what a person says to its request for help.
@@ -87,13 +77,13 @@ impl Loop<'_> {
                 Wants::Help { message } => (self.helped(&message, &verdict), name.into()),
                 Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => continue,
             };
-            let letter = self.told(words, answers);
+            let letter = self.told(words, answers, verdict.by);
             self.record(Event::Sent { from: None, to: waiting.step.name, instance, within, way: None, letter });
         }
     }
 
-    /// What a person decided, as a letter to whoever had asked.
-    fn told(&self, mut words: String, answers: Arc<str>) -> Letter {
+    /// What was decided, as a letter to whoever had asked: of a person, or of the run.
+    fn told(&self, mut words: String, answers: Arc<str>, by: AnsweredBy) -> Letter {
         shorten(&mut words);
         let known = self.replaying.as_ref().and_then(|replaying| replaying.letters.get(&answers).cloned());
         Letter {
@@ -102,7 +92,8 @@ impl Loop<'_> {
             priority: Priority::Normal,
             response: Response::None,
             answers: Some(answers),
-            person: true,
+            person: by == AnsweredBy::Person,
+            run: by != AnsweredBy::Person,
             interrupts: false,
             said: None,
             content: Content::Text(words),

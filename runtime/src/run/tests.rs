@@ -8,6 +8,7 @@ mod trees;
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -340,42 +341,10 @@ fn a_run_whose_journal_is_full_stops_with_the_reason_and_ends_its_processes() {
         step("first", sh("echo one"), &[]),
         step("second", sh("echo two"), &["first"]),
     ]);
-    let pipeline = &plan.pipelines[0];
-    let folder = world.home().publish(world.home().create().unwrap()).unwrap();
-    let facts = Facts { workspace: world.workspace(), concurrency: 4, commit: None, record: None, replay: None };
     // Room for the run's start and the first two attempts' starts.
     let (journal, records) = crate::journal::MemoryJournal::new(3);
-    let begin = Begin {
-        folder: folder.clone(),
-        plan: &plan,
-        pipeline,
-        trees: None,
-        params: BTreeMap::new(),
-        stdin: None,
-        surroundings: Surroundings::new([pipeline], &facts.workspace, environment()).unwrap(),
-        state: State::new(Arc::new(graph(&plan, pipeline, None, &facts).unwrap())),
-        last: 0,
-        clock: 0,
-        first: First::New(Event::RunStarted {
-            stored_params: None,
-            version: VERSION,
-            run: folder.id.clone(),
-            plan: String::new(),
-            pipeline: "main".to_owned(),
-            task: None,
-            params: BTreeMap::new(),
-            stdin: None,
-        }),
-        notices: Vec::new(),
-        journal: Box::new(journal),
-        headless: false,
-        source: Source::Live,
-        record: None,
-    };
-    let lock = Lock::take(&folder).unwrap();
-    let (inputs, receiver) = mpsc::channel();
-    let observer = Box::new(Watcher(world.sender.clone()));
-    let error = begin.run(lock, Control::new(), observer, inputs, receiver).unwrap_err();
+    let (folder, outcome) = world.start_in(&plan, Box::new(journal));
+    let error = outcome.unwrap_err();
     let expected = format!(
         "run `{0}` stopped: the journal cannot be written: no storage space; once that is mended, type `swarmc resume {0}`",
         folder.id
@@ -436,4 +405,55 @@ fn statuses_are_readable_in_conditions_and_a_handled_failure_fails_nothing() {
     })]));
     let outcome = world.start(&plan(vec![step("flaky", sh("echo oh >&2; exit 3"), &[]), report]));
     assert_eq!((outcome.ended, outcome.values[0].as_str()), (Ended::Succeeded, Status::Failed.word()));
+}
+
+/// A journal whose disk takes its time with the first envelope: until somebody has begun who must not, or nobody has.
+struct Slow {
+    journal: crate::journal::MemoryJournal,
+    has_envelope: bool,
+    begun: PathBuf,
+    too_early: Arc<AtomicBool>,
+}
+
+impl Journal for Slow {
+    fn append(&mut self, record: &Record) {
+        self.has_envelope |= matches!(record.event, Event::Sent { .. });
+        self.journal.append(record);
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while std::mem::take(&mut self.has_envelope) && Instant::now() < deadline {
+            self.has_envelope = !self.begun.exists();
+            self.too_early.fetch_or(!self.has_envelope, Ordering::SeqCst);
+            std::thread::yield_now();
+        }
+        self.has_envelope = false;
+        self.journal.flush()
+    }
+
+    fn durability(&self) -> Arc<crate::journal::Durability> {
+        self.journal.durability()
+    }
+
+    fn close(self: Box<Self>) -> std::io::Result<()> {
+        Box::new(self.journal).close()
+    }
+}
+
+#[test]
+fn an_envelope_is_written_before_the_first_turn_that_reads_it_begins() {
+    let world = World::new();
+    let line = r#"{"swarm": "send_handoff", "to": "reader", "message": "Read this"}"#;
+    let mut reader = step("reader", sh("touch begun; cat"), &[]);
+    reader.stdin = Some(crate::simulate::build::reading(DirectiveKind::Inbox, ""));
+    let writer = vec![("writer", answers::script(vec![answers::said(line, None, None)]))];
+    let mut plan = answers::with_agents(vec![answers::ask("writer", "writer", &[]), reader], writer);
+    plan.pipelines[0].edges = vec![crate::simulate::build::edge("writer -> reader")];
+    let (begun, too_early) = (world.workspace().join("begun"), Arc::new(AtomicBool::new(false)));
+    let (journal, _) = crate::journal::MemoryJournal::new(usize::MAX);
+    let journal = Slow { journal, has_envelope: false, begun: begun.clone(), too_early: Arc::clone(&too_early) };
+    let outcome = world.start_in(&plan, Box::new(journal)).1.unwrap();
+    assert!(outcome.values[0].contains("Read this") && begun.exists(), "{outcome:?}");
+    assert!(!too_early.load(Ordering::SeqCst), "its process began while the envelope was nowhere");
 }

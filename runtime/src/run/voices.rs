@@ -32,15 +32,15 @@ impl Loop<'_> {
         (key, step, attempt): (Key, &StepId, u32),
         broadcast: &Broadcast,
     ) -> Result<Value, String> {
-        let receivers = self.scene.reach(&self.state, key).receivers;
-        if receivers.is_empty() {
+        let reached = self.scene.reach(&self.state, key).receivers;
+        if reached.is_empty() {
             return Err(format!("there is nobody to write to: no edge leads from `{}` to anybody", step.name));
         }
-        let unasked = self.scene.unasked(&self.state, key);
+        let receivers = self.scene.receivers(&self.state, key);
         let (mut sent, mut refused) = (Vec::new(), Vec::new());
-        for to in &receivers {
-            let handed = broadcast.to(to).handoff(&unasked);
-            match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff)) {
+        for to in &reached {
+            let handed = broadcast.to(to).handoff(&receivers);
+            match handed.and_then(|handoff| self.hand_on((key, step, attempt), handoff, false)) {
                 Ok(receipt) => sent.push(receipt),
                 Err(why) => refused.push((to, why)),
             }

@@ -1,23 +1,33 @@
 //! Handoffs along edges, each a table: what happened, and what is to be done now.
 //!
 //! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `optional`, `high` or
-//! `answers=ID`), `STEP hears ID` of a person, `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
+//! `answers=ID`), `STEP wants STEP ID` (to be started with that), `STEP hears ID` of a person, `STEP takes ID…` and `STEP
+//! closed`. Who sent what was admitted before.
 
-use swarmc_plan::{Pipeline, Priority, Response};
+use swarmc_plan::{Pipeline, Priority, Response, RoundFailure};
 
 use super::build::{edge, looped, pipeline, repeated};
 use super::tables::{commands, play};
+use crate::approval::{Request, Wants};
 use crate::event::{Content, Event, Letter, StepId};
 use crate::graph::Key;
 use crate::handoff::EnvelopeKind;
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
     match words[0] {
+        "wants" => {
+            let Event::Sent { to, letter, .. } = event(step.clone(), &[&["sends"], &words[1..]].concat()) else {
+                unreachable!()
+            };
+            let wants = Wants::Node { plays: "anyone".into(), to, way: 0, letter: Box::new(letter) };
+            Event::ApprovalAsked { step, attempt: 1, request: Request { id: 1, agent: "anyone".into(), wants } }
+        }
         "sends" => {
             let has = |word: &str| words.contains(&word);
             let letter = Letter {
                 said: words.iter().find_map(|word| word.strip_prefix("says=")).map(Into::into),
                 person: false,
+                run: false,
                 interrupts: false,
                 id: words[2].into(),
                 kind: if has("signal") { EnvelopeKind::Signal } else { EnvelopeKind::Handoff },
@@ -37,6 +47,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
             let letter = Letter {
                 said: None,
                 person: true,
+                run: false,
                 interrupts: false,
                 id: words[1].into(),
                 kind: EnvelopeKind::Handoff,
@@ -232,4 +243,19 @@ fn a_task_that_is_spawned_is_there_when_it_is_asked_for() {
     let chain = || wired("a prompt\n b prompt\n c prompt", "a -> b\nb -> c spawn");
     check(chain(), "b done", "");
     check(chain(), "b done, a done", "skip c (unspawned), close b");
+}
+
+#[test]
+fn who_was_asked_for_in_a_round_can_be_asked_for_in_the_next_one() {
+    let mut rounds = repeated("a prompt\n c\n b heeds < c", 3);
+    rounds.iteration.on_failure = RoundFailure::Continue;
+    rounds.edges = vec![edge("a -> b spawn")];
+    let check = |events: &str, asked_for: bool, waiting: usize| {
+        let (state, _) = play(rounds.clone(), events);
+        assert_eq!((state.is_asked_for(0, "b"), state.waiting().count()), (asked_for, waiting), "after {events:?}");
+    };
+    // What it needs has failed, whoever waits for somebody's word.
+    let first = "a started, a wants b e1, c broken, b skipped, a ended";
+    check(first, true, 1);
+    check(&format!("{first}, round fails"), false, 0);
 }

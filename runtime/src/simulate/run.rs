@@ -36,16 +36,7 @@ pub(crate) struct Run<'a> {
 impl<'a> Run<'a> {
     pub(crate) fn start(plan: &'a Plan, world: World) -> Run<'a> {
         let mut run = Run::fold(plan, world, &[]);
-        run.record(Event::RunStarted {
-            version: crate::VERSION,
-            run: "run".to_owned(),
-            plan: String::new(),
-            pipeline: plan.pipelines[0].name.clone(),
-            task: None,
-            params: BTreeMap::new(),
-            stored_params: None,
-            stdin: None,
-        });
+        run.record(Event::run_started("run", &plan.pipelines[0].name));
         run
     }
 

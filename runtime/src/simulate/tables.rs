@@ -23,7 +23,7 @@ pub(super) fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
     let mut answer = Vec::new();
     let words = events.split(',').map(str::trim).filter(|event| !event.is_empty());
     for words in std::iter::once("").chain(words) {
-        let facts = if words.is_empty() { vec![run_started()] } else { parse(words, &mut clock) };
+        let facts = if words.is_empty() { vec![Event::run_started("run", "main")] } else { parse(words, &mut clock) };
         for event in facts {
             seq += 1;
             state.apply(&Record { seq, at: clock, event });
@@ -31,19 +31,6 @@ pub(super) fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
         answer = decide(&mut state, clock);
     }
     (state, answer)
-}
-
-fn run_started() -> Event {
-    Event::RunStarted {
-        version: 1,
-        run: "run".to_owned(),
-        plan: String::new(),
-        pipeline: "main".to_owned(),
-        task: None,
-        params: Default::default(),
-        stored_params: None,
-        stdin: None,
-    }
 }
 
 fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
@@ -84,7 +71,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
             let output = choice.clone().map(Content::Text);
             vec![Event::GateAnswered { step, choice, output, by: AnsweredBy::Person }]
         }
-        (_, "sends" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
+        (_, "sends" | "wants" | "hears" | "takes" | "closed") => vec![super::handoffs::event(step, &words[1..])],
         (_, "says" | "changes" | "checks" | "asked" | "allowed" | "always" | "denied") => {
             vec![super::stalls::event(step, &words[1..])]
         }
@@ -185,7 +172,7 @@ fn a_step_has_a_limit_of_its_own_over_all_instances() {
 fn what_no_slot_limits_comes_in_batches() {
     let many = |option: &str| (0..600).map(|number| format!("s{number} {option}\n")).collect::<String>();
     let mut state = State::new(graph(pipeline(&many("value"))));
-    state.apply(&Record { seq: 1, at: 0, event: run_started() });
+    state.apply(&Record { seq: 1, at: 0, event: Event::run_started("run", "main") });
     let sizes = [(); 4].map(|()| decide(&mut state, 0).len());
     assert_eq!(sizes, [256, 256, 88, 0]);
     let wide = format!("a\n{}", many("< a:failure"));
@@ -561,7 +548,7 @@ fn a_state_that_was_only_folded_counts_the_slots_of_open_attempts() {
     let mut folded = State::new(graph(one));
     let mut seq = 0;
     for words in ["", "a started 1", "b started 1"] {
-        for event in if words.is_empty() { vec![run_started()] } else { parse(words, &mut 0) } {
+        for event in if words.is_empty() { vec![Event::run_started("run", "main")] } else { parse(words, &mut 0) } {
             seq += 1;
             folded.apply(&Record { seq, at: 0, event });
         }

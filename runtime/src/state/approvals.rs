@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::State;
+use super::frame::Phase;
 use crate::approval::{Choice, Request, Verdict, Wants};
 use crate::event::{AnsweredBy, Content, Letter, StepId};
 use crate::graph::Key;
@@ -68,17 +69,15 @@ impl State {
     pub(crate) fn asked_before(
         &self,
         (step, attempt): (&StepId, u32),
-        agent: &str,
-        wants: &Wants,
         used: &BTreeSet<u32>,
+        is_meant: impl Fn(&Request) -> bool,
     ) -> Option<(&Waiting, Option<&Verdict>)> {
         let Approvals { before, open, answered, .. } = &self.approvals;
         let fits = |waiting: &&Waiting| {
             waiting.request.id <= *before
                 && !used.contains(&waiting.request.id)
                 && (&waiting.step, waiting.attempt) == (step, attempt)
-                && *waiting.request.agent == *agent
-                && waiting.request.wants.is_like(wants)
+                && is_meant(&waiting.request)
         };
         let known = answered.values().map(|(waiting, verdict)| (waiting, Some(verdict)));
         known.chain(open.values().map(|waiting| (waiting, None))).find(|(waiting, _)| fits(waiting))
@@ -195,8 +194,18 @@ impl State {
         if let Some(scope) = self.scope_of(&waiting.step) {
             self.agenda.posts.insert(scope);
         }
+        if waiting.request.wants.is_node() && !verdict.allows() && self.goes_on(&waiting) {
+            self.approvals.answered.insert(verdict.id, (waiting.clone(), verdict.clone()));
+        }
         self.approvals.decided.insert(verdict.id, (waiting, verdict.clone()));
         true
+    }
+
+    /// Whether the attempt that asked goes on, or is about to begin again.
+    fn goes_on(&self, waiting: &Waiting) -> bool {
+        self.find(&waiting.step)
+            .map(|key| self.step(key))
+            .is_some_and(|step| step.attempt == waiting.attempt && matches!(step.phase, Phase::Running | Phase::Ready))
     }
 
     /// The tasks, and the requests for help, that somebody has decided on, and of which nothing was sent yet.

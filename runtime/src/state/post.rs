@@ -193,6 +193,13 @@ impl State {
         frames.filter(|(number, frame)| frame.scope == *number && frame.end.is_none()).map(|(number, _)| number)
     }
 
+    /// The call whose pipeline a step belongs to, as [`Event::Sent`](crate::Event::Sent) names it in `within`; an inner none is
+    /// the pipeline that runs. None while what is around the step is not under way.
+    pub fn call_around(&self, step: &StepId) -> Option<Option<Arc<str>>> {
+        let frame = self.frame_of(step.instance, step.within.as_ref())?;
+        Some(self.frame(self.frame(frame).scope).path.clone())
+    }
+
     /// Whether an attempt of a step is under way.
     pub(crate) fn is_running(&self, key: Key) -> bool {
         self.step(key).phase == Phase::Running

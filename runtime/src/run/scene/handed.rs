@@ -13,7 +13,9 @@ use super::Scene;
 use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
-use crate::handoff::{Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Reply};
+use crate::handoff::{
+    Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers, Reply,
+};
 use crate::home::digest;
 use crate::state::State;
 use crate::state::post::INBOX;
@@ -29,21 +31,22 @@ const WORD: usize = 64;
 const REFERENCE: usize = 512;
 
 impl Scene<'_> {
-    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people wrote, then the
-    /// envelopes. None where no edge leads to the step, and nobody wrote to it.
+    /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people and the run wrote,
+    /// then the envelopes. None where no edge leads to the step, and nobody wrote to it.
     pub(crate) fn inbox(&self, state: &State, key: Key, heard: usize) -> Result<Option<String>, String> {
         let inputs = state.inputs(key).skip(heard);
-        let (persons, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.person);
-        if !state.node(key).wired && persons.is_empty() {
+        let (told, envelopes): (Vec<&Letter>, Vec<&Letter>) = inputs.partition(|letter| letter.author().is_some());
+        if !state.node(key).wired && told.is_empty() {
             return Ok(None);
         }
         let mut blocks = Vec::new();
-        for letter in &persons {
+        for letter in &told {
             let said = self.store.text(&letter.content)?;
-            blocks.push(format!("--- Message from the person who runs this ---\n{said}\n--- End of message ---"));
+            let from = if letter.person { "the person who runs this" } else { "swarmc, which runs this" };
+            blocks.push(format!("--- Message from {from} ---\n{said}\n--- End of message ---"));
         }
         let heading = match envelopes.len() {
-            0 if persons.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
+            0 if told.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
             0 => return Ok(Some(blocks.join("\n\n"))),
             1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
             count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
@@ -98,14 +101,12 @@ impl Scene<'_> {
         state.node(key).reads_inbox && state.receiver(scope, spot) == Some(key)
     }
 
-    /// Those to whom edges lead from a step that expect no answer by themselves.
-    pub(crate) fn unasked(&self, state: &State, key: Key) -> Vec<String> {
-        self.led_to(state, key, |edge| edge.response == Response::None)
-    }
-
-    /// Those to whom edges lead from a step that take signals.
-    pub(crate) fn signals(&self, state: &State, key: Key) -> Vec<String> {
-        self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal)
+    /// Whom a step can write to, as far as that decides what its messages are.
+    pub(crate) fn receivers(&self, state: &State, key: Key) -> Receivers {
+        Receivers {
+            unasked: self.led_to(state, key, |edge| edge.response == Response::None),
+            signals: self.led_to(state, key, |edge| edge.kind == EdgeKind::Signal),
+        }
     }
 
     fn led_to(&self, state: &State, key: Key, fits: impl Fn(&swarmc_plan::Edge) -> bool) -> Vec<String> {
@@ -240,6 +241,7 @@ impl Scene<'_> {
             response,
             answers,
             person: false,
+            run: false,
             interrupts: false,
             said: Some(said),
             content,

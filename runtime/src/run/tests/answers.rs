@@ -26,7 +26,7 @@ fn verdict() -> Schema {
 }
 
 /// A plan of these steps, its types, and these agents, each with the provider of its name.
-fn with_agents(steps: Vec<Step>, providers: Vec<(&str, Connection)>) -> swarmc_plan::Plan {
+pub(super) fn with_agents(steps: Vec<Step>, providers: Vec<(&str, Connection)>) -> swarmc_plan::Plan {
     let mut plan = plan(steps);
     let severity = Schema(json!({ "type": "string", "enum": ["low", "medium", "high"] }));
     plan.types = BTreeMap::from([("Severity".to_owned(), severity)]);
@@ -37,7 +37,7 @@ fn with_agents(steps: Vec<Step>, providers: Vec<(&str, Connection)>) -> swarmc_p
     plan
 }
 
-fn ask(name: &str, agent: &str, needs: &[&str]) -> Step {
+pub(super) fn ask(name: &str, agent: &str, needs: &[&str]) -> Step {
     let prompt = template(vec![Segment::Text(format!("Do {name}."))]);
     step(name, Body::Prompt(PromptBody { agent: agent.to_owned(), prompt, context: Vec::new() }), needs)
 }
@@ -48,11 +48,11 @@ fn typed(mut step: Step, schema: Schema, repair: u32) -> Step {
     step
 }
 
-fn said(text: &str, attempt: Option<u32>, turn: Option<u32>) -> Recorded {
+pub(super) fn said(text: &str, attempt: Option<u32>, turn: Option<u32>) -> Recorded {
     Recorded { task: None, iteration: None, attempt, index: None, turn, text: text.to_owned(), exit: 0, delay_ms: 0 }
 }
 
-fn script(answers: Vec<Recorded>) -> Connection {
+pub(super) fn script(answers: Vec<Recorded>) -> Connection {
     Connection::Script { answers }
 }
 

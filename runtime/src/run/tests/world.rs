@@ -71,6 +71,36 @@ impl World {
         start(&self.home(), plan, options, control, Box::new(Watcher(self.sender.clone())))
     }
 
+    /// Starts a run whose records go into this journal, and says where it is.
+    pub(super) fn start_in(&self, plan: &Plan, journal: Box<dyn Journal>) -> (RunFolder, Result<Outcome, RunError>) {
+        let pipeline = &plan.pipelines[0];
+        let folder = self.home().publish(self.home().create().unwrap()).unwrap();
+        let facts = Facts { workspace: self.workspace(), concurrency: 4, commit: None, record: None, replay: None };
+        let begin = Begin {
+            folder: folder.clone(),
+            plan,
+            pipeline,
+            trees: None,
+            params: BTreeMap::new(),
+            stdin: None,
+            surroundings: Surroundings::new([pipeline], &facts.workspace, environment()).unwrap(),
+            state: State::new(Arc::new(graph(plan, pipeline, None, &facts).unwrap())),
+            last: 0,
+            clock: 0,
+            first: First::New(Event::run_started(&folder.id, "main")),
+            notices: Vec::new(),
+            journal,
+            headless: false,
+            source: Source::Live,
+            record: None,
+        };
+        let lock = Lock::take(&folder).unwrap();
+        let (inputs, receiver) = std::sync::mpsc::channel();
+        let observer = Box::new(Watcher(self.sender.clone()));
+        let outcome = begin.run(lock, Control::new(), observer, inputs, receiver);
+        (folder, outcome)
+    }
+
     pub(super) fn resume(&self, run: &str) -> Result<Outcome, RunError> {
         resume(&self.home(), run, environment(), false, Control::new(), Box::new(Watcher(self.sender.clone())))
     }
