@@ -322,8 +322,8 @@ mod tests {
         }
         let init: &[&[&str]] = &[&["init", "--quiet"], &["add", "-A"]];
         for words in init.iter().chain(orders) {
-            let status = Command::new("git").args(*words).current_dir(folder.path()).status().expect("git starts");
-            assert!(status.success(), "{words:?}");
+            let git = Command::new("git").args(*words).current_dir(folder.path()).output().expect("git starts");
+            assert!(git.status.success(), "{words:?}");
         }
         let bytes = fs::read(folder.path().join(".git/index")).expect("an index");
         let changed = |(path, _): &(&str, &str)| fs::metadata(folder.path().join(path)).expect("it is there").ctime();
@@ -403,6 +403,9 @@ mod tests {
 
     #[test]
     fn what_is_no_index_is_none() {
+        let (folder, bytes, second) = checkout(&[("aa/file", "1"), ("bb/file", "2")], &[&["write-tree"]]);
+        assert_eq!(changed(&folder, &patched(&bytes, b"TREE", b"tree"), second), None, "it must be understood");
+        assert!(changed(&folder, &patched(&bytes, b"TREE", b"TRUE"), second).is_some(), "it need not be");
         let (folder, bytes, second) = checkout(&[("aa/file", "1"), ("bb/file", "2")], &[]);
         for leads_out in ["../", "./a", "/aa", "aa//"] {
             assert_eq!(

@@ -244,7 +244,7 @@ fn what_git_is_certain_of_is_not_read() {
 fn an_edit_that_hides_is_told() {
     for settle in [Checkout::settle, |_: &Checkout| {}] {
         let checkout = Checkout::new();
-        for path in ["same", "one/file", "two/file", "moved", "mode", "folder", "there-and-back"] {
+        for path in ["same", "one/file", "two/file", "moved", "mode", "folder", "there-and-back", "away/file"] {
             checkout.write(path, &format!("{}\n", &path[..3]));
         }
         checkout.commit();
@@ -271,6 +271,11 @@ fn an_edit_that_hides_is_told() {
         let mut git = checkout.look("tree");
         fs::set_permissions(checkout.at("tree/mode"), fs::Permissions::from_mode(0o755)).expect("it is there");
         assert_eq!(told(&mut git), "mode 100755");
+        // Out of the tree, with a link in its place.
+        let mut git = checkout.look("tree");
+        rename("away", "../away");
+        symlink("../away", checkout.at("tree/away")).expect("a link");
+        assert_eq!(told(&mut git), "away +../away away/file -awa");
         // A folder in the place of a file, and a file in its place again.
         let mut git = checkout.look("tree");
         fs::remove_file(checkout.at("tree/folder")).expect("it is there");
@@ -356,6 +361,7 @@ fn an_index_that_is_locked_old_or_gone_is_no_hindrance() {
     (0..DOUBTS * 2).for_each(|number| checkout.write(&format!("{number}"), "one\n"));
     checkout.commit();
     checkout.write("0", "two\n");
+    checkout.git(&["config", "core.splitIndex", "true"]);
     checkout.write(".git/index.lock", "of another one");
     for _ in 0..2 {
         let before = checkout.repository();
