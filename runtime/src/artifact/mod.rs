@@ -5,6 +5,7 @@
 
 mod diff;
 mod git;
+mod index;
 mod room;
 mod snapshot;
 mod version;

@@ -88,19 +88,18 @@ fn version(root: &Folder, path: &str) -> Result<Option<Version>, Skip> {
         Err(Errno::NOENT) => return Ok(None),
         Err(_) => return Err(Skip::Other),
     };
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Ok(None),
-        FileType::Symlink => {
+    match Kind::of(stat.st_mode) {
+        Some(Kind::Link) => {
             let target = readlinkat(&above, name, Vec::new()).map_err(|_| Skip::Other)?;
             Ok(Some(Version { kind: Kind::Link, bytes: target.into_bytes() }))
         }
-        FileType::RegularFile if u64::try_from(stat.st_size).is_ok_and(|size| size > LARGEST_FILE) => Err(Skip::Large),
-        FileType::RegularFile => {
-            let kind = if stat.st_mode & 0o100 == 0 { Kind::Plain } else { Kind::Program };
+        Some(_) if u64::try_from(stat.st_size).is_ok_and(|size| size > LARGEST_FILE) => Err(Skip::Large),
+        Some(kind) => {
             let bytes = contents(&above, name)?;
             Ok(Some(Version { kind, bytes }))
         }
-        _ => Err(Skip::Other),
+        None if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Ok(None),
+        None => Err(Skip::Other),
     }
 }
 

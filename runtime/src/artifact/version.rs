@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use rustix::fs::FileType;
 use similar::TextDiff;
 
 /// How long one file may be compared exactly.
@@ -45,6 +46,16 @@ impl Kind {
     /// By what Git calls it; none for what is no file.
     pub(super) fn read(mode: &str) -> Option<Kind> {
         [Kind::Plain, Kind::Program, Kind::Link].into_iter().find(|kind| kind.mode() == mode)
+    }
+
+    /// By the mode that the system gives it, or Git in an index; none for what is no file.
+    pub(super) fn of(mode: u32) -> Option<Kind> {
+        match FileType::from_raw_mode(mode) {
+            FileType::RegularFile if mode & 0o100 == 0 => Some(Kind::Plain),
+            FileType::RegularFile => Some(Kind::Program),
+            FileType::Symlink => Some(Kind::Link),
+            _ => None,
+        }
     }
 
     fn mode(self) -> &'static str {
