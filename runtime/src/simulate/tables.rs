@@ -17,7 +17,11 @@ fn check(pipeline: Pipeline, events: &str, expected: &str) {
 
 /// Applies the events, asking for commands in between as a driver would, and keeps the last answer.
 pub(super) fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
-    let mut state = State::new(graph(pipeline));
+    play_in(State::new(graph(pipeline)), events)
+}
+
+/// The same in the state of a run that has not begun.
+pub(super) fn play_in(mut state: State, events: &str) -> (State, Vec<Command>) {
     let mut clock = 1_000;
     let mut seq = 0;
     let mut answer = Vec::new();
@@ -88,6 +92,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
         (_, "says" | "changes" | "checks" | "asked" | "allowed" | "always" | "denied") => {
             vec![super::stalls::event(step, &words[1..])]
         }
+        (_, "wants" | "granted" | "expired") => vec![super::timeouts::event(step, &words[1..])],
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
@@ -124,6 +129,7 @@ pub(super) fn commands(commands: &mut [Command]) -> String {
         Command::Ask { step } => format!("ask {}", id(step)),
         Command::AskToGoOn { step, .. } => format!("ask {} to go on", id(step)),
         Command::Overdue => "overdue".to_owned(),
+        Command::Expire { request } => format!("expire {request}"),
         Command::TimeOut { step } => format!("time out {}", id(step)),
         Command::Skip { step, reason } => format!("skip {} ({})", id(step), because(reason)),
         Command::Cancel { step, attempt } => format!("cancel {} {attempt}", id(step)),
