@@ -133,7 +133,8 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
     if !state.stopping {
         if !state.over_budget && !state.agenda.overdue && state.deadline().is_some_and(|deadline| deadline <= now) {
             state.agenda.overdue = true;
-            return vec![Command::Overdue];
+            commands.push(Command::Overdue);
+            return commands;
         }
         wake(state, now, &mut commands);
         skip(state, &mut commands);
