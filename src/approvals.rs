@@ -5,10 +5,13 @@
 
 use std::fmt::Write;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use swarmc_plan::{RequestTimeout, Unattended};
 use swarmc_runtime::{AnsweredBy, Content, Request, StepId, Verdict, Waiting, Wants};
 
-use crate::units::size;
+use crate::units::{duration, size};
 
 /// The lines of arguments that are shown, and the characters of all of them.
 const LINES: usize = 60;
@@ -21,12 +24,14 @@ pub(crate) struct Pending {
     pub(crate) request: Request,
     /// Since when, in milliseconds since 1970.
     pub(crate) since: u64,
+    /// What becomes of it where nobody answers in time.
+    pub(crate) on_timeout: Option<RequestTimeout>,
 }
 
 impl From<&Waiting> for Pending {
     fn from(waiting: &Waiting) -> Pending {
-        let Waiting { step, request, since, .. } = waiting.clone();
-        Pending { step, request, since }
+        let Waiting { step, request, since, on_timeout, .. } = waiting.clone();
+        Pending { step, request, since, on_timeout }
     }
 }
 
@@ -34,6 +39,20 @@ impl Pending {
     /// Who wants what, in a line.
     pub(crate) fn words(&self) -> String {
         format!("{} wants {}", visible(&self.request.agent), visible(&self.request.wants.words()))
+    }
+
+    /// What becomes of it where nobody answers, and when; none where it waits for ever.
+    pub(crate) fn expiry(&self, now: u64) -> Option<String> {
+        let RequestTimeout { then, after_ms } = self.on_timeout?;
+        let wants = &self.request.wants;
+        // What is no part of an attempt fails none.
+        let fails = !wants.outlasts_attempt() && !matches!(wants, Wants::GoOn { .. });
+        let what = match then {
+            Unattended::Approve => "allowed",
+            Unattended::Fail if fails => "failed",
+            Unattended::Deny | Unattended::Fail => "denied",
+        };
+        Some(format!("{what} {} by `policy on-timeout`", when(self.since.saturating_add(after_ms), now)))
     }
 
     /// What it is exactly, in lines; `read` has the texts that lie beside the journal.
@@ -77,6 +96,9 @@ impl Pending {
     pub(crate) fn json(&self) -> Value {
         let mut value = json!({
             "id": self.request.id, "step": self.step.label(), "agent": &*self.request.agent, "since_ms": self.since,
+            "on_timeout": self.on_timeout.map(|timeout| {
+                json!({ "then": timeout.then, "at_ms": self.since.saturating_add(timeout.after_ms) })
+            }),
         });
         match &self.request.wants {
             Wants::Tool { tool, .. } => (value["wants"], value["tool"]) = (json!("tool"), json!(&**tool)),
@@ -95,6 +117,14 @@ impl Pending {
     }
 }
 
+/// When something comes that is due.
+pub(crate) fn when(due: u64, now: u64) -> String {
+    match due.saturating_sub(now) {
+        0 => "at once".to_owned(),
+        rest => format!("in {}", duration(Duration::from_millis(rest))),
+    }
+}
+
 /// What can be said to a request.
 pub(crate) fn options(wants: &Wants) -> String {
     wants.choices().iter().map(|choice| choice.word()).collect::<Vec<_>>().join("|")
@@ -104,7 +134,7 @@ pub(crate) fn options(wants: &Wants) -> String {
 pub(crate) fn said(verdict: &Verdict) -> String {
     let by = match verdict.by {
         AnsweredBy::Person => "a person",
-        AnsweredBy::Timeout => "nobody, in time",
+        AnsweredBy::Timeout => "the policy, as nobody answered in time",
         AnsweredBy::Policy | AnsweredBy::Headless => "the policy, as nobody can be asked",
         AnsweredBy::Earlier => "an earlier `always`",
     };
@@ -168,7 +198,7 @@ mod tests {
         let (tool, arguments) = ("shell".into(), Content::Text(arguments.to_owned()));
         let wants = Wants::Tool { tool, arguments, schema: None };
         let request = Request { id: 3, agent: "takao".into(), wants };
-        Pending { step: StepId::new("team", 1, 1), request, since: 0 }
+        Pending { step: StepId::new("team", 1, 1), request, since: 0, on_timeout: None }
     }
 
     #[test]
@@ -182,6 +212,29 @@ mod tests {
         assert!(long.last().is_some_and(|last| last.starts_with("… 1020 KB more")), "{:?}", long.last());
         let many = pending(&format!("[{}1]", "1,".repeat(10_000))).details(|_| None);
         assert!(many.len() == LINES + 1 && many[LINES].contains("not shown"), "{:?}", many.last());
+    }
+
+    #[test]
+    fn a_request_says_what_becomes_of_it_where_nobody_answers() {
+        let expiry = |then, wants, now| {
+            let request = Request { id: 1, agent: "takao".into(), wants };
+            let on_timeout = Some(RequestTimeout { then, after_ms: 600_000 });
+            Pending { on_timeout, since: 1_000, request, ..pending("") }.expiry(now)
+        };
+        let tool = || pending("").request.wants;
+        let help = || Wants::Help { message: Content::Text(String::new()) };
+        for (then, wants, now, expected) in [
+            (Unattended::Deny, tool(), 351_000, "denied in 4m 10s by `policy on-timeout`"),
+            (Unattended::Approve, tool(), 1_000, "allowed in 10m 00s by `policy on-timeout`"),
+            (Unattended::Fail, tool(), 600_000, "failed in 1.0s by `policy on-timeout`"),
+            // Whoever waits for help has no call that could fail.
+            (Unattended::Fail, help(), 600_000, "denied in 1.0s by `policy on-timeout`"),
+            // A run that stood still meanwhile.
+            (Unattended::Deny, tool(), 900_000, "denied at once by `policy on-timeout`"),
+        ] {
+            assert_eq!(expiry(then, wants, now).as_deref(), Some(expected));
+        }
+        assert_eq!(pending("").expiry(0), None);
     }
 
     #[test]

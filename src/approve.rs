@@ -6,10 +6,10 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_plan::{Gate, Plan};
-use swarmc_runtime::{Choice, Control, GateAnswer, RunFolder, StepId, answer_gate};
+use swarmc_plan::{Gate, GateDefault, Plan};
+use swarmc_runtime::{AnsweredBy, Choice, Control, Event, GateAnswer, RunFolder, StepId, answer_gate};
 
-use crate::approvals::{options, visible};
+use crate::approvals::{options, said, visible, when};
 use crate::args::Approve;
 use crate::display::Display;
 use crate::exit::Exit;
@@ -28,6 +28,9 @@ pub(crate) fn exec(args: &Approve) -> miette::Result<Exit> {
     }
     let Some(word) = &args.gate else { return list(&ledger, &folder) };
     let request = word.parse().ok().and_then(|id: u32| ledger.approvals.get(&id));
+    if let Some(problem) = word.parse().ok().and_then(|id| answered(&past, &ledger, id)) {
+        return Err(problem);
+    }
     let Some(choice) = &args.choice else {
         let options = match request {
             Some(pending) => options(&pending.request.wants),
@@ -70,17 +73,29 @@ fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
     let mut out = String::new();
     for row in ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
         let name = ledger.label(&row.step);
-        let _ = writeln!(out, "{} gate {name}, since {}", paint.yellow("?"), ago(row.started_ms));
+        let gate = ledger.gates.get(&*row.step.name);
+        // A step about whose failure somebody is asked waits since that.
+        let since = row.started_ms.max(row.ended_ms);
+        let expiry = gate.and_then(|gate| gate.on_timeout.as_ref()).map(|timeout| {
+            let what = match &timeout.then {
+                GateDefault::Option(option) => format!("`{option}`"),
+                GateDefault::Fail => "fails".to_owned(),
+            };
+            format!(", {what} {} by `on-timeout`", when(since.saturating_add(timeout.after_ms), now()))
+        });
+        let (sign, expiry) = (paint.yellow("?"), expiry.unwrap_or_default());
+        let _ = writeln!(out, "{sign} gate {name}, since {}{expiry}", ago(since));
         let message = row.question.as_deref().and_then(|message| folder.text(message).ok()).unwrap_or_default();
         message.lines().for_each(|line| _ = writeln!(out, "    {}", visible(line)));
-        let gate = ledger.gates.get(&*row.step.name);
         let options = gate.map_or("CHOICE".to_owned(), |gate| gate.options.join("|"));
         let asks: String = gate.iter().flat_map(|gate| &gate.ask).map(|ask| format!(" --ask {}=…", ask.name)).collect();
         let _ = writeln!(out, "  swarmc approve {} {name} {options}{asks}", folder.id);
     }
     for pending in ledger.approvals.values() {
         let (id, step) = (pending.request.id, ledger.label(&pending.step));
-        let _ = writeln!(out, "{} {id} {step}: {}, since {}", paint.yellow("?"), pending.words(), ago(pending.since));
+        let expiry = pending.expiry(now()).map(|expiry| format!(", {expiry}")).unwrap_or_default();
+        let (sign, since) = (paint.yellow("?"), ago(pending.since));
+        let _ = writeln!(out, "{sign} {id} {step}: {}, since {since}{expiry}", pending.words());
         let details = pending.details(|text| folder.text(text).ok());
         details.iter().for_each(|line| _ = writeln!(out, "    {line}"));
         let _ = writeln!(out, "  swarmc approve {} {id} {}", folder.id, options(&pending.request.wants));
@@ -90,6 +105,23 @@ fn list(ledger: &Ledger, folder: &RunFolder) -> miette::Result<Exit> {
     }
     terminal::print(out)?;
     Ok(Exit::Done)
+}
+
+/// What was said to a request already; none where it waits, or never was there.
+fn answered(past: &Past, ledger: &Ledger, id: u32) -> Option<miette::Report> {
+    let (step, verdict) = past.records.iter().rev().find_map(|record| match &record.event {
+        Event::ApprovalAnswered { step, verdict, .. } if verdict.id == id => Some((step, verdict)),
+        _ => None,
+    })?;
+    let label = ledger.label(step);
+    let help = match verdict.by {
+        AnsweredBy::Timeout => format!(
+            "`swarmc send {} {label} TEXT` writes to its agent; `policy {{ on-timeout … after=… }}` says how long a request waits",
+            ledger.run
+        ),
+        _ => format!("`swarmc inspect {} {label}` shows what was asked and answered", ledger.run),
+    };
+    Some(miette!(help = help, "approval {id} is answered already: {}", said(verdict)))
 }
 
 /// The gate of this name that waits for an answer.

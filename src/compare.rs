@@ -226,6 +226,7 @@ mod tests {
 
     const OLD: &str = r#"
 workflow w { default p }
+policy { tool Read human }
 provider local { exec cat }
 agent a provider=local { tools Read }
 pipeline p {
@@ -241,6 +242,7 @@ pipeline p {
     fn what_may_do_more_comes_first() {
         let new = OLD
             .replace("tools Read", "tools Read Bash; can network")
+            .replace("tool Read human", "tool Read human; on-timeout approve after=\"10m\"")
             .replace("calls=100", "calls=200")
             .replace("five", "ten")
             .replace("    gate go { message \"Go?\"; options yes no; headless no }\n", "")
@@ -256,6 +258,7 @@ pipeline p {
         for part in [
             "agent `a`: tools was `[\"Read\"]`, and is `[\"Read\",\"Bash\"]`",
             "agent `a`: can",
+            "policy.on_timeout",
             "step `go` of `p` is gone: no person is asked there any more",
             "`publish`, and is `deploy`",
         ] {

@@ -261,13 +261,17 @@ impl Screen {
                 team.and_then(|team| team.line(fact, &self.ledger.label(step), self.err.paint, live))
             }
             (Event::Sent { from: None, to, letter, .. }, _) => {
-                let word = if letter.interrupts { "interrupts" } else { "writes to" };
+                let whom = match (&letter.answers, letter.interrupts) {
+                    // It may be nobody's word.
+                    (Some(_), _) => format!("{to} is told"),
+                    (None, true) => format!("a person interrupts {to}"),
+                    (None, false) => format!("a person writes to {to}"),
+                };
                 let text = match &letter.content {
                     Content::Text(text) => printable(text.lines().next().unwrap_or_default()).into_owned(),
                     Content::Artifact { bytes, .. } => format!("({bytes} bytes)"),
                 };
-                let who = if letter.run { "swarmc" } else { "a person" };
-                Some(format!("{} {who} {word} {to}: {text}", self.err.paint.yellow("›")))
+                Some(format!("{} {whom}: {text}", self.err.paint.yellow("›")))
             }
             (Event::RoundJudged { .. }, _) | (_, None) => None,
             (Event::AttemptEnded { outcome, .. }, Some(row)) if outcome.failure == Some(Failure::Interrupted) => {
@@ -323,6 +327,9 @@ impl Screen {
         let (id, run) = (pending.request.id, &self.ledger.run);
         let sign = self.err.paint.yellow("?");
         let mut text = format!("{sign} {}: {}", self.ledger.label(&pending.step), pending.words());
+        if let Some(expiry) = pending.expiry(crate::units::now()) {
+            text.push_str(&format!(", {expiry}"));
+        }
         pending.details(|_| None).iter().for_each(|line| text.push_str(&format!("\n    {line}")));
         if pending.is_elsewhere() {
             text.push_str(&format!("\n  see it first: swarmc approve {run}"));

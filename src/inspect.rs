@@ -30,7 +30,7 @@ use crate::runs;
 use crate::summary::table;
 use crate::team::{Mate, Team, is_supervisor, told};
 use crate::terminal::{self, Stream};
-use crate::units::size;
+use crate::units::{now, size};
 
 pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     let Some(name) = &args.step else { return runs::inspect(args) };
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
             let _ = writeln!(out, "    {line}");
         }
         for (pending, verdict) in self.asked() {
-            let said = verdict.map_or("waits for an answer".to_owned(), said);
+            let said = verdict.map_or_else(|| self.waits(pending.request.id), said);
             let _ = writeln!(out, "    asked   {} {}: {said}", pending.request.id, pending.words());
         }
         let Some(team) = self.team() else { return out };
@@ -154,7 +154,8 @@ impl<'a> View<'a> {
             match &record.event {
                 Event::ApprovalAsked { step, request, .. } if *step == self.row.step => {
                     let (step, request, since) = (step.clone(), request.clone(), record.at);
-                    asked.push((Pending { step, request, since }, None));
+                    let on_timeout = self.past.plan.policy.on_timeout;
+                    asked.push((Pending { step, request, since, on_timeout }, None));
                 }
                 Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
                     let of = asked.iter_mut().rev().find(|(pending, _)| pending.request.id == verdict.id);
@@ -166,6 +167,12 @@ impl<'a> View<'a> {
             }
         }
         asked
+    }
+
+    /// That nobody has answered a request, and what becomes of it.
+    fn waits(&self, id: u32) -> String {
+        let expiry = self.ledger.approvals.get(&id).and_then(|pending| pending.expiry(now()));
+        expiry.map_or("waits for an answer".to_owned(), |expiry| format!("waits for an answer, {expiry}"))
     }
 
     fn asked_json(&self) -> Value {
@@ -290,7 +297,8 @@ impl<'a> View<'a> {
             match &record.event {
                 Event::Swarm { step, fact, .. } if *step == self.row.step => told.apply(fact, record.at),
                 Event::ApprovalAsked { step, request, .. } if *step == self.row.step && *request.agent == *name => {
-                    told.wanted(request.id, format!("{} {}: waits for an answer", request.id, request.wants.words()));
+                    let (id, waits) = (request.id, self.waits(request.id));
+                    told.wanted(id, format!("{id} {}: {waits}", request.wants.words()));
                 }
                 Event::ApprovalAnswered { step, verdict, .. } if *step == self.row.step => {
                     told.agreed(verdict.id, &said(verdict));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{Body, Gate, OnFailure, Pipeline, Plan, StopStatus};
+use swarmc_plan::{Body, Gate, GateDefault, GateTimeout, OnFailure, Pipeline, Plan, RequestTimeout, StopStatus};
 use swarmc_runtime::{
     Choice, Content, Event, Failure, Record, Request, RunStatus, SkipReason, Status, StepId, Usage, Verdict, Wants,
 };
@@ -47,6 +47,8 @@ pub(crate) struct Ledger {
     pub(crate) teams: HashMap<StepId, Team>,
     /// What agents want that nobody has agreed to, by number.
     pub(crate) approvals: BTreeMap<u32, Pending>,
+    /// What becomes of those that nobody answers in time.
+    on_timeout: Option<RequestTimeout>,
     /// Who may do what for the rest of the run: a step, an agent of it, and in words what.
     pub(crate) always: HashSet<(Arc<str>, Arc<str>, String)>,
     /// The steps that edges lead to, so that they have further turns.
@@ -167,7 +169,14 @@ impl Ledger {
         // Those of the pipeline itself count where a called one has a step of the same name.
         let others = plan.pipelines.iter().filter(|other| other.name != pipeline.name);
         let steps = || others.clone().chain([pipeline]).flat_map(Pipeline::all_steps);
-        let gate = |step: &swarmc_plan::Step| Some((step.name.clone(), step.question()?.into_owned()));
+        let failed = |RequestTimeout { after_ms, .. }| GateTimeout { then: GateDefault::Fail, after_ms };
+        let gate = |step: &swarmc_plan::Step| {
+            let mut gate = step.question()?.into_owned();
+            if step.on_failure == OnFailure::Escalate {
+                gate.on_timeout = plan.policy.on_timeout.map(failed);
+            }
+            Some((step.name.clone(), gate))
+        };
         let escalated = |step: &swarmc_plan::Step| {
             (step.on_failure == OnFailure::Escalate).then(|| (step.name.clone(), step.retry.times + 1))
         };
@@ -204,6 +213,7 @@ impl Ledger {
             swarms: steps().filter_map(iterations).collect(),
             teams: HashMap::new(),
             approvals: BTreeMap::new(),
+            on_timeout: plan.policy.on_timeout,
             always: HashSet::new(),
             nodes,
             current: HashMap::new(),
@@ -323,8 +333,8 @@ impl Ledger {
                     let row = self.row(step, record.at);
                     self.rows[row].state = RowState::Stalled;
                 }
-                let (step, request, since) = (step.clone(), request.clone(), record.at);
-                self.approvals.insert(request.id, Pending { step, request, since });
+                let (step, request, since, on_timeout) = (step.clone(), request.clone(), record.at, self.on_timeout);
+                self.approvals.insert(request.id, Pending { step, request, since, on_timeout });
             }
             Event::ApprovalAnswered { step, verdict, .. } => {
                 let Some(pending) = self.approvals.remove(&verdict.id) else { return };

@@ -69,10 +69,18 @@ fn line(run: &RunSummary, paint: Paint) -> String {
         [gate] => format!(", waits for gate {gate}"),
         gates => format!(", waits for {} gates", gates.len()),
     };
+    let expiry = |waiting| Pending::from(waiting).expiry(now());
     let asks = match run.approvals.as_slice() {
         [] => String::new(),
-        [waiting] => format!(", {} (approval {})", Pending::from(waiting).words(), waiting.request.id),
-        several => format!(", waits for {} approvals", several.len()),
+        [waiting] => {
+            let expiry = expiry(waiting).map(|expiry| format!(", {expiry}")).unwrap_or_default();
+            format!(", {} (approval {}{expiry})", Pending::from(waiting).words(), waiting.request.id)
+        }
+        // Their times are over in the order in which they came.
+        [first, ..] => {
+            let expiry = expiry(first).map(|expiry| format!(" (the first {expiry})")).unwrap_or_default();
+            format!(", waits for {} approvals{expiry}", run.approvals.len())
+        }
     };
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),

@@ -210,6 +210,16 @@ fn leave_is_given_by_the_kind_of_an_option() {
 }
 
 #[test]
+fn leave_that_nobody_gives_in_time_is_the_policy_s() {
+    let place = |then| place(&format!("policy {{ on-timeout {then} after=\"300ms\" }}\n{}", spec("asks", "", "")));
+    for (then, chosen) in [("deny", "chosen: id-reject_once"), ("approve", "chosen: id-allow_once")] {
+        place(then).swarmc(&["run", "flow.kdl"]).expect(0, &[chosen], &["by the policy, as nobody answered in time"]);
+    }
+    let failed = place("fail").swarmc(&["run", "flow.kdl"]);
+    failed.expect(3, &[], &["`a` wants tool edit, which needs somebody's agreement, and nobody answered in time"]);
+}
+
+#[test]
 fn leave_is_given_from_another_terminal() {
     let place = place(&spec("asks-twice", "", "timeout \"4m\" idle=\"2s\""));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");

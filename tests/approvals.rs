@@ -1,5 +1,6 @@
-//! Agents of swarms that need somebody's agreement, through the binary: another terminal, the policy, a kill.
+//! Agents of swarms that need somebody's agreement, through the binary: another terminal, the policy, time, a kill.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -53,8 +54,18 @@ fn told(place: &Place, name: &str) -> Vec<Value> {
     runs.sort();
     let journal = std::fs::read_to_string(runs.last().expect("there is one").join("journal.jsonl"));
     let records = journal.expect("it has a journal");
-    let records = records.lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON"));
+    // One that was killed had room for more.
+    let records =
+        records.trim_end_matches('\0').lines().map(|line| serde_json::from_str::<Value>(line).expect("it is JSON"));
     records.filter(|record| record["event"] == name).collect()
+}
+
+/// Waits until it is later than this, in milliseconds since 1970.
+fn await_time(at: u64) {
+    let now = || std::time::UNIX_EPOCH.elapsed().expect("it is later than 1970").as_millis();
+    while now() <= u128::from(at) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -146,4 +157,124 @@ fn a_killed_run_asks_the_same_and_what_was_answered_is_not_asked_again() {
     kill((third.0, ()));
     let alone = place.swarmc(&["resume", "--headless"]);
     assert!(alone.code == Some(0) && alone.err.contains("takao wants tool shell: deny, by the policy"), "{alone:?}");
+}
+
+#[test]
+fn what_nobody_answers_in_time_the_policy_answers_and_says_so_in_a_replay() {
+    for (then, code, ran, parts) in [
+        (
+            "deny",
+            0,
+            false,
+            ["takao wants tool shell: deny, by the policy, as nobody answered in time", "a helper: deny"],
+        ),
+        ("approve", 0, true, ["takao wants tool shell: allow, by the policy, as nobody", "was spawned to help takao"]),
+        ("fail", 3, false, ["needs somebody's agreement, and nobody answered in time", "go: failed"]),
+    ] {
+        let place = Place::new(&spec(&format!("on-timeout {then} after=\"300ms\"")));
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(code, &[], &parts);
+        assert_eq!(place.work().join("ran.txt").exists(), ran, "{then}");
+        for (asked, answered) in told(&place, "approval_asked").iter().zip(told(&place, "approval_answered")) {
+            let at = |record: &Value| record["at"].as_u64().expect("a time");
+            assert!(answered["by"] == "timeout" && at(&answered) >= at(asked) + 300, "{asked} {answered}");
+        }
+        let seen =
+            format!("asked   1 takao wants tool shell: {}", if ran { "allow, by the policy" } else { "deny, by" });
+        place.swarmc(&["inspect", "last", "go"]).expect(0, &[&seen], &[]);
+        for more in [&[][..], &["--headless"]] {
+            let replayed = place.swarmc(&[&["run", "flow.kdl", "--replay", "r"][..], more].concat());
+            replayed.expect(code, &[], &["all is as it was recorded"]);
+            assert!(told(&place, "approval_answered").iter().all(|verdict| verdict["by"] == "timeout"), "{then}");
+        }
+    }
+}
+
+#[test]
+fn whoever_looks_is_told_what_becomes_of_a_request_and_when() {
+    let place = Place::new(&spec("on-timeout deny after=\"1h\""));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "mitaka done");
+    let listed = await_request(&place, 1);
+    assert!(listed.contains("s, denied in 59m ") && listed.contains("s by `policy on-timeout`"), "{listed}");
+    place.swarmc(&["ps"]).expect(0, &["takao wants tool shell (approval 1, denied in 59m "], &[]);
+    let ps: Value = serde_json::from_str(&place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out).expect("it is JSON");
+    let asked = &ps["runs"][0]["approvals"][0];
+    let due = asked["since_ms"].as_u64().expect("a time") + 3_600_000;
+    assert_eq!((&asked["on_timeout"]["then"], &asked["on_timeout"]["at_ms"]), (&"deny".into(), &due.into()));
+    for arguments in [&["inspect", "last", "go"][..], &["inspect", "last", "go", "takao"]] {
+        place.swarmc(arguments).expect(0, &["tool shell: waits for an answer, denied in 59m "], &[]);
+    }
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    await_request(&place, 2);
+    let again = place.swarmc(&["approve", "last", "1", "deny"]);
+    again.expect(2, &[], &["approval 1 is answered already: allow, by a person", "inspect"]);
+    place.swarmc(&["approve", "last", "2", "deny"]).expect(0, &[], &[]);
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+}
+
+/// The time of a request is counted from when it was asked: killing its runner gives nobody longer.
+#[test]
+fn a_killed_run_answers_what_nobody_answered_meanwhile() {
+    for (then, code, part) in [
+        ("deny", 0, "takao wants tool shell: deny, by the policy, as nobody answered in time"),
+        ("fail", 3, "which needs somebody's agreement, and nobody answered in time"),
+    ] {
+        let place = Place::new(&spec(&format!("on-timeout {then} after=\"2s\"")));
+        let (mut child, _) = place.until(&["run", "flow.kdl"], "takao wants tool shell, ");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let asked = told(&place, "approval_asked")[0]["at"].as_u64().expect("a time");
+        await_time(asked + 2_000);
+        place.swarmc(&["resume"]).expect(code, &[], &[part]);
+        let (resumed, answered) = (told(&place, "run_resumed"), told(&place, "approval_answered"));
+        assert_eq!((&answered[0]["id"], &answered[0]["by"]), (&1.into(), &"timeout".into()));
+        let at = |record: &Value| record["at"].as_u64().expect("a time");
+        assert!(at(&answered[0]) < at(&resumed[0]) + 2_000, "{resumed:?} {answered:?}");
+        // Whoever comes too late hears what was said.
+        let late = place.swarmc(&["approve", "last", "1", "allow"]);
+        late.expect(2, &[], &["has ended: nothing waits"]);
+    }
+}
+
+#[test]
+fn whoever_answers_too_late_hears_what_was_said() {
+    let place = Place::new(&spec("on-timeout deny after=\"1s\""));
+    let (mut child, _) = place.until(&["run", "flow.kdl"], "takao wants a helper");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    let late = place.swarmc(&["approve", "last", "1", "allow"]);
+    let said = "approval 1 is answered already: deny, by the policy, as nobody answered in time";
+    late.expect(2, &[], &[said, "swarmc send", "on-timeout"]);
+    // The other one is no longer anybody's either.
+    let asked = told(&place, "approval_asked")[1]["at"].as_u64().expect("a time");
+    await_time(asked + 1_000);
+    place.swarmc(&["approve", "last"]).expect(0, &["denied at once by `policy on-timeout`"], &[]);
+    place.swarmc(&["resume"]).expect(0, &[], &["takao wants a helper: deny, by the policy, as nobody"]);
+}
+
+/// A swarm that has yet to go on fails for it when it does, and not before.
+#[test]
+fn a_swarm_that_waits_for_its_turn_fails_then_for_what_nobody_answered() {
+    const FIRST: &str =
+        "if test -e second; then touch begun; until test -e release; do sleep 0.1; done; else touch second; exit 1; fi";
+    let first = format!("concurrency 1\n    task first {{ run \"{FIRST}\"; retry 1 backoff=\"1ms\" }}\n    task go");
+    let place = Place::new(&spec("on-timeout fail after=\"1s\"").replace("task go", &first));
+    let (mut child, _) = place.until(&["run", "flow.kdl"], "takao wants tool shell, ");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    await_time(told(&place, "approval_asked")[0]["at"].as_u64().expect("a time") + 1_000);
+    let mut resumed =
+        place.command(&["resume"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.work().join("begun").exists() {
+        assert!(
+            Instant::now() < deadline && resumed.try_wait().expect("it runs").is_none(),
+            "the first task never begins"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    place.write("release", "");
+    let ended = resumed.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.code() == Some(3) && said.contains("and nobody answered in time"), "{said}");
+    assert_eq!(told(&place, "approval_asked").len(), 1, "it does not go on as if it had been refused");
 }

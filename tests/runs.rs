@@ -342,6 +342,7 @@ pipeline main {
     };
     let started = |text: &str| text.split("run ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().to_owned();
     let (child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    place.swarmc(&["approve", "last"]).expect(0, &["? gate last, since ", ", `ok` in 23h 59m by `on-timeout`"], &[]);
     let inspected: Value =
         serde_json::from_str(&place.swarmc(&["inspect", "last", "--json"]).expect(0, &[], &[]).out).unwrap();
     let first = inspected["run"].as_str().expect("a name").to_owned();
@@ -406,7 +407,16 @@ pipeline main {
     for line in ["? one waits for an answer", "It failed: no", "retry|skip|fail", "✗ one: failed after"] {
         assert!(told.contains(line), "{line}: {told}");
     }
-    // Nobody is there: what failed has failed.
+    // Nobody is there, or in time: what failed has failed.
+    let timed = "policy { on-timeout approve after=\"300ms\" }\npipeline main {\n\
+                 task one { run \"exit 3\"; on-failure escalate }\ntask two { depends-on one; run \"true\" }\n}\n";
+    place.write("timed.kdl", timed);
+    place.swarmc(&["run", "timed.kdl"]).expect(3, &[], &["? one waits for an answer", "one: failed"]);
+    place.write("timed.kdl", &timed.replace("300ms", "1h"));
+    let (mut child, _) = place.until(&["run", "timed.kdl"], "swarmc approve");
+    place.swarmc(&["approve", "last"]).expect(0, &["? gate one, since ", ", fails in 59m 5"], &[]);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
     std::fs::remove_file(place.work().join("there")).expect("it is there");
     let alone = place.swarmc(&["run", "flow.kdl", "--headless"]);
     assert_eq!(alone.code, Some(3), "{alone:?}");

@@ -211,3 +211,17 @@ fn nobody_writes_to_a_task_that_nobody_has_had_started() {
     assert!(child.wait().expect("it ends").success(), "{}", rest());
     assert_eq!(inspected(&place, "helper")["incoming"].as_array().map(Vec::len), Some(1));
 }
+
+#[test]
+fn a_spawn_request_that_nobody_answers_in_time_is_the_policy_s() {
+    let place = spec("policy { spawn human; on-timeout deny after=\"300ms\" }", SPAWN);
+    let ended = place.swarmc(&["run", "flow.kdl"]);
+    let said = ["lead wants task helper: deny, by the policy, as nobody answered in time", "helper: skipped"];
+    ended.expect(0, &["nobody called"], &said);
+    let told = "`helper` was not started: nobody agreed in time";
+    assert_eq!(inspected(&place, "lead")["incoming"][0]["envelope"]["payload"]["message"], told);
+    let place = spec("policy { spawn human; on-timeout approve after=\"300ms\" }", SPAWN);
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["lead wants task helper: allow, by the policy, as nobody"]);
+    assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
+    assert_eq!(inspected(&place, "lead")["approvals"][0]["answer"]["by"], "timeout");
+}

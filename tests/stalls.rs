@@ -122,6 +122,24 @@ fn a_killed_run_still_asks_and_goes_on_when_it_may() {
 }
 
 #[test]
+fn what_nobody_says_in_time_the_policy_says() {
+    for (then, code, said) in [
+        ("deny", 3, "it went in circles (3 turns that came to the same), and nobody agreed in time"),
+        ("fail", 3, "it went in circles (3 turns that came to the same), and nobody agreed in time"),
+        (
+            "approve",
+            0,
+            "to go on after 3 turns that came to the same: allow, by the policy, as nobody answered in time",
+        ),
+    ] {
+        let project = project(&format!("policy {{ on-timeout {then} after=\"100ms\" }}"), "");
+        let (ended, told) = end(begin(&project, &["run", "spec.kdl"]));
+        assert!(ended == Some(code) && told.contains(said), "{then}: {told}");
+        assert!(records(&project, "approval_answered").iter().all(|answer| answer["by"] == "timeout"));
+    }
+}
+
+#[test]
 fn where_nobody_can_be_asked_the_policy_says_whether_it_goes_on() {
     for (policy, stall, code, asked, said) in [
         ("", "", 3, 1, "and it needs somebody's agreement, and nobody can be asked"),

@@ -247,6 +247,12 @@ fn who_mends_and_who_decides_about_a_failure_is_faked() {
     Place::new(&test(&shipped, "status success; launches 5")).swarmc(&["test"]).expect(0, &[], &[]);
     let skipped = format!("{mended}\nfake ship exit=1\nfake ship choice=skip");
     Place::new(&test(&skipped, "status success; step ship skipped")).swarmc(&["test"]).expect(0, &[], &[]);
+    let late = format!(
+        "policy {{ on-timeout approve after=\"1h\" }}\n{}",
+        test(&skipped.replace("choice=skip", "choice=skip delay=\"2h\""), "status failure")
+    );
+    Place::new(&late).swarmc(&["test"]).expect(0, &[], &[]);
+    Place::new(&late.replace("1h", "3h")).swarmc(&["test"]).expect(3, &[], &[]);
     // Without anybody there it has failed.
     let failed = format!("{mended}\nfake ship exit=1");
     Place::new(&test(&failed, "status failure; step ship failed")).swarmc(&["test"]).expect(0, &[], &[]);

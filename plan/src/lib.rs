@@ -17,7 +17,7 @@ pub mod tools;
 
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
-pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, Unattended};
+pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
     Ability, Agent, Capability, Connection, EnvValue, Environment, Format, LlmKind, MCP_TOKEN, MCP_URL, McpHandover,

@@ -46,6 +46,19 @@ pub struct Policy {
     /// What happens to a request when nobody can be asked.
     #[serde(default)]
     pub unattended: Unattended,
+    /// What happens to a request that nobody answers in time; none waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<RequestTimeout>,
+}
+
+/// What happens to a request that nobody answers in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RequestTimeout {
+    /// What then holds.
+    pub then: Unattended,
+    /// After how many milliseconds, from the moment on at which it was asked.
+    pub after_ms: u64,
 }
 
 /// Whose agreement is needed.
@@ -61,7 +74,7 @@ pub enum Approval {
     Coordinator,
 }
 
-/// What happens to a request when nobody can be asked.
+/// What happens to a request that nobody answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {

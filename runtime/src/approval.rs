@@ -231,6 +231,11 @@ impl Verdict {
         self.choice != Choice::Deny
     }
 
+    /// Whether it came after a while. What is said at once follows from the policy, in a replay as well.
+    pub(crate) fn was_awaited(&self) -> bool {
+        matches!(self.by, AnsweredBy::Person | AnsweredBy::Timeout)
+    }
+
     /// Why the agent does not get it, for the agent.
     pub(crate) fn refusal(&self) -> String {
         let who = match self.by {

@@ -75,6 +75,12 @@ pub enum Command {
         /// The attempt that ended last.
         attempt: u32,
     },
+    /// Answer a request that nobody answered in time, as the policy says: record `ApprovalAnswered`, at once or, where it
+    /// is of a swarm that has yet to go on, when that does.
+    Expire {
+        /// The number of the request.
+        request: u32,
+    },
     /// Record `StepSkipped`.
     Skip {
         /// The step.
@@ -127,7 +133,8 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
     if !state.stopping {
         if !state.over_budget && !state.agenda.overdue && state.deadline().is_some_and(|deadline| deadline <= now) {
             state.agenda.overdue = true;
-            return vec![Command::Overdue];
+            commands.push(Command::Overdue);
+            return commands;
         }
         wake(state, now, &mut commands);
         skip(state, &mut commands);
@@ -138,6 +145,10 @@ pub fn decide(state: &mut State, now: u64) -> Vec<Command> {
         start(state, &mut commands);
         judge_rounds(state, &mut commands);
         swarms(state, now, &mut commands);
+        if commands.is_empty() {
+            // As if somebody had answered: whoever takes a turn then knows all that came before.
+            expire(state, now, &mut commands);
+        }
         set_alarm(state, &mut commands);
     }
     if state.all_ended() && !std::mem::replace(&mut state.agenda.finishing, true) {
@@ -291,10 +302,15 @@ fn swarms(state: &mut State, now: u64, commands: &mut Vec<Command>) {
     }
 }
 
+/// Has the request answered whose time is over, one at a time.
+fn expire(state: &mut State, now: u64, commands: &mut Vec<Command>) {
+    commands.extend(state.expire(now).map(|request| Command::Expire { request }));
+}
+
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
     let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
     let timer = state.agenda.timers.first().map(|&(due, _)| due);
-    let due = [timer, deadline, state.swarms_due()].into_iter().flatten().min();
+    let due = [timer, deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

@@ -10,7 +10,7 @@ mod ways;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RoundFailure, StopStatus, When};
+use swarmc_plan::{Budget, EachJoin, Exhausted, Join, Plan, Price, RequestTimeout, RoundFailure, StopStatus, When};
 use thiserror::Error;
 
 use crate::Content;
@@ -34,6 +34,8 @@ pub struct Graph {
     pub(crate) agents: BTreeMap<Arc<str>, Means>,
     /// Whether anything has a budget, so that it must be counted.
     pub(crate) has_budgets: bool,
+    /// What becomes of a request that nobody answers in time.
+    pub(crate) on_timeout: Option<RequestTimeout>,
     /// Limits of steps with a concurrency of their own, and of called pipelines with one.
     pub(crate) lanes: Vec<u32>,
 }

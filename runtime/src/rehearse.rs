@@ -268,7 +268,8 @@ impl Stage<'_, '_> {
             }
             // Those who play do so as they are told.
             Command::AskToGoOn { step, attempt } => self.go_on(&step, attempt),
-            Command::WakeAt(_) => {}
+            // Whatever agents want is answered at once.
+            Command::WakeAt(_) | Command::Expire { .. } => {}
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {
                 self.silence(&step, attempt);

@@ -296,6 +296,27 @@ fn help_of_nobody_is_what_the_policy_says() {
     }
 }
 
+/// Where nobody answers in time whoever asked hears so, in its inbox, as it would hear an answer.
+#[test]
+fn help_that_nobody_gives_in_time_is_what_the_policy_says() {
+    for (then, told) in [
+        ("deny", "nobody has answered in time: go on without help, or say in your answer what is missing"),
+        ("fail", "nobody has answered in time: go on without help, or say in your answer what is missing"),
+        ("approve", "nobody has answered in time: go on"),
+    ] {
+        let timeout = format!("deny; on-timeout {then} after=\"300ms\"");
+        let project = scripted(&ASKER.replace("UNATTENDED", &timeout));
+        let output = run_in(&project, &["run", "spec.kdl"]);
+        assert_eq!(output.status.code(), Some(0), "{then}: {}", err(&output));
+        assert!(err(&output).contains("› asker is told: To your request for help"), "{then}: {}", err(&output));
+        assert_eq!(project.output("asker"), "Thank you.", "{then}");
+        let letters = records(&project, "sent");
+        let told = format!("To your request for help (Which port?): {told}");
+        assert_eq!((letters.len(), &letters[0]["letter"]["content"]["text"]), (1, &json!(told)), "{then}");
+        assert_eq!(records(&project, "approval_answered")[0]["by"], "timeout");
+    }
+}
+
 /// A run that was killed while it waited is resumed where nobody can answer: it goes on.
 #[test]
 fn a_run_that_waits_for_help_ends_when_nobody_can_give_it() {

@@ -153,6 +153,12 @@ fn who_is_started_and_who_is_not_is_as_somebody_said() {
         assert!(child.wait().expect("it ends").success(), "{}", rest());
         replays(&place);
     }
+    // Where nobody had said it in time, nobody is waited for.
+    for then in ["approve", "deny"] {
+        let place = spawning(&format!("policy {{ spawn human; on-timeout {then} after=\"300ms\" }}"));
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as nobody answered in time"]);
+        replays(&place);
+    }
     // Where the policy said it, it says it again, with somebody there or not.
     for unattended in ["approve", "deny"] {
         let place = spawning(&format!("policy {{ spawn human; unattended {unattended} }}"));
@@ -188,6 +194,11 @@ pipeline main {
     let ended = child.wait_with_output().expect("it ends");
     assert_eq!(ended.status.code(), Some(3), "{}", rest());
     replays(&place);
+    for (then, code) in [("approve", 0), ("deny", 3)] {
+        let place = Place::new(&format!("policy {{ on-timeout {then} after=\"100ms\" }}\n{CIRCLES}"));
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(code, &[], &["as nobody answered in time"]);
+        replays(&place);
+    }
     let place = Place::new(&format!("policy {{ unattended approve }}\n{CIRCLES}"));
     place.swarmc(&["run", "flow.kdl", "--record", "r", "--headless"]).expect(0, &[], &[]);
     replays(&place);
@@ -243,6 +254,11 @@ fn what_agents_report_and_ask_people_for_is_in_the_recording() {
             let damaged = place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(2, &[], &[expected]);
             assert!(damaged.err.contains("the recording is damaged: "), "{damaged:#?}");
         }
+    }
+    for then in ["approve", "deny"] {
+        let place = place(&format!("policy {{ on-timeout {then} after=\"300ms\" }}"));
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &["as nobody answered in time"]);
+        replays(&place);
     }
     for unattended in ["approve", "deny"] {
         let place = place(&format!("policy {{ unattended {unattended} }}"));

@@ -71,6 +71,10 @@ fn time_is_that_of_the_longest_chain() {
     assert_eq!(most(&bounds.critical_path_ms), 2 * 661_000);
     let bounds = of("pipeline p { task a { timeout \"1m\"; run a }; task b { depends-on a; run b } }");
     assert_eq!(why(&bounds.critical_path_ms), "`b` has no `timeout`");
+    let escalated = "pipeline p { task a { timeout \"1m\"; run a; on-failure escalate } }";
+    assert_eq!(why(&of(escalated).critical_path_ms), "`a` waits for a person, without `on-timeout`");
+    let bounds = of(&format!("policy {{ on-timeout deny after=\"1h\" }}\n{escalated}"));
+    assert_eq!(most(&bounds.critical_path_ms), 2 * 60_000 + 3_600_000);
 }
 
 #[test]

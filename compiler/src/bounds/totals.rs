@@ -214,7 +214,8 @@ impl<'p> Counter<'p, '_> {
             }
             OnFailure::Escalate => {
                 all = all.times(2_u64);
-                all.time = all.time.plus(Amount::open(Cause::Person(step)));
+                let decides = self.plan.policy.on_timeout.map(|timeout| Amount::most(timeout.after_ms));
+                all.time = all.time.plus(decides.unwrap_or(Amount::open(Cause::Person(step))));
             }
             OnFailure::Fail | OnFailure::Skip => {}
         }

@@ -50,19 +50,38 @@ pub(super) fn policy(element: &Element, diagnostics: &mut Diagnostics) -> ast::P
     let of = |child: &str| Some(choice(element.child(child)?.argument(0)?, approval));
     let tool = |node: &Element| Some((spanned(node.argument(0)?), choice(node.argument(1)?, approval)));
     let unattended = Section::of(element).child("unattended");
+    let on_timeout = element.child("on-timeout").and_then(|node| on_timeout(node, diagnostics));
     ast::Policy {
         spawn: of("spawn"),
         tools: element.children("tool").filter_map(tool).collect(),
         plan_update: of("plan-update"),
         unattended: Spanned {
-            value: match unattended.word().as_str() {
-                "approve" => plan::Unattended::Approve,
-                "fail" => plan::Unattended::Fail,
-                _ => plan::Unattended::Deny,
-            },
+            value: without_answer(&unattended.word()),
             span: unattended.element().map_or(element.span, |node| node.span),
         },
+        on_timeout,
         span: element.span,
+    }
+}
+
+fn on_timeout(node: &Element, diagnostics: &mut Diagnostics) -> Option<plan::RequestTimeout> {
+    let (then, after) = (node.argument(0)?, node.property("after")?);
+    let after_ms = u64::try_from(after.number).unwrap_or(u64::MAX);
+    if after_ms == 0 {
+        let diagnostic = Diagnostic::new(Code::WrongValue, "a time limit of zero answers every request at once")
+            .label(after.span, "nobody could answer before")
+            .help("write how long a request waits, as in `\"10m\"`; without `on-timeout` it waits for ever");
+        diagnostics.push(diagnostic);
+    }
+    Some(plan::RequestTimeout { then: without_answer(then.text.as_str()), after_ms })
+}
+
+/// What a word says of a request that nobody answers.
+fn without_answer(word: &str) -> plan::Unattended {
+    match word {
+        "approve" => plan::Unattended::Approve,
+        "fail" => plan::Unattended::Fail,
+        _ => plan::Unattended::Deny,
     }
 }
 

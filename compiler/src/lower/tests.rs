@@ -403,7 +403,7 @@ fn the_top_level_declares_who_works_and_under_which_rules() {
         tool-server git { exec git-mcp; env TOKEN }
         tool-server web url="https://example.org/mcp"
         budget tokens=100_000 cost="$5"
-        policy { spawn human; tool "git push" human; tool read auto; plan-update coordinator; unattended fail }
+        policy { spawn human; tool "git push" human; tool read auto; plan-update coordinator; unattended fail; on-timeout deny after="10m" }
         hook failure { run notify "it failed" }
         hook complete { run file="done.sh" }
         "#,
@@ -431,6 +431,8 @@ fn the_top_level_declares_who_works_and_under_which_rules() {
     assert!(spec.tool_servers[0].exec.is_some() && spec.tool_servers[1].url.is_some());
     let policy = spec.policy.as_ref().expect("a policy");
     assert_eq!((policy.tools.len(), policy.unattended.value), (2, plan::Unattended::Fail));
+    let timeout = plan::RequestTimeout { then: plan::Unattended::Deny, after_ms: 600_000 };
+    assert_eq!(policy.on_timeout, Some(timeout));
     assert!(matches!(&spec.hooks[0].body, Some(Body::Run(_))) && matches!(&spec.hooks[1].body, Some(Body::Script(_))));
 }
 

@@ -32,15 +32,19 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
         ("", false) => format!("the top level takes {}", suggest::list(allowed.iter().copied(), "and")),
         (called, false) => format!("`{called}` takes {}", suggest::list(allowed.iter().copied(), "and")),
     };
-    if name == "timeout" && called == "gate" {
+    if let ("timeout", "gate" | "policy") = (name, called) {
+        let (what, then, others) = match called {
+            "gate" => ("OPTION", "fail", "or `fail` for the option"),
+            _ => ("deny", "deny", "or `approve` or `fail` for `deny`"),
+        };
         let after = match node.entries.first().map(|entry| &entry.value.kind) {
             Some(ValueKind::String(text)) => text.as_str(),
             _ => "24h",
         };
-        let meant = format!("on-timeout fail after=\"{after}\"");
-        return Diagnostic::new(Code::MisplacedNode, "a gate says what holds when time is up".to_owned())
-            .label(node.name.span, "not known in a `gate`")
-            .help(format!("write `on-timeout OPTION after=\"{after}\"`, or `fail` for the option"))
+        let meant = format!("on-timeout {then} after=\"{after}\"");
+        return Diagnostic::new(Code::MisplacedNode, format!("a {called} says what holds when time is up"))
+            .label(node.name.span, format!("not known in a `{called}`"))
+            .help(format!("write `on-timeout {what} after=\"{after}\"`, {others}"))
             .unsafe_fix(format!("write `{meant}`"), node.span, meant);
     }
     // A file of another kind takes nothing of the language, wherever that belongs.

@@ -140,6 +140,7 @@ static POLICY: Node = Node::new("policy", "Who approves what agents ask for.").c
     &POLICY_TOOL,
     &PLAN_UPDATE,
     &UNATTENDED_POLICY,
+    &REQUEST_TIMEOUT,
 ]);
 static POLICY_SPAWN: Node = Node::new("spawn", "Starting further agents; what a swarm says goes before.")
     .arguments(&[defaulted("WHO", Kind::Choice(APPROVAL), "auto")]);
@@ -153,6 +154,10 @@ static PLAN_UPDATE: Node = Node::new("plan-update", "Changing the plan of a swar
 )]);
 static UNATTENDED_POLICY: Node = Node::new("unattended", "What an approval of a person becomes where no person is.")
     .arguments(&[defaulted("WHAT", Kind::Choice(UNATTENDED), "deny")]);
+static REQUEST_TIMEOUT: Node =
+    Node::new("on-timeout", "What an approval of a person becomes that nobody gives in time.")
+        .arguments(&[required("WHAT", Kind::Choice(UNATTENDED))])
+        .properties(&[Property::new("after", Kind::Duration, "How long a request waits.").required()]);
 
 static HOOK: Node = Node::new("hook", "A command that runs when something happened, in the workspace and beside the steps; it holds nothing up and changes nothing. It gets `SWARM_EVENT`, `SWARM_RUN`, `SWARM_RUN_DIR` and `SWARM_WORKFLOW`; at the end `SWARM_STATUS` (`succeeded`, `failed`, `over_budget`), at a gate `SWARM_GATE`.")
     .arguments(&[required("EVENT", Kind::Choice(EVENTS))])

@@ -48,7 +48,7 @@ pub(crate) const ON_FAILURE: &[Word] = &[
     word("fix", "the agent of `agent=` gets one turn, then the step runs once more"),
     word(
         "escalate",
-        "a person decides, once: `swarmc approve RUN STEP retry`, `skip` or `fail`; without anybody there it has failed",
+        "a person decides, once: `swarmc approve RUN STEP retry`, `skip` or `fail`; without anybody there, or when the time of `policy { on-timeout }` is over, it has failed",
     ),
 ];
 

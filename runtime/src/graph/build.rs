@@ -31,6 +31,7 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 budgets: budgets(plan, None),
                 agents,
                 has_budgets: false,
+                on_timeout: plan.policy.on_timeout,
                 lanes: build.lanes,
             }
         }
@@ -50,6 +51,7 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 budgets: budgets(plan, Some(pipeline)),
                 agents,
                 has_budgets: false,
+                on_timeout: plan.policy.on_timeout,
                 lanes: build.lanes,
             }
         }

@@ -95,16 +95,18 @@ impl Chronicle {
         let asked = told.asked.entry(Arc::clone(&request.agent)).or_default();
         *asked += 1;
         let (member, asked, wants) = (Arc::clone(&request.agent), *asked, request.wants.words());
-        let line = Line::Approval { place, member, asked, wants, choice: None, because: None, arguments: None };
+        let by = AnsweredBy::Person;
+        let line = Line::Approval { place, member, asked, wants, by, choice: None, because: None, arguments: None };
         told.open.insert(request.id, line);
     }
 
-    /// Somebody agrees, or does not: the line where that was a person. What the policy says it says in a replay as well.
+    /// Somebody agrees, or does not: the line where that was awaited. What the policy says at once it says in a replay as
+    /// well.
     pub(super) fn agreed(&mut self, place: &Place, verdict: &Verdict) -> Option<Line> {
         let told = self.told.get_mut(place)?;
-        let mut line = told.open.remove(&verdict.id).filter(|_| verdict.by == AnsweredBy::Person)?;
-        if let Line::Approval { choice, .. } = &mut line {
-            *choice = Some(verdict.choice);
+        let mut line = told.open.remove(&verdict.id).filter(|_| verdict.was_awaited())?;
+        if let Line::Approval { by, choice, .. } = &mut line {
+            (*by, *choice) = (verdict.by, Some(verdict.choice));
         }
         told.answers += 1;
         Some(line)

@@ -209,13 +209,14 @@ impl Deeds {
         self.open.insert(request.id, (line, request.wants.outlasts_attempt()));
     }
 
-    /// Somebody agrees, or does not. What the policy says of what outlasts an attempt it says in a replay as well.
+    /// Somebody agrees, or does not. What the policy says at once of what outlasts an attempt it says in a replay as
+    /// well.
     pub(super) fn agreed(&mut self, verdict: &Verdict, blank: impl Fn(&str) -> String) -> Option<Line> {
         let (mut line, outlasts) = self.open.remove(&verdict.id)?;
         let Line::Agreed { by, choice, because, .. } = &mut line else { return None };
         (*by, *choice) = (verdict.by, Some(verdict.choice));
         *because = verdict.because.as_deref().map(blank);
-        (verdict.by == AnsweredBy::Person || !outlasts).then_some(line)
+        (verdict.was_awaited() || !outlasts).then_some(line)
     }
 
     /// What nobody ever answered.

@@ -144,6 +144,8 @@ pub(super) enum Line {
         asked: u32,
         /// What for.
         wants: String,
+        #[serde(default = "person", skip_serializing_if = "is_person")]
+        by: AnsweredBy,
         /// None where nobody answered before the swarm ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         choice: Option<Choice>,

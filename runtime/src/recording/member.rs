@@ -17,7 +17,7 @@ use super::write::{Recorder, Texts, stem};
 use super::{Difference, Question, words};
 use crate::approval::Choice;
 use crate::error::RunError;
-use crate::event::{Failure, StepId, Usage};
+use crate::event::{AnsweredBy, Failure, StepId, Usage};
 use crate::home::{digest, file_name};
 use crate::llm::{self, Call, Reply, Tool};
 use crate::swarm::{Purpose, TurnId};
@@ -397,7 +397,7 @@ impl Replay {
         Ok(Some((number, result)))
     }
 
-    /// What a person said when an agent asked for its agreement for the `asked`th time.
+    /// What was said when an agent asked for somebody's agreement for the `asked`th time, and by whom.
     ///
     /// # Errors
     /// It wants something else than it did, or the recording cannot be read.
@@ -407,11 +407,11 @@ impl Replay {
         agent: &str,
         asked: u32,
         now: &str,
-    ) -> Result<Foretold, RunError> {
+    ) -> Result<(Foretold, AnsweredBy), RunError> {
         let key = (Place::of(step, attempt), 10, asked, 0, agent.to_owned());
-        let Some(&number) = self.index.get(&key) else { return Ok(Foretold::Nothing) };
-        let Line::Approval { wants, choice, because, arguments, .. } = &self.recording.lines[number] else {
-            return Ok(Foretold::Nothing);
+        let line = self.index.get(&key).map(|&number| (number, &self.recording.lines[number]));
+        let Some((number, Line::Approval { wants, by, choice, because, arguments, .. })) = line else {
+            return Ok((Foretold::Nothing, AnsweredBy::Person));
         };
         self.note(number);
         if wants != now {
@@ -419,10 +419,10 @@ impl Replay {
             let difference = Difference::Text { what: "what it wants".to_owned(), recorded, now };
             return Err(self.diverged(step, attempt, requests((step, attempt), agent, asked), difference));
         }
-        let Some(choice) = choice else { return Ok(Foretold::Nobody) };
+        let Some(choice) = choice else { return Ok((Foretold::Nobody, *by)) };
         let because = because.as_deref().map(|because| self.blanks.fill_text(because));
         let arguments = arguments.as_ref().map(|arguments| self.text(arguments)).transpose()?;
-        Ok(Foretold::Said(number, *choice, because, arguments))
+        Ok((Foretold::Said(number, *choice, because, arguments), *by))
     }
 
     /// How many answers its swarm had when a turn began; 0 where nothing else than the last of them made it begin.

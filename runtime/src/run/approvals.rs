@@ -10,7 +10,7 @@ use serde_json::Value;
 use swarmc_plan::{Approval, Unattended};
 use tokio::sync::oneshot;
 
-use super::run_loop::Loop;
+use super::run_loop::{Loop, now};
 use super::scene::short;
 use crate::answer;
 use crate::approval::{Choice, Request, Verdict, Wants};
@@ -24,9 +24,6 @@ const LONGEST: usize = 128 * 1024;
 
 /// The room of a schema as JSON in an event; a longer one is stored beside it.
 const SCHEMA_ROOM: usize = 1_000;
-
-/// What the policy says to a request where it is to fail.
-const FAILS: &str = "needs somebody's agreement, and nobody can be asked";
 
 /// A call that somebody must agree to.
 #[derive(Debug)]
@@ -117,7 +114,7 @@ impl Loop<'_> {
             Some((id, verdict)) => {
                 self.asking.used.insert(id);
                 if let Some(verdict) = verdict {
-                    let leave = self.leave(&wants, &verdict, wish.fixed);
+                    let leave = self.leave((&wish.agent, &wants), &verdict, wish.fixed);
                     return self.asking.told.push((reply, leave));
                 }
                 id
@@ -209,39 +206,69 @@ impl Loop<'_> {
         id
     }
 
-    /// Answers a request for which nobody need be asked, or nobody can be. The reason where whoever asked fails for it.
+    /// Nobody has answered a request in time.
+    pub(super) fn expire(&mut self, id: u32) {
+        let Some(waiting) = self.state.request(id) else { return };
+        let (step, attempt, due) = (waiting.step.clone(), waiting.attempt, waiting.due());
+        // Also where the clock on the wall was put back meanwhile.
+        self.clock = self.clock.max(due.unwrap_or(0));
+        let Some(key) = self.state.find(&step) else { return };
+        let is_swarm = self.state.runs_swarm(key);
+        if is_swarm && !self.teams.runs(&(step.clone(), attempt)) {
+            // It has yet to go on, and then everything is answered that waits.
+            return;
+        }
+        if let Some(message) = self.decide_at_once(key, id, Approval::Human).filter(|_| is_swarm) {
+            self.fail_swarm(&step, attempt, Failure::Agent { message });
+        }
+    }
+
+    /// Answers a request for which nobody need be asked, nobody can be, or nobody has answered in time. The reason where
+    /// whoever asked fails for it.
     pub(super) fn decide_at_once(&mut self, key: Key, id: u32, of: Approval) -> Option<String> {
-        let waiting = self.state.waiting().find(|waiting| waiting.request.id == id)?.clone();
+        let waiting = self.state.request(id)?.clone();
         let Request { agent, wants, .. } = &waiting.request;
-        let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
         if self.foretold(&waiting) {
             return None;
         }
+        let verdict = |choice, by| Verdict { id, choice, by, because: None, arguments: None };
         if self.state.is_always(key, agent, wants) {
-            self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier), None);
+            self.answer_request(&waiting, verdict(Choice::Allow, AnsweredBy::Earlier));
             return None;
         }
+        let expiry = self.state.expiry(id, now().max(self.clock));
         // A coordinator cannot be asked in this version, and in a replay nobody can.
-        if !self.headless && of == Approval::Human && self.replaying.is_none() {
+        if expiry.is_none() && !self.headless && of == Approval::Human && self.replaying.is_none() {
             return None;
         }
-        let fails = format!("`{agent}` wants {}, which {FAILS}", wants.words());
-        let (choice, fails) = match self.tools.unattended() {
-            Unattended::Approve => (Choice::Allow, None),
-            Unattended::Deny => (Choice::Deny, None),
-            Unattended::Fail => (Choice::Deny, Some(fails)),
+        let by = if expiry.is_some() { AnsweredBy::Timeout } else { AnsweredBy::Policy };
+        let choice = match expiry.unwrap_or(self.scene.plan.policy.unattended) {
+            Unattended::Approve => Choice::Allow,
+            Unattended::Deny | Unattended::Fail => Choice::Deny,
         };
-        self.answer_request(&waiting, verdict(choice, AnsweredBy::Policy), fails.clone());
+        let verdict = verdict(choice, by);
+        let fails = self.fails((agent, wants), &verdict);
+        self.answer_request(&waiting, verdict);
         fails
     }
 
-    pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict, fails: Option<String>) {
+    /// Why whoever asked fails for what the policy has said.
+    pub(super) fn fails(&self, (agent, wants): (&str, &Wants), verdict: &Verdict) -> Option<String> {
+        let policy = &self.scene.plan.policy;
+        let (said, why) = match verdict.by {
+            AnsweredBy::Policy => (Some(policy.unattended), "nobody can be asked"),
+            AnsweredBy::Timeout => (policy.on_timeout.map(|timeout| timeout.then), "nobody answered in time"),
+            AnsweredBy::Person | AnsweredBy::Earlier | AnsweredBy::Headless => (None, ""),
+        };
+        let fails = said == Some(Unattended::Fail) && !verdict.allows();
+        fails.then(|| format!("`{agent}` wants {}, which needs somebody's agreement, and {why}", wants.words()))
+    }
+
+    pub(super) fn answer_request(&mut self, waiting: &Waiting, verdict: Verdict) {
         let (step, attempt) = (waiting.step.clone(), waiting.attempt);
         if let Some(Waits { fixed, reply, .. }) = self.asking.tasks.remove(&verdict.id) {
-            let leave = match fails {
-                Some(message) => Leave::Failed(message),
-                None => self.leave(&waiting.request.wants, &verdict, fixed),
-            };
+            let Request { agent, wants, .. } = &waiting.request;
+            let leave = self.leave((agent, wants), &verdict, fixed);
             self.asking.told.push((reply, leave));
         }
         self.record(Event::ApprovalAnswered { step, attempt, verdict });
@@ -249,7 +276,10 @@ impl Loop<'_> {
     }
 
     /// What a verdict means for who wants to call a tool.
-    fn leave(&self, wants: &Wants, verdict: &Verdict, fixed: bool) -> Leave {
+    fn leave(&self, (agent, wants): (&str, &Wants), verdict: &Verdict, fixed: bool) -> Leave {
+        if let Some(message) = self.fails((agent, wants), verdict) {
+            return Leave::Failed(message);
+        }
         if !verdict.allows() {
             return Leave::Refused(format!("not called: {}", verdict.refusal()));
         }
@@ -268,7 +298,7 @@ impl Loop<'_> {
     /// The request that a person means; none where a gate is meant.
     pub(super) fn meant(&self, word: &str) -> Option<Waiting> {
         let id: u32 = word.parse().ok()?;
-        self.state.waiting().find(|waiting| waiting.request.id == id).cloned()
+        self.state.request(id).cloned()
     }
 
     /// Takes a person's answer to a request, where it fits.
@@ -314,7 +344,7 @@ impl Loop<'_> {
         };
         let because = answer.because.as_deref().map(str::trim).filter(|because| !because.is_empty()).map(short);
         let verdict = Verdict { id: *id, choice, by: AnsweredBy::Person, because, arguments };
-        self.answer_request(waiting, verdict, None);
+        self.answer_request(waiting, verdict);
         Ok(())
     }
 }

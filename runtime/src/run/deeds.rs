@@ -153,9 +153,8 @@ impl Loop<'_> {
 
     /// Somebody agrees to what a task asked for, or does not, as in the recording.
     pub(super) fn agree_replayed(&mut self, verdict: Verdict) {
-        let waiting = self.state.waiting().find(|waiting| waiting.request.id == verdict.id).cloned();
-        if let Some(waiting) = waiting {
-            self.answer_request(&waiting, verdict, None);
+        if let Some(waiting) = self.state.request(verdict.id).cloned() {
+            self.answer_request(&waiting, verdict);
         }
     }
 }

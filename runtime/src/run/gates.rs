@@ -124,6 +124,9 @@ impl Loop<'_> {
         if let Some(waiting) = self.meant(&answer.gate) {
             return self.take_verdict(&waiting, answer);
         }
+        if answer.gate.parse().is_ok_and(|id| (1..self.state.next_request()).contains(&id)) {
+            return Err(format!("approval {} is answered already, or nobody waits for it any more", answer.gate));
+        }
         if answer.because.is_some() || answer.arguments.is_some() {
             return Err(format!("`{}` is no request of an agent: it takes no reason and no arguments", answer.gate));
         }

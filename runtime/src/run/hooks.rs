@@ -29,7 +29,7 @@ impl Loop<'_> {
             Event::RunFinished { .. } => (HookEvent::Failure, Vec::new()),
             Event::GateOpened { step, .. } => (HookEvent::Gate, vec![("SWARM_GATE", step.label())]),
             // Where nobody had to be asked it is answered by now.
-            Event::ApprovalAsked { request, .. } if self.state.waiting().any(|it| it.request.id == request.id) => {
+            Event::ApprovalAsked { request, .. } if self.state.request(request.id).is_some() => {
                 (HookEvent::Gate, vec![("SWARM_GATE", request.id.to_string())])
             }
             Event::StopRequested => (HookEvent::Stop, Vec::new()),

@@ -384,6 +384,7 @@ impl Loop<'_> {
             Command::Overdue => self.overdue(),
             Command::Ask { step } => self.ask(step),
             Command::TimeOut { step } => self.time_out(step),
+            Command::Expire { request } => self.expire(request),
             Command::AskToGoOn { step, attempt } => self.ask_to_go_on(&step, attempt),
             Command::Skip { step, reason } => self.record(Event::StepSkipped { step, reason }),
             Command::Cancel { step, attempt } => {

@@ -21,7 +21,7 @@ use super::run_loop::Loop;
 use super::scene::{At, render, short};
 use super::{Input, content};
 use crate::approval::{self, Choice};
-use crate::event::{self, Content, Failure, StepId};
+use crate::event::{self, AnsweredBy, Content, Failure, StepId};
 use crate::executor::Role;
 use crate::graph::Key;
 use crate::llm::{self, Reply, Tool};
@@ -42,11 +42,12 @@ pub(crate) enum Word {
     Late,
     /// The time of an agent is over, in a replay.
     Over(Arc<str>),
-    /// A person says this to a request, in a replay.
+    /// Somebody says this to a request, in a replay.
     Agreed {
         /// The number of the request.
         id: u32,
         choice: Choice,
+        by: AnsweredBy,
         because: Option<String>,
         /// The arguments that were given in place of others.
         arguments: Option<String>,
@@ -264,8 +265,8 @@ impl Loop<'_> {
                 self.end_late(key, &agent);
                 Ok(())
             }
-            Word::Agreed { id, choice, because, arguments } => {
-                self.agree((id, choice), because, arguments).map_err(Stuck::from)
+            Word::Agreed { id, choice, by, because, arguments } => {
+                self.agree((id, choice, by), because, arguments).map_err(Stuck::from)
             }
             Word::Failed(failure) => Err(Stuck(failure)),
         };

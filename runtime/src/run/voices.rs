@@ -10,7 +10,7 @@ use swarmc_plan::{Approval, Unattended};
 
 use super::run_loop::Loop;
 use crate::approval::{Verdict, Wants};
-use crate::event::{Content, Event, StepId};
+use crate::event::{AnsweredBy, Content, Event, StepId};
 use crate::graph::Key;
 use crate::handoff::{Broadcast, MESSAGE_LIMIT, Plea, Report};
 
@@ -116,7 +116,9 @@ impl Loop<'_> {
         if let Some(refusal) = self.decide_at_once(key, id, Approval::Human) {
             return Err(refusal);
         }
-        match (self.state.waiting().any(|waiting| waiting.request.id == id), self.tools.unattended()) {
+        // What was answered in time, or for want of it, is in its inbox.
+        let waits = self.state.voice(key).is_some_and(|voice| voice.asked.iter().any(|(asked, _)| *asked == id));
+        match (waits, self.scene.plan.policy.unattended) {
             (true, _) => Ok(json!({ "approval": id })),
             (false, Unattended::Approve) => Ok(json!({ "approval": id, "answer": "allow" })),
             (false, _) => {
@@ -133,7 +135,7 @@ impl Loop<'_> {
         asked.chain(self.state.pleas(step)).find(|(_, before)| is_same(before)).map(|(id, _)| id)
     }
 
-    /// What a person says to a request for help, for whoever asked.
+    /// What is said to a request for help, for whoever asked.
     pub(super) fn helped(&self, message: &Content, verdict: &Verdict) -> String {
         let message = self.scene.store.text(message).unwrap_or_default();
         let mut repeated: String = message.chars().take(REPEATED).collect();
@@ -141,6 +143,10 @@ impl Loop<'_> {
             repeated.push('…');
         }
         let answer = match (verdict.allows(), &verdict.because) {
+            (true, _) if verdict.by == AnsweredBy::Timeout => "nobody has answered in time: go on".to_owned(),
+            (false, _) if verdict.by == AnsweredBy::Timeout => {
+                "nobody has answered in time: go on without help, or say in your answer what is missing".to_owned()
+            }
             (true, None) => "a person has read it: go on".to_owned(),
             (true, Some(because)) => format!("a person says: {because}"),
             (false, _) => verdict.refusal(),

@@ -10,4 +10,5 @@ mod random;
 mod run;
 mod stalls;
 mod tables;
+mod timeouts;
 mod world;

@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
                 self.bring(0, Event::GateAnswered { step, choice, output: None, by: AnsweredBy::Timeout });
             }
             // Whatever attempts come to in the simulated world, nobody counts.
-            Command::AskToGoOn { .. } => {}
+            Command::AskToGoOn { .. } | Command::Expire { .. } => {}
             Command::Overdue => self.bring(0, Event::BudgetSpent { message: String::new() }),
             Command::Close { step, owes } => self.bring(0, Event::NodeClosed { step, owes }),
             Command::Finish { status } => self.bring(0, Event::RunFinished { status }),

@@ -5,9 +5,9 @@
 //! `STEP errs`, `round holds`, `round fails`, `stop requested`, `resumed` and `at MS`; a step of another round and
 //! instance is `STEP/ROUND/INSTANCE`, a round likewise.
 
-use swarmc_plan::{Exhausted, Pipeline, RoundFailure};
+use swarmc_plan::{Budget, Exhausted, Pipeline, RoundFailure};
 
-use super::build::{graph, pipeline, repeated};
+use super::build::{graph, graph_of, pipeline, plan, repeated};
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, SkipReason, StepId};
 use crate::{Command, State, decide};
 
@@ -17,7 +17,11 @@ fn check(pipeline: Pipeline, events: &str, expected: &str) {
 
 /// Applies the events, asking for commands in between as a driver would, and keeps the last answer.
 pub(super) fn play(pipeline: Pipeline, events: &str) -> (State, Vec<Command>) {
-    let mut state = State::new(graph(pipeline));
+    play_in(State::new(graph(pipeline)), events)
+}
+
+/// The same in the state of a run that has not begun.
+pub(super) fn play_in(mut state: State, events: &str) -> (State, Vec<Command>) {
     let mut clock = 1_000;
     let mut seq = 0;
     let mut answer = Vec::new();
@@ -75,6 +79,7 @@ fn parse(words: &str, clock: &mut u64) -> Vec<Event> {
         (_, "says" | "changes" | "checks" | "asked" | "allowed" | "always" | "denied") => {
             vec![super::stalls::event(step, &words[1..])]
         }
+        (_, "calls" | "granted" | "expired") => vec![super::timeouts::event(step, &words[1..])],
         (_, "started") => vec![started],
         (_, "ended") => vec![ended(None)],
         (_, "failed") => vec![ended(Some(Failure::Exit))],
@@ -111,6 +116,7 @@ pub(super) fn commands(commands: &mut [Command]) -> String {
         Command::Ask { step } => format!("ask {}", id(step)),
         Command::AskToGoOn { step, .. } => format!("ask {} to go on", id(step)),
         Command::Overdue => "overdue".to_owned(),
+        Command::Expire { request } => format!("expire {request}"),
         Command::TimeOut { step } => format!("time out {}", id(step)),
         Command::Skip { step, reason } => format!("skip {} ({})", id(step), because(reason)),
         Command::Cancel { step, attempt } => format!("cancel {} {attempt}", id(step)),
@@ -487,6 +493,14 @@ fn a_stop_cancels_what_runs_and_skips_the_rest() {
 fn what_was_ordered_and_did_not_start_is_cancelled_too() {
     check(pipeline("a \n b \n s stop < a"), "a done, s done", "cancel b 1");
     check(pipeline("a \n b \n s stop < a"), "a done, s done, b cancelled 1", "skip b (stopped by s)");
+    // Also where the time of the run is over by then.
+    let mut timed = plan(pipeline("a \n b \n s stop < a"));
+    timed.budget = Some(Budget { time_ms: Some(5_000), ..Budget::default() });
+    let (mut state, _) = play_in(State::new(graph_of(&timed)), "a done");
+    for (seq, event) in (9..).zip(parse("s done", &mut 9_000)) {
+        state.apply(&Record { seq, at: 9_000, event });
+    }
+    assert_eq!(commands(&mut decide(&mut state, 9_000)), "cancel b 1, overdue");
     check(pipeline("a \n b \n c < a"), "a done, stop requested", "cancel b 1, cancel c 1");
     check(pipeline("a \n b \n c < a"), "a done, stop requested, b cancelled 1, c cancelled 1", "");
 }

@@ -1,10 +1,14 @@
 //! What agents wait for somebody to agree to, and what was said.
 //!
-//! In: requests and verdicts, in order. Out: what is open, and answers that an attempt may still need: one that a former
-//! process began starts anew, and what it asks again is not asked anybody twice.
+//! In: requests and verdicts, in order. Out: what is open and until when, and answers that an attempt may still need: one
+//! that a former process began starts anew, and what it asks again is not asked anybody twice. Invariant: requests are
+//! numbered in the order in which they come, so that the first open one is the first whose time is over.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
+
+use swarmc_plan::{RequestTimeout, Unattended};
 
 use super::State;
 use super::frame::Phase;
@@ -23,6 +27,15 @@ pub struct Waiting {
     pub request: Request,
     /// Since when, in milliseconds since 1970.
     pub since: u64,
+    /// What becomes of it where nobody answers in time; none where it waits for ever.
+    pub on_timeout: Option<RequestTimeout>,
+}
+
+impl Waiting {
+    /// When its time is over, in milliseconds since 1970; none where it waits for ever.
+    pub fn due(&self) -> Option<u64> {
+        self.on_timeout.map(|timeout| self.since.saturating_add(timeout.after_ms))
+    }
 }
 
 /// The requests of a run.
@@ -33,6 +46,8 @@ pub(crate) struct Approvals {
     /// The number of the last one of the processes before this one.
     before: u32,
     open: BTreeMap<u32, Waiting>,
+    /// The number of the last one whose answer was ordered, since its time is over.
+    expired: u32,
     /// Those of running tasks that were answered.
     answered: BTreeMap<u32, (Waiting, Verdict)>,
     /// The tasks, and the requests for help, that somebody has decided on, and of which whoever asked has not heard.
@@ -47,6 +62,35 @@ impl State {
     /// The requests that nobody has answered, in the order in which they came.
     pub fn waiting(&self) -> impl Iterator<Item = &Waiting> {
         self.approvals.open.values()
+    }
+
+    /// The request of this number, where nobody has answered it.
+    pub(crate) fn request(&self, id: u32) -> Option<&Waiting> {
+        self.approvals.open.get(&id)
+    }
+
+    /// What becomes of a request whose time is over.
+    pub(crate) fn expiry(&self, id: u32, now: u64) -> Option<Unattended> {
+        let waiting = self.request(id).filter(|waiting| !self.paced && waiting.due().is_some_and(|due| due <= now))?;
+        waiting.on_timeout.map(|timeout| timeout.then)
+    }
+
+    /// The next request whose time is over, each once.
+    pub(crate) fn expire(&mut self, now: u64) -> Option<u32> {
+        let id = self.next_to_expire().filter(|waiting| waiting.due().is_some_and(|due| due <= now))?.request.id;
+        self.approvals.expired = id;
+        Some(id)
+    }
+
+    /// When the time of a request is over next, in milliseconds since 1970.
+    pub(crate) fn requests_due(&self) -> Option<u64> {
+        self.next_to_expire().and_then(Waiting::due)
+    }
+
+    fn next_to_expire(&self) -> Option<&Waiting> {
+        let Approvals { open, expired, .. } = &self.approvals;
+        let mut rest = open.range((Bound::Excluded(*expired), Bound::Unbounded));
+        rest.next().map(|(_, waiting)| waiting).filter(|_| !self.paced)
     }
 
     /// Whether a step runs a swarm.
@@ -130,7 +174,8 @@ impl State {
             return;
         }
         approvals.last = request.id;
-        let waiting = Waiting { step: self.id(key), attempt, request: request.clone(), since: at };
+        let on_timeout = self.graph.on_timeout;
+        let waiting = Waiting { step: self.id(key), attempt, request: request.clone(), since: at, on_timeout };
         self.approvals.open.insert(request.id, waiting);
         if let Wants::Help { message } = &request.wants {
             self.help_asked(key, request.id, message);
@@ -179,7 +224,7 @@ impl State {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
-        if waiting.request.wants.is_help() && verdict.by != AnsweredBy::Person {
+        if waiting.request.wants.is_help() && verdict.by == AnsweredBy::Policy {
             // Whoever asked hears of it at once, or has nothing to wait for any more.
             self.help_refused(&waiting.step, verdict.id);
             if let Some(scope) = self.scope_of(&waiting.step) {
@@ -260,6 +305,7 @@ impl State {
 
     pub(super) fn approvals_resumed(&mut self) {
         self.approvals.before = self.approvals.last;
+        self.approvals.expired = 0;
     }
 
     fn always(&self, key: Key, agent: &Arc<str>, wants: &Wants) -> Always {

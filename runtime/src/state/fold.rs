@@ -286,12 +286,13 @@ impl State {
         }
     }
 
-    /// Until when a gate waits that asks from `at` on.
+    /// Until when a gate waits that asks from `at` on, or a step about whose failure somebody is asked.
     fn patience(&self, key: Key, at: u64) -> u64 {
-        match self.node(key).kind {
-            Kind::Gate(Some(after)) => at.saturating_add(after).min(u64::MAX - 1),
-            _ => u64::MAX,
-        }
+        let after = match self.node(key).kind {
+            Kind::Gate(after) => after,
+            _ => self.graph.on_timeout.map(|timeout| timeout.after_ms),
+        };
+        after.map_or(u64::MAX, |after| at.saturating_add(after).min(u64::MAX - 1))
     }
 
     fn attempt_ended(&mut self, key: Key, attempt: u32, outcome: &Outcome, at: u64) {
@@ -365,7 +366,7 @@ impl State {
         } else if self.node(key).asks_after().is_some_and(|after| after == tries || lasts && tries < after)
             && !self.is_ended(key)
         {
-            self.enter(key, Phase::Asking(u64::MAX));
+            self.enter(key, Phase::Asking(self.patience(key, at)));
         } else {
             self.fail(key);
         }

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use swarmc_plan::tools::{BUILT_IN, BuiltIn, covers, split};
-use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer, Unattended};
+use swarmc_plan::{Agent, Approval, Capability, EnvValue, Permissions, Plan, Policy, Template, ToolServer};
 use tokio::task::JoinSet;
 
 use crate::home::digest;
@@ -310,11 +310,6 @@ impl Toolbox {
             true => name,
             false => format!("{}…{}", result::short(&name), digest(name.as_bytes())),
         }
-    }
-
-    /// What becomes of a call that needs somebody's agreement when nobody can be asked.
-    pub(crate) fn unattended(&self) -> Unattended {
-        self.policy.unattended
     }
 
     /// What a model calls a tool, as people may be shown it.

@@ -52,7 +52,7 @@ impl Loop<'_> {
     }
 
     /// The swarm has failed.
-    pub(super) fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
+    pub(in crate::run) fn fail_swarm(&mut self, step: &StepId, attempt: u32, why: Failure) {
         if self.teams.open.remove(&(step.clone(), attempt)).is_none() {
             return;
         }

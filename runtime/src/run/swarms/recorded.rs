@@ -150,10 +150,10 @@ impl Loop<'_> {
         }
         let asked = replaying.wants(step, attempt, &request.agent);
         match replaying.replay.agreed((step, attempt), &request.agent, asked, &request.wants.words()) {
-            Ok(Foretold::Nothing) => return false,
-            Ok(Foretold::Nobody) => replaying.leave_request((step, attempt), &request.agent, asked),
-            Ok(Foretold::Said(rank, choice, because, arguments)) => {
-                let word = Word::Agreed { id: request.id, choice, because, arguments };
+            Ok((Foretold::Nothing, _)) => return false,
+            Ok((Foretold::Nobody, _)) => replaying.leave_request((step, attempt), &request.agent, asked),
+            Ok((Foretold::Said(rank, choice, because, arguments), by)) => {
+                let word = Word::Agreed { id: request.id, choice, by, because, arguments };
                 replaying.put(rank, step, attempt, word);
             }
             Err(error) => self.part(error),
@@ -161,19 +161,19 @@ impl Loop<'_> {
         true
     }
 
-    /// A person agrees, or does not, as in the recording.
+    /// Somebody agrees, or does not, as in the recording. An error where the swarm fails for it.
     pub(super) fn agree(
         &mut self,
-        (id, choice): (u32, Choice),
+        (id, choice, by): (u32, Choice, AnsweredBy),
         because: Option<String>,
         arguments: Option<String>,
     ) -> Result<(), Failure> {
-        let Some(waiting) = self.state.waiting().find(|waiting| waiting.request.id == id).cloned() else {
-            return Ok(());
-        };
+        let Some(waiting) = self.state.request(id).cloned() else { return Ok(()) };
         let arguments = arguments.map(|arguments| self.scene.keep(arguments)).transpose()?;
-        self.answer_request(&waiting, Verdict { id, choice, by: AnsweredBy::Person, because, arguments }, None);
-        Ok(())
+        let verdict = Verdict { id, choice, by, because, arguments };
+        let fails = self.fails((&waiting.request.agent, &waiting.request.wants), &verdict);
+        self.answer_request(&waiting, verdict);
+        fails.map_or(Ok(()), |message| Err(Failure::Agent { message }))
     }
 
     /// Something came back, and is written down where the run is recorded.

@@ -4,19 +4,27 @@ use std::sync::mpsc::RecvTimeoutError;
 
 use serde_json::json;
 use swarmc_endpoint::{Answer, Endpoint, Script};
-use swarmc_plan::{Approval, Capability, ToolProtocol};
+use swarmc_plan::{Approval, Capability, RequestTimeout, ToolProtocol, Unattended};
 
 use super::lent::with_tools;
 use super::world::*;
 use super::*;
 use crate::approval::{Choice, Verdict, Wants};
 use crate::control::GateAnswer;
-use crate::event::AnsweredBy;
+use crate::event::{AnsweredBy, Failure};
+use crate::journal::{FileJournal, Journal};
 
 /// A task of a model that wants to run commands, each only with a person's agreement.
 fn gated(endpoint: &Endpoint) -> Plan {
     let mut plan = with_tools(endpoint, ToolProtocol::Native, &["shell"], &[Capability::RunCommands]);
     plan.policy.tools.insert("shell".to_owned(), Approval::Human);
+    plan
+}
+
+/// The same, where a request waits no longer than this.
+fn timed(endpoint: &Endpoint, then: Unattended, after_ms: u64) -> Plan {
+    let mut plan = gated(endpoint);
+    plan.policy.on_timeout = Some(RequestTimeout { then, after_ms });
     plan
 }
 
@@ -180,6 +188,88 @@ fn the_time_of_the_step_runs_while_somebody_is_asked() {
     plan.pipelines[0].steps[0].timeout_ms = Some(1_500);
     let outcome = attended(&world, &plan, |_| ());
     assert_eq!(outcome.ended, Ended::Failed);
-    assert_eq!(world.ends()[0].1.failure, Some(crate::event::Failure::Timeout { after_ms: 1_500 }));
+    assert_eq!(world.ends()[0].1.failure, Some(Failure::Timeout { after_ms: 1_500 }));
     assert!(world.home().runs().unwrap()[0].approvals.is_empty() && !world.workspace().join("ran").exists());
+}
+
+#[test]
+fn what_nobody_answers_in_time_the_policy_answers() {
+    for (then, ended, choice) in [
+        (Unattended::Deny, Ended::Succeeded, Choice::Deny),
+        (Unattended::Approve, Ended::Succeeded, Choice::Allow),
+        (Unattended::Fail, Ended::Failed, Choice::Deny),
+    ] {
+        let world = World::new();
+        let endpoint = calling(&["echo one >> ran"]);
+        let outcome = attended(&world, &timed(&endpoint, then, 50), |_| ());
+        assert_eq!(outcome.ended, ended, "{then:?}");
+        let said: Vec<_> = verdicts(&world).iter().map(|verdict| (verdict.choice, verdict.by)).collect();
+        assert_eq!(said, [(choice, AnsweredBy::Timeout)], "{then:?}");
+        assert_eq!(world.workspace().join("ran").exists(), then == Unattended::Approve);
+        let at = |fits: fn(&Event) -> bool| world.records().iter().find(|record| fits(&record.event)).unwrap().at;
+        let asked = at(|event| matches!(event, Event::ApprovalAsked { .. }));
+        assert!(at(|event| matches!(event, Event::ApprovalAnswered { .. })) >= asked + 50);
+        match then {
+            Unattended::Deny => {
+                let results = &endpoint.prompts()[1].results;
+                assert!(results[0].contains("not called: nobody agreed in time"), "{results:?}");
+            }
+            Unattended::Approve => {}
+            Unattended::Fail => {
+                let Some(Failure::Agent { message }) = &world.ends()[0].1.failure else { panic!("{:?}", world.ends()) };
+                assert!(message.ends_with("needs somebody's agreement, and nobody answered in time"), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_answers_what_is_answered_hears_so() {
+    let world = World::new();
+    let endpoint = calling(&["echo one >> ran", "echo two >> ran"]);
+    let outcome = attended(&world, &timed(&endpoint, Unattended::Deny, 3_600_000), |control| {
+        await_request(&world, 1);
+        control.answer(answer(1, "allow")).unwrap();
+        await_request(&world, 2);
+        let late = control.answer(answer(1, "deny")).unwrap_err();
+        assert_eq!(late, "approval 1 is answered already, or nobody waits for it any more");
+        control.answer(answer(2, "allow")).unwrap();
+    });
+    assert_eq!(outcome.ended, Ended::Succeeded);
+    assert!(verdicts(&world).iter().all(|verdict| verdict.by == AnsweredBy::Person));
+}
+
+/// Has all that happened in the last run have happened so much earlier.
+fn age(world: &World, by_ms: u64) {
+    let path = world.home().find("last").unwrap().journal_path();
+    let records = world.records();
+    std::fs::remove_file(&path).unwrap();
+    let mut journal = FileJournal::create(&path, |error| panic!("{error}")).unwrap();
+    for record in records {
+        journal.append(&Record { at: record.at - by_ms, ..record });
+    }
+    Box::new(journal).close().unwrap();
+}
+
+#[test]
+fn the_time_of_a_request_goes_on_while_nobody_runs_the_run() {
+    for (then, headless, ended, by) in [
+        (Unattended::Deny, false, Ended::Succeeded, AnsweredBy::Timeout),
+        (Unattended::Deny, true, Ended::Succeeded, AnsweredBy::Timeout),
+        (Unattended::Fail, false, Ended::Failed, AnsweredBy::Timeout),
+    ] {
+        let world = World::new();
+        let call = Answer::call("shell", json!({ "command": "echo one >> ran" }));
+        let endpoint = Endpoint::start(Script::new().otherwise([call.clone(), call, Answer::text("Well.")]));
+        let stopped = attended(&world, &timed(&endpoint, then, 3_600_000), |control| {
+            await_request(&world, 1);
+            control.stop();
+        });
+        assert_eq!((stopped.ended, verdicts(&world).len()), (Ended::Stopped, 0));
+        age(&world, 7_200_000);
+        let outcome = resumed(&world, headless, |_| ());
+        let said: Vec<_> = verdicts(&world).iter().map(|verdict| (verdict.id, verdict.choice, verdict.by)).collect();
+        assert_eq!((outcome.ended, said), (ended, vec![(1, Choice::Deny, by)]), "{then:?}, headless: {headless}");
+        assert_eq!(asked(&world), 1, "the request is the same one");
+    }
 }
