@@ -111,7 +111,11 @@ impl Place {
     }
 
     fn swarmc(&self, arguments: &[&str]) -> bool {
-        self.command(arguments).status().expect("swarmc starts").success()
+        let output = self.command(arguments).stderr(Stdio::piped()).output().expect("swarmc starts");
+        if !output.status.success() {
+            eprintln!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        }
+        output.status.success()
     }
 
     fn kill_after(&self, delay: Duration) {

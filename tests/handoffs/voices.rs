@@ -88,6 +88,7 @@ agent any provider=recorded
 pipeline main {
     edges { script -> reader; writer <-> reader; news -> reader kind=signal }
     task script {
+        depends-on news
         run "sh" "-c" #"""
             swarmc agent send-message --to reader --type data_ready --content '{"message": "There", "rows": 3}' >receipt
             swarmc agent send-message --to reader --type update --content 'Half way'
@@ -95,7 +96,7 @@ pipeline main {
             """#
     }
     task news { run "swarmc" "agent" "send-message" "--to" "reader" "--type" "update" "--content" "Only news" }
-    task writer agent=any { prompt "Ask" }
+    task writer agent=any { depends-on news; prompt "Ask" }
     task reader {
         stdin "<<inbox>>"
         run "sh" "-c" #"""
