@@ -53,9 +53,11 @@ pub(super) struct Index {
     entries: Vec<Entry>,
 }
 
-/// A file that may have changed: its path, and what stood there, its kind and the id of its bytes; none where nothing
-/// did, or that is not known.
-pub(super) type Changed = (Vec<u8>, Option<(Kind, String)>);
+/// A file that may have changed: its path, and what stood there.
+pub(super) type Changed = (Vec<u8>, Stood);
+
+/// The kind of a file and the id of its bytes; none where there was none, or that is not known.
+pub(super) type Stood = Option<(Kind, String)>;
 
 #[derive(Debug)]
 struct Entry {
@@ -182,7 +184,7 @@ fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) ->
     let bits = rest.half()?;
     let more = if bits & MORE == 0 { 0 } else { rest.half()? };
     // Paths go up, and have the length that stands in front of them: otherwise what was read is something else.
-    let last = (version == 4).then(|| rest.shared(path.len())).unwrap_or(Some(0))?;
+    let last = if version == 4 { rest.shared(path.len())? } else { 0 };
     let end = memchr::memchr(0, rest.0)?;
     let tail = rest.take(end)?;
     let is_ordered = path[last..] <= *tail;
