@@ -17,7 +17,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::diff::Changes;
-use super::index::{Changed, DOUBTS, Index, regular};
+use super::index::{Changed, DOUBTS, Index, Stood, regular};
 use super::room::Room;
 use super::version::{Kind, Version, difference};
 use crate::executor::{Cancel, bytes};
@@ -116,7 +116,7 @@ impl Git {
     /// Git does not say.
     pub(super) fn changes(&mut self) -> Result<Changes, String> {
         let changed = self.changed()?;
-        let mut stood: BTreeMap<String, Option<(Kind, String)>> = changed.into_iter().collect();
+        let mut stood: BTreeMap<String, Stood> = changed.into_iter().collect();
         stood.retain(|path, _| !self.unknown.contains(path) && !self.before.contains_key(path));
         let kept = self.kept(stood.values().flatten().map(|(_, id)| id.as_str()))?;
         let mut before = std::mem::take(&mut self.before);
@@ -146,7 +146,7 @@ impl Git {
     }
 
     /// What is not as in our index, or may not be.
-    fn changed(&mut self) -> Result<Vec<(String, Option<(Kind, String)>)>, String> {
+    fn changed(&mut self) -> Result<Vec<(String, Stood)>, String> {
         let within = (self.folder.as_path(), self.environment.as_slice());
         let mut omitted = Vec::new();
         // Each of them goes through the whole tree: at the same time they take half as long.

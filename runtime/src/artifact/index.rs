@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, openat, statat};
 use rustix::io::Errno;
@@ -27,9 +28,9 @@ const MOST: usize = 10_000_000;
 pub(super) const DOUBTS: usize = 200;
 const READ: u64 = 1 << 20;
 
-/// The threads that look at files at most, and how many files are worth one.
+/// The threads that look at files at most, and how many files one takes at a time.
 const THREADS: usize = 8;
-const SHARE: usize = 2_000;
+const SHARE: usize = 500;
 
 /// Bits of an entry: that it has more bits, its side of a conflict, and the length of its path, up to so much.
 const MORE: u16 = 0x4000;
@@ -53,9 +54,11 @@ pub(super) struct Index {
     entries: Vec<Entry>,
 }
 
-/// A file that may have changed: its path, and what stood there, its kind and the id of its bytes; none where nothing
-/// did, or that is not known.
-pub(super) type Changed = (Vec<u8>, Option<(Kind, String)>);
+/// A file that may have changed: its path, and what stood there.
+pub(super) type Changed = (Vec<u8>, Stood);
+
+/// The kind of a file and the id of its bytes; none where there was none, or that is not known.
+pub(super) type Stood = Option<(Kind, String)>;
 
 #[derive(Debug)]
 struct Entry {
@@ -120,17 +123,24 @@ impl Index {
         let length = self.entries[begin..].partition_point(|entry| entry.path.starts_with(within));
         let entries = &self.entries[begin..begin + length];
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-        let share = entries.len().div_ceil(threads).max(SHARE);
-        let found: Vec<&Entry> = std::thread::scope(|scope| {
-            let mut shares = entries.chunks(share);
-            let first = shares.next().unwrap_or_default();
-            let others: Vec<_> = shares.map(|entries| scope.spawn(move || look(entries, top))).collect();
-            let mut found = look(first, top);
+        // Who has a core for itself takes more of them.
+        let (shares, next): (Vec<&[Entry]>, _) = (entries.chunks(SHARE).collect(), AtomicUsize::new(0));
+        let work = || {
+            let mut found = Vec::new();
+            while let Some(share) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+                found.extend(look(share, top));
+            }
+            found
+        };
+        let mut found: Vec<&Entry> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads.min(shares.len())).map(|_| scope.spawn(work)).collect();
+            let mut found = work();
             for other in others {
                 found.extend(other.join().expect("looking does not panic"));
             }
             found
         });
+        found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let doubtful: u64 = found.iter().filter(|entry| entry.in_doubt).map(|entry| u64::from(entry.size)).sum();
         let changed = |entry: &Entry| (entry.path.clone(), entry.blob.map(|(kind, id)| (kind, hex(id))));
         (found.len() <= DOUBTS && doubtful <= READ).then(|| found.into_iter().map(changed).collect())
@@ -182,7 +192,7 @@ fn entry(rest: &mut Rest<'_>, version: u32, path: &mut Vec<u8>, written: u32) ->
     let bits = rest.half()?;
     let more = if bits & MORE == 0 { 0 } else { rest.half()? };
     // Paths go up, and have the length that stands in front of them: otherwise what was read is something else.
-    let last = (version == 4).then(|| rest.shared(path.len())).unwrap_or(Some(0))?;
+    let last = if version == 4 { rest.shared(path.len())? } else { 0 };
     let end = memchr::memchr(0, rest.0)?;
     let tail = rest.take(end)?;
     let is_ordered = path[last..] <= *tail;
@@ -355,7 +365,7 @@ mod tests {
 
     #[test]
     fn many_files_are_looked_at_by_several_threads() {
-        let names: Vec<String> = (0..SHARE * 2 + 1).map(|number| format!("{}/{number:05}", number % 10)).collect();
+        let names: Vec<String> = (0..4001).map(|number| format!("{}/{number:05}", number % 10)).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
         let (folder, bytes, second) = checkout(&files, &[]);
         assert_eq!(changed(&folder, &bytes, second + 1), Some(Vec::new()));
