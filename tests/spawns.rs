@@ -123,3 +123,36 @@ fn where_nobody_can_be_asked_the_policy_decides() {
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
 }
+
+/// Nobody hears of it twice, or it would ask for as long as it hears of it.
+#[test]
+fn what_the_policy_denies_wakes_nobody_who_asks_in_every_turn() {
+    for (unattended, why) in [
+        ("deny", "`helper` is not started: it needs somebody's agreement, and nobody can be asked"),
+        ("fail", "`lead` wants task helper, which needs somebody's agreement, and nobody can be asked"),
+    ] {
+        let place = spec(&format!("policy {{ spawn human; unattended {unattended} }}"), SPAWN);
+        let file = place.work().join("flow.kdl");
+        let every_turn = fs::read_to_string(&file).expect("it was written").replace(" task=lead attempt=1", " task=lead");
+        fs::write(&file, every_turn).expect("it can be written");
+        place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["nobody called"], &[why]);
+        assert_eq!(inspected(&place, "lead")["incoming"].as_array().map(Vec::len), Some(0), "{unattended}");
+    }
+}
+
+#[test]
+fn one_turn_asks_for_so_many_tasks_and_no_more() {
+    let ask = SPAWN.replace("Look", "Look again");
+    let turn: Vec<String> = (0..25).map(|number| ask.replace("again", &number.to_string())).collect();
+    let place = spec("policy { spawn human; unattended deny }", "");
+    let file = place.work().join("flow.kdl");
+    let flood = fs::read_to_string(&file).expect("it was written");
+    let flood = flood.replace("answer #\"\"# task=lead", "answer file=\"turn.md\" task=lead");
+    fs::write(&file, flood).expect("it can be written");
+    place.write("turn.md", &turn.join("\n"));
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["nobody called"], &[]);
+    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
+    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
+    let journal = fs::read_to_string(run.join("journal.jsonl")).expect("it has a journal");
+    assert_eq!(journal.matches("approval_asked").count(), 20, "{journal}");
+}

@@ -14,6 +14,9 @@ use crate::event::{Content, Event, Letter, StepId, shorten};
 use crate::graph::Key;
 use crate::handoff::{Envelope, EnvelopeKind, Handoff};
 
+/// How often one turn asks somebody to agree to a task at most.
+const SPAWNS: u32 = 20;
+
 impl Loop<'_> {
     /// An agent wants a task started.
     pub(super) fn spawn_node(
@@ -26,6 +29,9 @@ impl Loop<'_> {
         }
         if let Some(id) = self.asked_already(step, attempt, &handoff) {
             return Ok(json!({ "to": handoff.to, "approval": id }));
+        }
+        if self.state.voice(key).is_some_and(|voice| voice.spawns >= SPAWNS) {
+            return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the most"));
         }
         let at = now().max(self.clock);
         let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, true), (self.seq + 1, at))?;
@@ -48,9 +54,16 @@ impl Loop<'_> {
         };
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
         let id = self.request(step, attempt, &agent, Wants::Node { plays, to, way: *way, letter });
-        match self.decide_at_once(key, id, of) {
-            Some(refusal) => Err(refusal),
-            None => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
+        if let Some(refusal) = self.decide_at_once(key, id, of) {
+            return Err(refusal);
+        }
+        let waits = self.state.waiting().any(|waiting| waiting.request.id == id);
+        match waits || self.state.step(key).sent.iter().any(|letter| *letter.id == *envelope.id) {
+            true => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
+            false => Err(format!(
+                "`{}` is not started: it needs somebody's agreement, and nobody can be asked",
+                envelope.to_node_id
+            )),
         }
     }
 
