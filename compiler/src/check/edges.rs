@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::EdgeKind;
+use swarmc_plan::{EdgeKind, Response};
 
 use crate::ast;
 use crate::code::Code;
@@ -45,6 +45,18 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
                 .help("take the edge out, or the `for-each`"),
             );
         }
+    }
+    for edge in edges.list.iter().filter(|edge| !edge.both && edge.response.value != Response::None) {
+        let Some(step) = steps.get(edge.from.value.as_str()).filter(|step| step.list.is_some()) else { continue };
+        diagnostics.push(
+            Diagnostic::new(
+                Code::WrongValue,
+                format!("`{}` runs once for each item, so that nobody in particular receives an answer", step.name()),
+            )
+            .label(edge.response.span, "answers are expected")
+            .label(step.ast.name.span, "with `for-each`")
+            .help("take `response=` out, or the `for-each`"),
+        );
     }
     for edge in edges.list.iter().filter(|edge| edge.kind == EdgeKind::Spawn) {
         if edge.both {

@@ -3,9 +3,9 @@
 //! Events besides those of the other tables are `STEP sends STEP ID` (with `signal`, `required`, `optional`, `high` or
 //! `answers=ID`), `STEP hears ID` of a person, `STEP takes ID…` and `STEP closed`. Who sent what was admitted before.
 
-use swarmc_plan::{Pipeline, Priority, Response};
+use swarmc_plan::{EachJoin, Pipeline, Priority, Response};
 
-use super::build::{edge, looped, pipeline, repeated};
+use super::build::{each, edge, line, looped, pipeline, repeated};
 use super::tables::{commands, play};
 use crate::event::{Content, Event, Letter, StepId};
 use crate::graph::Key;
@@ -232,4 +232,16 @@ fn a_task_that_is_spawned_is_there_when_it_is_asked_for() {
     let chain = || wired("a prompt\n b prompt\n c prompt", "a -> b\nb -> c spawn");
     check(chain(), "b done", "");
     check(chain(), "b done, a done", "skip c (unspawned), close b");
+}
+
+#[test]
+fn what_runs_for_each_item_is_not_run_again_by_an_answer() {
+    let items = || {
+        let steps = vec![each("a", "[]", None, EachJoin::All), line("b heeds")];
+        Pipeline { steps, ..wired("", "a -> b optional") }
+    };
+    let events = "a opened 1, a@a[0] started, a@a[0] sends b e1 optional, a@a[0] ended, b takes e1, b started, \
+                  b sends a e2 answers=e1, a concluded";
+    check(items(), events, "");
+    check(items(), &format!("{events}, b ended"), "close b");
 }
