@@ -133,7 +133,8 @@ fn what_the_policy_denies_wakes_nobody_who_asks_in_every_turn() {
     ] {
         let place = spec(&format!("policy {{ spawn human; unattended {unattended} }}"), SPAWN);
         let file = place.work().join("flow.kdl");
-        let every_turn = fs::read_to_string(&file).expect("it was written").replace(" task=lead attempt=1", " task=lead");
+        let every_turn =
+            fs::read_to_string(&file).expect("it was written").replace(" task=lead attempt=1", " task=lead");
         fs::write(&file, every_turn).expect("it can be written");
         place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["nobody called"], &[why]);
         assert_eq!(inspected(&place, "lead")["incoming"].as_array().map(Vec::len), Some(0), "{unattended}");

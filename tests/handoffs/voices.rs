@@ -133,6 +133,49 @@ pipeline main {
     assert_eq!(project.output("writer"), "Asked.\n");
 }
 
+/// What asks back, or tells news, is no answer: whoever owes one owes it still.
+#[test]
+fn only_an_answer_is_what_is_owed() {
+    for (kind, edge, answers) in [
+        ("answer", "", true),
+        ("data_ready", "", true),
+        ("question", "", false),
+        ("update", "", false),
+        ("update", " kind=signal", false),
+    ] {
+        let project = scripted(
+            &r##"
+workflow owing { default main }
+provider recorded {
+    script {
+        answer "{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"Look\"}" task=one attempt=1
+        answer "{\"swarm\": \"send_message\", \"to\": \"one\", \"type\": \"KIND\", \"content\": \"Well\"}" task=two
+        answer "Noted."
+    }
+}
+agent any provider=recorded
+pipeline main {
+    edges { one -> two response=required; two -> oneEDGE }
+    task one agent=any { prompt "Ask" }
+    task two agent=any { prompt "Look:\n<<inbox>>" }
+    result one
+}
+"##
+            .replace("KIND", kind)
+            .replace("EDGE", edge),
+        );
+        let output = run(&project);
+        let said = err(&output);
+        assert_eq!(output.status.code(), Some(if answers { 0 } else { 3 }), "{kind}{edge}: {said}");
+        assert_eq!(
+            said.contains("from `one`") && said.contains("it never answered e"),
+            !answers,
+            "{kind}{edge}: {said}"
+        );
+        assert_eq!(sent(&project), ["one → two: Look", "two → one: Well"], "{kind}{edge}");
+    }
+}
+
 #[test]
 fn a_broadcast_reaches_everybody_whom_one_may_write_to() {
     let project = scripted(

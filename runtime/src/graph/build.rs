@@ -134,8 +134,9 @@ impl<'a> Build<'a> {
         let name = Arc::from(pipeline.name.as_str());
         let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
         let (budget, fail_fast) = (pipeline.budget.clone(), pipeline.fail_fast);
-        let is_one =
-            |spot: Spot| !matches!(self.regions[spot.region as usize].nodes[spot.step as usize].kind, Kind::Each { .. });
+        let is_one = |spot: Spot| {
+            !matches!(self.regions[spot.region as usize].nodes[spot.step as usize].kind, Kind::Each { .. })
+        };
         let ways = Ways::new(pipeline, &names, is_one);
         for way in &ways.list {
             self.regions[way.to.region as usize].nodes[way.to.step as usize].wired = true;

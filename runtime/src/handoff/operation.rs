@@ -85,6 +85,9 @@ pub struct Handoff {
     /// The id of the envelope that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
+    /// Whether it answers nothing but what `reply_to` names. Else it answers the oldest envelope that waits for it.
+    #[serde(skip)]
+    pub answers_by_name: bool,
     /// A stored context pack: `contextpack://pack/ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_ref: Option<String>,

@@ -1,6 +1,8 @@
 //! What a plan may hold and this version cannot run yet: said before anything starts.
 
-use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Response, Segment, Step, Swarm};
+use swarmc_plan::{
+    Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Response, Segment, Step, Swarm,
+};
 
 use crate::error::RunError;
 use crate::graph::Graph;

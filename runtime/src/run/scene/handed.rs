@@ -179,9 +179,13 @@ impl Scene<'_> {
             (false, true) => return Err(format!("`{to}` is not there: nobody has had it started (`spawn_node`)")),
             _ => {}
         }
-        let answers = state.unanswered(scope, spot, way.to, asked);
+        let owed = state.unanswered(scope, spot, way.to, asked);
+        let answers = owed.clone().filter(|_| asked.is_some() || !handoff.answers_by_name);
         match (&answers, asked) {
             (None, Some(id)) => return Err(format!("no envelope `{}` of `{to}` waits for your answer", brief(id))),
+            (None, None) if way.answers && owed.is_some() => {
+                return Err(format!("you may only answer `{to}`, and a question or an update answers nothing"));
+            }
             (None, None) if way.answers => {
                 return Err(format!("you may only answer `{to}`, and no envelope of `{to}` waits for your answer"));
             }
