@@ -8,7 +8,7 @@ use swarmc_plan::{EachJoin, Pipeline, Priority, Response};
 use super::build::{each, edge, line, looped, pipeline, repeated};
 use super::tables::{commands, play};
 use crate::event::{Content, Event, Letter, StepId};
-use crate::graph::Key;
+use crate::graph::{Key, Spot};
 use crate::handoff::EnvelopeKind;
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
@@ -244,4 +244,22 @@ fn what_runs_for_each_item_is_not_run_again_by_an_answer() {
                   b sends a e2 answers=e1, a concluded";
     check(items(), events, "");
     check(items(), &format!("{events}, b ended"), "close b");
+}
+
+#[test]
+fn who_is_spawned_is_there_for_its_round() {
+    let b = Spot { region: 0, step: 1 };
+    let rounds = |kind: &str| Pipeline { edges: vec![edge(kind)], ..repeated("a prompt\n b heeds", 3) };
+    // What was left of the round before starts nobody.
+    let left = "a started, b skipped, a sends b e1, a ended, round fails";
+    for (kind, starts) in [("a -> b spawn", "start a/2/1 1"), ("a -> b", "start a/2/1 1, start b/2/1 1")] {
+        let (state, mut ordered) = play(rounds(kind), left);
+        assert_eq!(commands(&mut ordered), starts, "{kind}");
+        assert_eq!(state.waiting_for(0, b) == 0, kind.ends_with("spawn"));
+    }
+    // Nor can anything be sent to it for the next one.
+    for (kind, takes) in [("a -> b spawn", false), ("a -> b", true)] {
+        let (state, _) = play(rounds(kind), "a started, b skipped");
+        assert_eq!(state.may_receive(0, b), takes, "{kind}");
+    }
 }
