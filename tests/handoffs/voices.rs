@@ -176,6 +176,40 @@ pipeline main {
     }
 }
 
+/// Nobody fails for want of an answer to what gives it no turn.
+#[test]
+fn nobody_has_to_answer_what_gives_it_no_turn() {
+    let project = scripted(
+        r##"
+workflow unheard { default main }
+provider recorded {
+    script {
+        answer "{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"News\", \"response\": \"required\"}\n{\"swarm\": \"send_handoff\", \"to\": \"three\", \"message\": \"Look\", \"response\": \"required\"}\n{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"More\", \"response\": \"optional\"}" task=one
+        answer "Noted."
+    }
+}
+agent any provider=recorded
+pipeline main {
+    edges { one -> two kind=signal; two -> one kind=signal; one <-> three }
+    task one agent=any { prompt "Tell" }
+    task two agent=any { prompt "Do" }
+    task three { run "true" }
+    result two
+}
+"##,
+    );
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for why in [
+        "`two` cannot be made to answer: a signal gives it no turn; say `none` or `optional` in `response`",
+        "`three` cannot be made to answer: it reads no inbox; say",
+    ] {
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    assert_eq!(sent(&project), ["one → two: More"]);
+}
+
 #[test]
 fn a_broadcast_reaches_everybody_whom_one_may_write_to() {
     let project = scripted(
