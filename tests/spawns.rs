@@ -157,3 +157,34 @@ fn one_turn_asks_for_so_many_tasks_and_no_more() {
     let journal = fs::read_to_string(run.join("journal.jsonl")).expect("it has a journal");
     assert_eq!(journal.matches("approval_asked").count(), 20, "{journal}");
 }
+
+/// Nobody is asked for ever about a task that has been skipped meanwhile.
+#[test]
+fn a_request_for_a_task_that_has_settled_is_over() {
+    let place = Place::new(&format!(
+        r##"
+policy {{ spawn human }}
+provider local {{ script {{ answer #"{SPAWN}"# task=lead attempt=1; answer "gone on" }} }}
+agent lead provider=local {{ can spawn }}
+pipeline main {{
+    edges {{ lead -> helper kind=spawn }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task first {{ run "sh" "-c" "until [ -e go ]; do sleep 0.02; done; false" }}
+    task last {{ run "sh" "-c" "until [ -e end ]; do sleep 0.02; done" }}
+    task helper agent=lead {{ depends-on first; prompt "Help." }}
+    result lead
+}}
+"##
+    ));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    await_request(&place);
+    place.write("go", "");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while place.swarmc(&["approve", "last"]).out.contains("? 1 lead: ") {
+        assert!(Instant::now() < deadline, "it is asked for still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(2, &[], &["nothing"]);
+    place.write("end", "");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{}", rest());
+}
