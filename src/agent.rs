@@ -73,6 +73,7 @@ fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
             args::AgentResponse::Required => swarmc_plan::Response::Required,
         }),
         reply_to: args.reply_to.clone(),
+        answers_by_name: false,
         context_ref: args.context.clone(),
         kind: args.signal.then_some(EnvelopeKind::Signal),
         priority: args.priority.map(|priority| match priority {

@@ -28,6 +28,17 @@ pub(crate) struct Pending {
     pub(crate) on_timeout: Option<RequestTimeout>,
 }
 
+impl Pending {
+    /// Whether nobody need answer it when a step has ended: that step need not be helped, nor can it be started.
+    pub(crate) fn is_over(&self, ended: &StepId) -> bool {
+        let is_beside = self.step.instance == ended.instance && self.step.within == ended.within;
+        match &self.request.wants {
+            Wants::Node { to, .. } => *to == ended.name && is_beside,
+            wants => wants.is_help() && self.step == *ended,
+        }
+    }
+}
+
 impl From<&Waiting> for Pending {
     fn from(waiting: &Waiting) -> Pending {
         let Waiting { step, request, since, on_timeout, .. } = waiting.clone();

@@ -316,8 +316,7 @@ impl Ledger {
         };
         let row = &self.rows[index];
         if let RowState::Ended(_) = row.state {
-            // Nobody need help a step that has ended.
-            self.approvals.retain(|_, pending| pending.step != row.step || !pending.request.wants.is_help());
+            self.approvals.retain(|_, pending| !pending.is_over(&row.step));
         }
         Some(row)
     }

@@ -440,6 +440,21 @@ echo '{"to": "agent-b", "type": "shout"}' >messages/agent-a_to_agent-b_004.json
 }
 
 #[test]
+fn message_passing_pattern_sends_nothing_of_an_attempt_that_fails_its_check() {
+    let tell = "echo '{\"to\": \"b\", \"type\": \"data_ready\", \"content\": \"There\"}' >messages/a_to_b_001.json\n";
+    let check = "files; retry 1; check \"test -e passes || { touch passes; exit 1; }\"";
+    let tasks = [
+        "edges { a -> b }\n".to_owned(),
+        task("a", &format!("{tell}{DONE}"), check),
+        task("b", &format!("ls messages >outbox/read; {DONE}"), "files; stdin \"<<inbox>>\""),
+    ];
+    let project = project(&tasks.concat());
+    ends(&project, 0);
+    assert!(folder(&project, "a", 2).join("messages").exists(), "it was tried again");
+    assert_eq!(read(&project, "b", "outbox/read"), "a_to_b_001.json\n");
+}
+
+#[test]
 fn message_passing_pattern_updates_go_along_any_edge() {
     let update = |to: &str| {
         format!(

@@ -3,6 +3,7 @@
 mod hostile;
 mod kills;
 mod mcp;
+mod owed;
 mod scripts;
 mod voices;
 

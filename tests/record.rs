@@ -420,3 +420,21 @@ fn damaged_and_hostile_recordings_are_told_with_their_line() {
     replay("`r` is no recording");
     place.swarmc(&["run", "flow.kdl", "--replay", "none"]).expect(2, &[], &["there is no folder `none`"]);
 }
+
+/// As a runner leaves it that is killed while it puts its recording in the place of another one.
+#[test]
+fn what_a_killed_runner_left_beside_a_recording_is_in_nobodys_way() {
+    let place = Place::new(
+        "workflow w { default main }\npipeline main {\n\
+         task one { run \"sh\" \"-c\" \"mkdir -p .r.old-$SWARM_RUN/x .r.new-$SWARM_RUN/x\" }\nresult one\n}\n",
+    );
+    for _ in 0..2 {
+        place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &[]);
+        let mut names: Vec<String> = fs::read_dir(place.work())
+            .expect("it is there")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["flow.kdl", "r"]);
+    }
+}

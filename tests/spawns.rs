@@ -180,14 +180,8 @@ fn a_denied_spawn_is_not_asked_for_again_when_its_turn_begins_again() {
 fn where_nobody_can_be_asked_the_policy_decides() {
     let place = spec("policy { spawn human; unattended deny }", SPAWN);
     let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    let said = "`helper` was not started: it needs somebody's agreement, and nobody can be asked";
-    let told = format!("swarmc writes to lead: {said}");
-    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it", &told]);
-    // No person has said so.
-    let first = &inspected(&place, "lead")["incoming"][0]["envelope"];
-    assert_eq!((&first["payload"]["message"], &first["fromNodeId"]), (&said.into(), &"swarmc".into()));
-    let prompt = second_prompt(&place);
-    assert!(prompt.contains(&format!("--- Message from swarmc, which runs this ---\n{said}\n")), "{prompt}");
+    let said = "`helper` is not started: it needs somebody's agreement, and nobody can be asked";
+    ended.expect(0, &["nobody called"], &["helper: skipped: nobody asked for it", said]);
     let place = spec("policy { spawn human; unattended approve }", SPAWN);
     place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &[], &["lead wants task helper"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
@@ -219,9 +213,78 @@ fn a_spawn_request_that_nobody_answers_in_time_is_the_policy_s() {
     let said = ["lead wants task helper: deny, by the policy, as nobody answered in time", "helper: skipped"];
     ended.expect(0, &["nobody called"], &said);
     let told = "`helper` was not started: nobody agreed in time";
-    assert_eq!(inspected(&place, "lead")["incoming"][0]["envelope"]["payload"]["message"], told);
+    // No person has said so.
+    let first = &inspected(&place, "lead")["incoming"][0]["envelope"];
+    assert_eq!((&first["payload"]["message"], &first["fromNodeId"]), (&told.into(), &"swarmc".into()));
+    let prompt = second_prompt(&place);
+    assert!(prompt.contains(&format!("--- Message from swarmc, which runs this ---\n{told}\n")), "{prompt}");
     let place = spec("policy { spawn human; on-timeout approve after=\"300ms\" }", SPAWN);
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["lead wants task helper: allow, by the policy, as nobody"]);
     assert_eq!(inspected(&place, "helper")["incoming"][0]["envelope"]["payload"]["message"], "Look at the EU");
     assert_eq!(inspected(&place, "lead")["approvals"][0]["answer"]["by"], "timeout");
+}
+
+/// Nobody hears of it twice, or it would ask for as long as it hears of it.
+#[test]
+fn what_the_policy_denies_wakes_nobody_who_asks_in_every_turn() {
+    for (unattended, why) in [
+        ("deny", "`helper` is not started: it needs somebody's agreement, and nobody can be asked"),
+        ("fail", "`lead` wants task helper, which needs somebody's agreement, and nobody can be asked"),
+    ] {
+        let place = spec(&format!("policy {{ spawn human; unattended {unattended} }}"), SPAWN);
+        let file = place.work().join("flow.kdl");
+        let every_turn =
+            fs::read_to_string(&file).expect("it was written").replace(" task=lead attempt=1", " task=lead");
+        fs::write(&file, every_turn).expect("it can be written");
+        place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["nobody called"], &[why]);
+        assert_eq!(inspected(&place, "lead")["incoming"].as_array().map(Vec::len), Some(0), "{unattended}");
+    }
+}
+
+#[test]
+fn one_turn_asks_for_so_many_tasks_and_no_more() {
+    let ask = SPAWN.replace("Look", "Look again");
+    let turn: Vec<String> = (0..25).map(|number| ask.replace("again", &number.to_string())).collect();
+    let place = spec("policy { spawn human; unattended deny }", "");
+    let file = place.work().join("flow.kdl");
+    let flood = fs::read_to_string(&file).expect("it was written");
+    let flood = flood.replace("answer #\"\"# task=lead", "answer file=\"turn.md\" task=lead");
+    fs::write(&file, flood).expect("it can be written");
+    place.write("turn.md", &turn.join("\n"));
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["nobody called"], &[]);
+    let run = fs::read_dir(place.home().join("runs")).expect("there are runs").flatten().map(|run| run.path());
+    let run = run.filter(|path| path.is_dir()).last().expect("there is one");
+    let journal = fs::read_to_string(run.join("journal.jsonl")).expect("it has a journal");
+    assert_eq!(journal.matches("approval_asked").count(), 20, "{journal}");
+}
+
+/// Nobody is asked for ever about a task that has been skipped meanwhile.
+#[test]
+fn a_request_for_a_task_that_has_settled_is_over() {
+    let place = Place::new(&format!(
+        r##"
+policy {{ spawn human }}
+provider local {{ script {{ answer #"{SPAWN}"# task=lead attempt=1; answer "gone on" }} }}
+agent lead provider=local {{ can spawn }}
+pipeline main {{
+    edges {{ lead -> helper kind=spawn }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task first {{ run "sh" "-c" "until [ -e go ]; do sleep 0.02; done; false" }}
+    task last {{ run "sh" "-c" "until [ -e end ]; do sleep 0.02; done" }}
+    task helper agent=lead {{ depends-on first; prompt "Help." }}
+    result lead
+}}
+"##
+    ));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "1 allow|always|deny");
+    await_request(&place);
+    place.write("go", "");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while place.swarmc(&["approve", "last"]).out.contains("? 1 lead: ") {
+        assert!(Instant::now() < deadline, "it is asked for still");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(2, &[], &["nothing"]);
+    place.write("end", "");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{}", rest());
 }

@@ -328,8 +328,7 @@ impl Stage<'_, '_> {
             reserved = self.scene.reserved(&self.state, 1, &body.agent, LONGEST_FIX);
         } else if let Body::Prompt(body) = &definition.body {
             let bytes = self.prompt_bytes(key, definition);
-            // Text has nothing that a further turn could mend.
-            let turns = if definition.output.schema.is_some() { u64::from(definition.output.repair) + 1 } else { 1 };
+            let turns = definition.output.schema.as_ref().map_or(1, |_| u64::from(definition.output.repair) + 1);
             reserved = self.scene.reserved(&self.state, turns, &body.agent, bytes);
         }
         let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();

@@ -99,6 +99,17 @@ fn what_is_no_line_of_the_socket_is_told_so() {
         let told = socket.says(line).expect("there is an answer");
         assert!(told["error"].is_string(), "{told}");
     }
+    // A last line needs no end.
+    let listed = json!({ "token": guest.token }).to_string();
+    for (line, field) in [(listed.as_str(), "ok"), ("{", "error")] {
+        let mut short = Socket::new(&guest);
+        short.0.get_mut().write_all(line.as_bytes()).expect("it is taken");
+        short.0.get_mut().shutdown(std::net::Shutdown::Write).expect("it is said");
+        let mut told = String::new();
+        short.0.read_line(&mut told).expect("there is an answer");
+        let told: Value = serde_json::from_str(&told).expect("an answer is JSON");
+        assert!(!told[field].is_null() && !told.to_string().contains("longer than"), "{told}");
+    }
     // What is longer than any envelope is not read to its end.
     let told = Socket::new(&guest).says(&vec![b'x'; 4 << 20]);
     assert!(told.is_none_or(|told| told["error"].as_str().is_some_and(|error| error.contains("longer than"))));

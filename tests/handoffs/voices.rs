@@ -182,6 +182,40 @@ pipeline main {
     assert!(read(&project, "alone").contains("there is nobody to write to: no edge leads from `third` to anybody"));
 }
 
+/// Of many that could not be written to a few are named, and all are looked at.
+#[test]
+fn a_broadcast_that_many_refuse_says_so_in_short() {
+    let names: Vec<String> = (1..=21).map(|number| format!("n{number:02}")).collect();
+    let edges: String = names.iter().map(|name| format!("first -> {name} carries=Plan; ")).collect();
+    let tasks: String = names.iter().map(|name| format!("    task {name} {{ run \"true\" }}\n")).collect();
+    let project = scripted(&format!(
+        r##"
+workflow broadcasts {{ default main }}
+type Plan {{ steps list<string> }}
+pipeline main {{
+    edges {{ {edges}first -> other max=1 }}
+    task first {{
+        run "sh" "-c" #"""
+            swarmc agent broadcast --type data_ready --content 'One' >receipt
+            swarmc agent broadcast --type data_ready --content 'Two' 2>refused; true
+            """#
+    }}
+    task other {{ run "true" }}
+{tasks}
+    result first
+}}
+"##
+    ));
+    let output = run(&project);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    let receipt: Value = serde_json::from_str(&read(&project, "receipt")).expect("it is JSON");
+    assert_eq!((receipt["refused"].as_array().map(Vec::len), &receipt["more"]), (Some(20), &json!(1)), "{receipt}");
+    let refused = read(&project, "refused");
+    for part in ["nobody could be written to: to `n01`: this edge carries a type", "; and 2 more"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+}
+
 /// One that asks a person in its first turn, and says in its second what it was told.
 const ASKER: &str = r##"
 workflow asking { default main }

@@ -170,6 +170,55 @@ fn who_is_started_and_who_is_not_is_as_somebody_said() {
     replays(&place);
 }
 
+/// An attempt that a killed runner had begun is told of where it begins once more: what it asked for before stays asked.
+#[test]
+fn what_a_killed_turn_asked_for_is_in_the_recording() {
+    let swarmc = env!("CARGO_BIN_EXE_swarmc");
+    let ask = format!(
+        "{swarmc} agent spawn-node --to helper --message 'Look at the EU'; \
+         {swarmc} agent request-help --message 'Which port?'; echo >>asked; until [ -e go ]; do sleep 0.02; done"
+    );
+    let place = Place::new(&format!(
+        r##"
+policy {{ spawn human }}
+provider program {{ exec "sh" "-c" "cat >prompt; if [ ! -e go ]; then {ask}; fi; echo planned" }}
+provider other {{ exec "sh" "-c" "cat >prompt; echo helped" }}
+agent lead provider=program {{ can spawn }}
+agent helper provider=other
+pipeline main {{
+    edges {{ lead -> helper kind=spawn; helper -> lead }}
+    task lead agent=lead {{ prompt "Plan." }}
+    task helper agent=helper {{ prompt "Help.\n<<inbox>>" }}
+    result lead
+}}
+"##
+    ));
+    let asked = |times: usize| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while fs::read_to_string(place.work().join("asked")).unwrap_or_default().lines().count() < times {
+            assert!(Instant::now() < deadline, "it is never asked");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let (mut child, rest) = place.until(&["run", "flow.kdl", "--record", "r"], "wants help");
+    asked(1);
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    drop(rest);
+    let (mut child, rest) = place.until(&["resume", "last"], "resumed");
+    asked(2);
+    answer(&place, &["approve", "last", "1", "allow"]);
+    answer(&place, &["approve", "last", "2", "allow", "--because", "8080"]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    for _ in 0..2 {
+        let listed = |what: &str| place.swarmc(&["inspect", "last", what]).expect(0, &[], &[]).out;
+        let (lead, helper) = (listed("lead"), listed("helper"));
+        assert!(lead.contains("a person says: 8080") && helper.contains("Look at the EU"), "{lead}\n{helper}");
+        place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &[SAME]);
+    }
+}
+
 #[test]
 fn whoever_goes_in_circles_goes_on_or_not_as_somebody_said() {
     const CIRCLES: &str = r##"

@@ -116,6 +116,21 @@ fn the_same_agents_fail_are_helped_and_succeed_again() {
     are_alike(&place.home());
 }
 
+/// What the runner writes beside the inbox is not taken for what lies in it.
+#[test]
+fn an_input_may_be_called_as_the_runners_own_text_is() {
+    let place = Place::new(&FLOW.replace("in.txt", "SKILL.md"));
+    place.write("SKILL.md", "how to knit");
+    place.swarmc(&["run", "flow.kdl", "--record", "r"]).expect(0, &[], &[]);
+    let given = || {
+        let told = place.swarmc(&["inspect", "last", "collect"]).expect(0, &[], &[]).out;
+        told.lines().find(|line| line.contains("inbox   SKILL.md")).expect("it is listed").to_owned()
+    };
+    let recorded = given();
+    place.swarmc(&["run", "flow.kdl", "--replay", "r"]).expect(0, &[], &[SAME]);
+    assert_eq!(given(), recorded);
+}
+
 #[test]
 fn an_edited_requirement_is_shown_as_a_diff_and_nothing_else() {
     let project = Project::new();

@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 
-use swarmc_plan::EdgeKind;
+use swarmc_plan::{EdgeKind, Response};
 
 use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Pipeline, Step, Swarm};
+use crate::template::Root;
 use crate::types::{Kind, Type, Types};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Diagnostics) {
@@ -43,6 +44,41 @@ pub(super) fn check(pipeline: &Pipeline<'_>, types: &Types, diagnostics: &mut Di
                 .label(end.span, "not one task")
                 .label(step.ast.name.span, "with `for-each`")
                 .help("take the edge out, or the `for-each`"),
+            );
+        }
+    }
+    for edge in edges.list.iter().filter(|edge| !edge.both && edge.response.value != Response::None) {
+        let Some(step) = steps.get(edge.from.value.as_str()).filter(|step| step.list.is_some()) else { continue };
+        diagnostics.push(
+            Diagnostic::new(
+                Code::WrongValue,
+                format!("`{}` runs once for each item, so that nobody in particular receives an answer", step.name()),
+            )
+            .label(edge.response.span, "answers are expected")
+            .label(step.ast.name.span, "with `for-each`")
+            .help("take `response=` out, or the `for-each`"),
+        );
+    }
+    for edge in edges.list.iter().filter(|edge| edge.response.value == Response::Required) {
+        let ends = edge.both.then_some(&edge.from).into_iter().chain([&edge.to]);
+        let deaf = ends.filter_map(|end| Some((end, steps.get(end.value.as_str()).filter(|step| !hears(step))?)));
+        if edge.kind == EdgeKind::Signal {
+            diagnostics.push(
+                Diagnostic::new(Code::WrongValue, "a signal gives nobody a turn, so that nobody has to answer it")
+                    .label(edge.response.span, "with `kind=signal`")
+                    .help("write `response=optional`, or take `kind=signal` out"),
+            );
+            continue;
+        }
+        for (end, step) in deaf {
+            diagnostics.push(
+                Diagnostic::new(
+                    Code::WrongValue,
+                    format!("`{}` has to answer, and does not read its inbox", end.value),
+                )
+                .label(end.span, "an envelope gives it no turn")
+                .label(step.ast.name.span, "declared here")
+                .help("give it `stdin \"<<inbox>>\"`, or write `response=optional`"),
             );
         }
     }
@@ -106,6 +142,13 @@ fn silent(step: &Step<'_>) -> Option<&'static str> {
         Body::Gate(_) => Some("a gate"),
         Body::Loop { .. } => Some("a loop"),
     }
+}
+
+/// Whether an envelope gives a step a turn; of what takes none other words are said.
+fn hears(step: &Step<'_>) -> bool {
+    !matches!(step.body, Body::Run | Body::Script(_))
+        || step.files.is_some()
+        || step.reads.iter().any(|read| read.root == Root::Inbox)
 }
 
 /// `payload.structured` is an object.

@@ -61,12 +61,13 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
         let mut line = Vec::new();
         let mut limited = (&mut reader).take(LONGEST);
         let Ok(count) = timeout(PATIENCE, limited.read_until(b'\n', &mut line)).await else { return Ok(()) };
-        if count? == 0 {
+        let count = count?;
+        if count == 0 {
             return Ok(());
         }
         let is_whole = line.ends_with(b"\n");
         let told = match serde_json::from_slice::<Line>(&line) {
-            _ if !is_whole => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
+            _ if !is_whole && count as u64 >= LONGEST => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
             Ok(Line { token, operation: Some(operation), .. }) => {
                 reception.ask(&token, Operation::read(operation)).await
             }

@@ -20,6 +20,7 @@ use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
 use crate::files::{Collected, Desk, Laid};
+use crate::handoff::Operation;
 use crate::recording::{Answer, Part, Question, Source};
 use crate::run::Input;
 
@@ -92,6 +93,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     keep_changes(job, watch, services)?;
+    let mut asked = Vec::new();
     if let Some((desk, laid)) = desk {
         let keeps = matches!(services.source, Source::Recorded(_));
         let given = laid.given.clone();
@@ -99,7 +101,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         if let Source::Recorded(recorder) = &services.source {
             recorder.folder((&job.step, job.attempt), &given, &collected)?;
         }
-        collect(job, collected, &mut ended, services)?;
+        asked = collect(job, collected, &mut ended, services)?;
     }
     if let (Some(desk), Source::Replayed(replay)) = (job.desk.as_deref(), &services.source) {
         let remains = replay.folder(&job.step, job.attempt)?;
@@ -108,10 +110,16 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         let collected = remains.collect(desk, &told.unwrap_or_default(), ended.outcome.failure.take());
         let failed =
             |message| RunError::Request(format!("the folder of a recorded attempt cannot be laid out: {message}"));
+        // What was sent is in the recording beside it.
         collect(job, collected.map_err(failed)?, &mut ended, services)?;
     }
     if ended.outcome.failure.is_none() {
         ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
+    }
+    // What a failed attempt left to be sent, the next one sends.
+    for operation in asked.into_iter().filter(|_| ended.outcome.failure.is_none()) {
+        let (step, attempt) = (job.step.clone(), job.attempt);
+        services.report(Input::Said { step, attempt, operation, hearer: None });
     }
     // A failed command keeps its text, but what is no value of its type, or no longer to be trusted, is missing.
     let keeps_text = matches!(job.work, Work::Command { .. } | Work::Text(_)) && job.shape.is_none();
@@ -150,23 +158,25 @@ fn workspace(job: &Job, desk: &Desk) -> PathBuf {
     tree.unwrap_or_else(|| desk.workspace.clone())
 }
 
-/// Takes in what an agent left in its folder. Its output is what stands there, unless its answer has a type.
-fn collect(job: &Job, collected: Collected, ended: &mut Ended, services: &Services) -> Result<(), RunError> {
+/// Takes in what an agent left in its folder, and says what its messages ask for. Its output is what stands there, unless its
+/// answer has a type.
+fn collect(
+    job: &Job,
+    collected: Collected,
+    ended: &mut Ended,
+    services: &Services,
+) -> Result<Vec<Result<Operation, String>>, RunError> {
     ended.outcome.failure = collected.failure;
     if let (Some(output), None, None) = (collected.output, &job.shape, &ended.outcome.failure) {
         let output = text(without_newline(output).into_bytes(), job.max_output);
         ended.captured = Some(output.clone().into_bytes());
         ended.output = Some(output);
     }
-    for operation in collected.asked {
-        let (step, attempt) = (job.step.clone(), job.attempt);
-        services.report(Input::Said { step, attempt, operation, hearer: None });
-    }
     if let Some(left) = collected.left {
         let left = serde_json::to_string(&left).expect("paths and numbers are JSON");
         ended.outcome.files = Some(Box::new(services.folder.store(&left)?));
     }
-    Ok(())
+    Ok(collected.asked)
 }
 
 pub(super) fn process(

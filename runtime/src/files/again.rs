@@ -93,8 +93,9 @@ impl Remains {
         };
         for (path, text) in texts {
             let written = put(path, text.as_bytes())?;
-            let inner = path.strip_prefix("inbox/").unwrap_or(path);
-            if let Some(kept) = left.inbox.iter_mut().find(|kept| kept.path == inner) {
+            // `SKILL.md` lies beside the inbox, in which there may be another one.
+            let inner = path.strip_prefix("inbox/");
+            if let Some(kept) = left.inbox.iter_mut().find(|kept| Some(kept.path.as_str()) == inner) {
                 *kept = Kept { path: kept.path.clone(), ..written };
             }
         }

@@ -136,7 +136,10 @@ impl<'a> Build<'a> {
         let name = Arc::from(pipeline.name.as_str());
         let order = pipeline.all_steps().map(|step| Arc::from(step.name.as_str())).collect();
         let (budget, fail_fast) = (pipeline.budget.clone(), pipeline.fail_fast);
-        let ways = Ways::new(pipeline, &names);
+        let is_one = |spot: Spot| {
+            !matches!(self.regions[spot.region as usize].nodes[spot.step as usize].kind, Kind::Each { .. })
+        };
+        let ways = Ways::new(pipeline, &names, is_one);
         for way in &ways.list {
             self.regions[way.to.region as usize].nodes[way.to.step as usize].wired = true;
             let node = &mut self.regions[way.to.region as usize].nodes[way.to.step as usize];
@@ -190,7 +193,8 @@ impl<'a> Build<'a> {
                     let region = self.item(place, step, spot, names)?;
                     let kind = Kind::Each { region, parallel: each.parallel, join: each.join };
                     let one = bare(step, kind);
-                    Node { retry: Retry::default(), agent: None, budget: None, ..one }
+                    // Nobody in particular hears anything: an envelope would have all items run again.
+                    Node { retry: Retry::default(), agent: None, budget: None, reads_inbox: false, heeds: false, ..one }
                 }
             };
             let declared = needs.iter().filter(|need| need.declared).count() as u32;

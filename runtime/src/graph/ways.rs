@@ -42,7 +42,8 @@ pub(crate) struct Group {
 }
 
 impl Ways {
-    pub(super) fn new(pipeline: &Pipeline, names: &HashMap<Arc<str>, Spot>) -> Ways {
+    /// The ways of a pipeline, whose steps are one each, or `is_one` says that they run for each item.
+    pub(super) fn new(pipeline: &Pipeline, names: &HashMap<Arc<str>, Spot>, is_one: impl Fn(Spot) -> bool) -> Ways {
         let mut list = Vec::new();
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let ends = [&edge.from, &edge.to].map(|name| names.get(name.as_str()).copied());
@@ -52,7 +53,7 @@ impl Ways {
             list.push(Way { from, to, kind, response, max, edge: number, answers: false });
             match (edge.both, response) {
                 (true, _) => list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: false }),
-                (false, Response::None) => {}
+                (false, _) if response == Response::None || !is_one(from) => {}
                 (false, _) => {
                     let response = Response::None;
                     // What answers the first payload of a task is no first payload.

@@ -107,6 +107,7 @@ impl Message {
             kind: signals.then_some(EnvelopeKind::Signal),
             response: asks.then_some(Response::Optional),
             reply_to: reply_to.filter(|_| kind == MessageKind::Answer),
+            answers_by_name: matches!(kind, MessageKind::Question | MessageKind::Update),
             ..Handoff::default()
         })
     }
@@ -145,6 +146,8 @@ mod tests {
         // The edge has its own word.
         assert_eq!(handed("question", json!("Well?"), &[]).unwrap().response, None);
         assert_eq!(handed("answer", json!("Yes"), &["b"]).unwrap().reply_to.as_deref(), Some("e1"));
+        let answers = |kind| !handed(kind, json!("Yes"), &["b"]).unwrap().answers_by_name;
+        assert_eq!(["data_ready", "question", "answer", "update"].map(answers), [true, false, true, false]);
         let update = handed("update", Value::Null, &["b"]).unwrap();
         assert_eq!((update.kind, update.message.as_str()), (Some(EnvelopeKind::Signal), "update"));
         // News go the way that there is.

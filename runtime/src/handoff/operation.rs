@@ -85,6 +85,9 @@ pub struct Handoff {
     /// The id of the envelope that this one answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
+    /// Whether it answers nothing but what `reply_to` names. Else it answers the oldest envelope that waits for it.
+    #[serde(skip)]
+    pub answers_by_name: bool,
     /// A stored context pack: `contextpack://pack/ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_ref: Option<String>,
@@ -105,7 +108,42 @@ impl Handoff {
             && self.structured == payload.structured
             && self.artifacts == payload.artifacts
             && self.status == payload.status
-            // Where it says none, the run has added that of the turn.
+            // Where it says none, the run has added the edge's, what waited for an answer, and the pack of the turn.
+            && self.kind.is_none_or(|kind| kind == envelope.kind)
+            && (self.reply_to.is_none() || self.reply_to == payload.response.as_ref().and_then(|it| it.reply_to.clone()))
             && (self.context_ref.is_none() || self.context_ref == envelope.context_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_says_the_same_and_answers_the_same() {
+        let envelope = json!({
+            "kind": "handoff", "id": "e3", "fromNodeId": "a", "toNodeId": "b", "createdAt": "2026-11-22T00:00:00Z",
+            "payload": { "message": "Yes", "response": { "expectation": "none", "replyTo": "e1" } },
+            "contextRef": "contextpack://pack/1"
+        });
+        let envelope: Envelope = serde_json::from_value(envelope).unwrap();
+        let handoff = |more: Value| {
+            let mut handoff = json!({ "to": "b", "message": "Yes" });
+            handoff.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<Handoff>(handoff).unwrap().is_in(&envelope)
+        };
+        for same in [json!({}), json!({ "reply_to": "e1" }), json!({ "kind": "handoff" })] {
+            assert!(handoff(same.clone()), "{same}");
+        }
+        for other in [
+            json!({ "reply_to": "e2" }),
+            json!({ "kind": "signal" }),
+            json!({ "message": "No" }),
+            json!({ "context_ref": "contextpack://pack/2" }),
+        ] {
+            assert!(!handoff(other.clone()), "{other}");
+        }
     }
 }

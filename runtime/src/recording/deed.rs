@@ -83,6 +83,7 @@ impl Sending {
             status: payload.status,
             response: Some(response.map(|response| response.expectation).unwrap_or_default()),
             reply_to: response.and_then(|response| response.reply_to.clone()),
+            answers_by_name: true,
             context_ref,
             kind: Some(kind),
             priority: meta.map(|meta| meta.priority),

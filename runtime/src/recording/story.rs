@@ -45,15 +45,16 @@ pub(crate) fn publish(
     }
     let path = fresh.join(LINES);
     fs::write(&path, text).map_err(io("write", &path))?;
-    let replaces = target.exists();
-    if replaces {
+    if target.exists() {
+        // A runner that was killed here has left one.
+        if old.exists() {
+            fs::remove_dir_all(&old).map_err(io("clear", &old))?;
+        }
         fs::rename(target, &old).map_err(io("replace", target))?;
     }
     fs::rename(&fresh, target).map_err(io("create", target))?;
     // Both are of no use to anybody any more.
-    if replaces {
-        let _ = fs::remove_dir_all(&old);
-    }
+    let _ = fs::remove_dir_all(&old);
     let _ = fs::remove_dir_all(&draft);
     Ok(answers)
 }

@@ -22,6 +22,9 @@ const PART: usize = 64 * 1024;
 /// The bytes of letters that are read at once.
 const READ: u64 = 4 * 1024 * 1024;
 
+/// How often one turn asks somebody to agree to a task at most.
+const SPAWNS: u32 = 20;
+
 /// Who waits to hear what became of an operation.
 pub(crate) type Hearer = oneshot::Sender<Result<Value, String>>;
 
@@ -107,6 +110,9 @@ impl Loop<'_> {
         }
         if spawns && let Some((approval, id)) = self.asked_already(step, attempt, &handoff) {
             return Ok(json!({ "id": id, "to": handoff.to, "approval": approval }));
+        }
+        if spawns && self.state.voice(key).is_some_and(|voice| voice.spawns >= SPAWNS) {
+            return Err(format!("you have asked for tasks {SPAWNS} times in this turn, which is the most"));
         }
         let at = now().max(self.clock);
         let (event, envelope) = self.scene.hand_over(&self.state, key, (handoff, spawns), (self.seq + 1, at))?;

@@ -1,6 +1,8 @@
 //! What a plan may hold and this version cannot run yet: said before anything starts.
 
-use swarmc_plan::{Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Segment, Step, Swarm};
+use swarmc_plan::{
+    Approval, Body, Connection, DirectiveKind, OnFailure, Pipeline, Plan, Response, Segment, Step, Swarm,
+};
 
 use crate::error::RunError;
 use crate::graph::Graph;
@@ -32,8 +34,16 @@ pub(super) fn refuse(plan: &Plan, graph: &Graph) -> Result<(), RunError> {
 fn of_pipeline(pipeline: &Pipeline) -> Option<String> {
     let repeated = |name: &&String| pipeline.all_steps().any(|step| step.name == **name && step.for_each.is_some());
     let ends = pipeline.edges.iter().flat_map(|edge| edge.both.then_some(&edge.from).into_iter().chain([&edge.to]));
-    let name = ends.into_iter().find(|name| repeated(name))?;
-    Some(format!("an edge leads to `{name}`, which runs once for each item, so that nobody in particular receives"))
+    if let Some(name) = ends.into_iter().find(|name| repeated(name)) {
+        return Some(format!(
+            "an edge leads to `{name}`, which runs once for each item, so that nobody in particular receives"
+        ));
+    }
+    let asks = pipeline.edges.iter().find(|edge| edge.response != Response::None && repeated(&&edge.from))?;
+    Some(format!(
+        "`{}` expects answers of `{}`, and runs once for each item, so that nobody in particular receives them",
+        asks.from, asks.to
+    ))
 }
 
 /// Whether this version can reach an agent.

@@ -32,9 +32,16 @@ impl Loop<'_> {
         };
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
         let id = self.request(step, attempt, &agent, Wants::Node { plays, to, way: *way, letter });
-        match self.decide_at_once(key, id, of) {
-            Some(refusal) => Err(refusal),
-            None => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
+        if let Some(refusal) = self.decide_at_once(key, id, of) {
+            return Err(refusal);
+        }
+        let waits = self.state.waiting().any(|waiting| waiting.request.id == id);
+        match waits || self.state.step(key).sent.iter().any(|letter| *letter.id == *envelope.id) {
+            true => Ok(json!({ "id": envelope.id, "to": envelope.to_node_id, "approval": id })),
+            false => Err(format!(
+                "`{}` is not started: it needs somebody's agreement, and nobody can be asked",
+                envelope.to_node_id
+            )),
         }
     }
 

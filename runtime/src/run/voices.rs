@@ -45,16 +45,21 @@ impl Loop<'_> {
                 Err(why) => refused.push((to, why)),
             }
         }
-        refused.truncate(REASONS);
+        let more = refused.len().saturating_sub(REASONS);
         match (sent.is_empty(), refused.first()) {
             (true, Some((_, why))) if refused.iter().all(|(_, other)| other == why) => Err(why.clone()),
             (true, _) => {
-                let reasons: Vec<String> = refused.iter().map(|(to, why)| format!("to `{to}`: {why}")).collect();
+                let reasons = refused.iter().take(REASONS).map(|(to, why)| format!("to `{to}`: {why}"));
+                let reasons: Vec<String> = reasons.chain((more > 0).then(|| format!("and {more} more"))).collect();
                 Err(format!("nobody could be written to: {}", reasons.join("; ")))
             }
             (false, _) => {
-                let refused = refused.iter().map(|(to, why)| json!({ "to": to, "reason": why }));
-                Ok(json!({ "sent": sent, "refused": refused.collect::<Vec<_>>() }))
+                let refused = refused.iter().take(REASONS).map(|(to, why)| json!({ "to": to, "reason": why }));
+                let mut receipt = json!({ "sent": sent, "refused": refused.collect::<Vec<_>>() });
+                if more > 0 {
+                    receipt["more"] = more.into();
+                }
+                Ok(receipt)
             }
         }
     }

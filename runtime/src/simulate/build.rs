@@ -169,7 +169,7 @@ fn prompted(prompt: Template) -> Body {
     Body::Prompt(PromptBody { agent: "anyone".to_owned(), prompt, context: Vec::new() })
 }
 
-/// An edge: `FROM -> TO` or `FROM <-> TO`, and `signal`, `required`, `max=N`.
+/// An edge: `FROM -> TO` or `FROM <-> TO`, and `signal`, `required`, `optional`, `max=N`.
 pub(crate) fn edge(line: &str) -> swarmc_plan::Edge {
     let words: Vec<&str> = line.split_whitespace().collect();
     let max = words.iter().find_map(|word| word.strip_prefix("max=")).map(|max| max.parse().unwrap());
@@ -183,7 +183,11 @@ pub(crate) fn edge(line: &str) -> swarmc_plan::Edge {
             () => EdgeKind::Handoff,
         },
         carries: None,
-        response: if words.contains(&"required") { Response::Required } else { Response::None },
+        response: match (words.contains(&"required"), words.contains(&"optional")) {
+            (true, _) => Response::Required,
+            (_, true) => Response::Optional,
+            _ => Response::None,
+        },
         max,
         origin: Origin::default(),
     }

@@ -4,13 +4,13 @@
 //! `answers=ID`), `STEP wants STEP ID` (to be started with that), `STEP hears ID` of a person, `STEP takes ID…` and `STEP
 //! closed`. Who sent what was admitted before.
 
-use swarmc_plan::{Pipeline, Priority, Response, RoundFailure};
+use swarmc_plan::{EachJoin, Pipeline, Priority, Response, RoundFailure};
 
-use super::build::{edge, looped, pipeline, repeated};
+use super::build::{each, edge, line, looped, pipeline, repeated};
 use super::tables::{commands, play};
 use crate::approval::{Request, Wants};
 use crate::event::{Content, Event, Letter, StepId};
-use crate::graph::Key;
+use crate::graph::{Key, Spot};
 use crate::handoff::EnvelopeKind;
 
 pub(super) fn event(step: StepId, words: &[&str]) -> Event {
@@ -254,8 +254,39 @@ fn who_was_asked_for_in_a_round_can_be_asked_for_in_the_next_one() {
         let (state, _) = play(rounds.clone(), events);
         assert_eq!((state.is_asked_for(0, "b"), state.waiting().count()), (asked_for, waiting), "after {events:?}");
     };
-    // What it needs has failed, whoever waits for somebody's word.
-    let first = "a started, a wants b e1, c broken, b skipped, a ended";
+    let first = "a started, a wants b e1, c broken";
     check(first, true, 1);
-    check(&format!("{first}, round fails"), false, 0);
+    // What it needs has failed: nobody need say whether it is started.
+    check(&format!("{first}, b skipped, a ended"), false, 0);
+    check(&format!("{first}, b skipped, a ended, round fails"), false, 0);
+}
+
+#[test]
+fn what_runs_for_each_item_is_not_run_again_by_an_answer() {
+    let items = || {
+        let steps = vec![each("a", "[]", None, EachJoin::All), line("b heeds")];
+        Pipeline { steps, ..wired("", "a -> b optional") }
+    };
+    let events = "a opened 1, a@a[0] started, a@a[0] sends b e1 optional, a@a[0] ended, b takes e1, b started, \
+                  b sends a e2 answers=e1, a concluded";
+    check(items(), events, "");
+    check(items(), &format!("{events}, b ended"), "close b");
+}
+
+#[test]
+fn who_is_spawned_is_there_for_its_round() {
+    let b = Spot { region: 0, step: 1 };
+    let rounds = |kind: &str| Pipeline { edges: vec![edge(kind)], ..repeated("a prompt\n b heeds", 3) };
+    // What was left of the round before starts nobody.
+    let left = "a started, b skipped, a sends b e1, a ended, round fails";
+    for (kind, starts) in [("a -> b spawn", "start a/2/1 1"), ("a -> b", "start a/2/1 1, start b/2/1 1")] {
+        let (state, mut ordered) = play(rounds(kind), left);
+        assert_eq!(commands(&mut ordered), starts, "{kind}");
+        assert_eq!(state.waiting_for(0, b) == 0, kind.ends_with("spawn"));
+    }
+    // Nor can anything be sent to it for the next one.
+    for (kind, takes) in [("a -> b spawn", false), ("a -> b", true)] {
+        let (state, _) = play(rounds(kind), "a started, b skipped");
+        assert_eq!(state.may_receive(0, b), takes, "{kind}");
+    }
 }

@@ -177,8 +177,10 @@ impl State {
         let on_timeout = self.graph.on_timeout;
         let waiting = Waiting { step: self.id(key), attempt, request: request.clone(), since: at, on_timeout };
         self.approvals.open.insert(request.id, waiting);
-        if let Wants::Help { message } = &request.wants {
-            self.help_asked(key, request.id, message);
+        match &request.wants {
+            Wants::Help { message } => self.help_asked(key, request.id, message),
+            Wants::Node { .. } => self.spawn_asked(key),
+            Wants::Tool { .. } | Wants::Spawn { .. } | Wants::GoOn { .. } => {}
         }
         if let Some(hive) = self.swarms.get_mut(&key) {
             hive.swarm.asked(request, at);
@@ -224,8 +226,8 @@ impl State {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
-        if waiting.request.wants.is_help() && verdict.by == AnsweredBy::Policy {
-            // Whoever asked hears of it at once, or has nothing to wait for any more.
+        if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.allows()) {
+            // Whoever asked hears of it at once, or has nothing to wait for any more: a letter would wake it to ask again.
             self.help_refused(&waiting.step, verdict.id);
             if let Some(scope) = self.scope_of(&waiting.step) {
                 self.agenda.posts.insert(scope);

@@ -85,9 +85,13 @@ impl State {
                 }
             }
             Event::ApprovalAsked { step, attempt, request } => {
-                let stalled =
-                    |key: &Key| self.step(*key).phase == Phase::Stalled && self.step(*key).attempt == *attempt;
-                if let Some(key) = self.attempt(step, *attempt).or_else(|| self.key(step).filter(stalled)) {
+                // In a replay an attempt that a killed runner had begun asks, and begins when it did once more.
+                let outlasts = request.wants.outlasts_attempt();
+                let asks = |key: &Key| {
+                    let step = self.step(*key);
+                    step.attempt == *attempt && (outlasts || matches!(step.phase, Phase::Running | Phase::Stalled))
+                };
+                if let Some(key) = self.key(step).filter(asks) {
                     self.approval_asked(key, *attempt, request, record.at);
                 }
             }

@@ -104,8 +104,9 @@ impl State {
     }
 
     /// Whether a step of an activation will take another turn if something is sent to it: it has not settled, or there
-    /// is a further round around it.
+    /// is a further round around it. One that is only there when it is spawned is not there in that round.
     pub(crate) fn may_receive(&self, scope: u32, spot: Spot) -> bool {
+        let spawned = self.graph.region(spot.region).nodes[spot.step as usize].spawned;
         let mut way = vec![spot];
         while let Some(parent) = self.graph.region(way[way.len() - 1].region).parent {
             way.push(parent);
@@ -116,7 +117,7 @@ impl State {
             again |= self.graph.region(found.region).rounds.max > found.iteration;
             let Some(step) = found.steps.get(around.step as usize) else { return false };
             match step.inner.as_deref() {
-                _ if step.status().is_some() => return again,
+                _ if step.status().is_some() => return again && !spawned,
                 Some(Inner::Frame(inner)) => frame = *inner,
                 _ => return true,
             }
@@ -235,7 +236,7 @@ impl State {
     }
 
     /// A round begins: whoever is in it has never seen what the rounds before were asked, and what was to be started in
-    /// them is not.
+    /// them is not, nor what had been and did not read all that it was sent.
     pub(super) fn forget_round(&mut self, number: u32) {
         let frame = self.frame(number);
         if frame.iteration < 2 {
@@ -245,6 +246,8 @@ impl State {
         if let Some(post) = self.posts.get_mut(&scope) {
             post.asked.retain(|(_, debtor), _| !graph.holds(region, debtor.region));
             post.owed.retain(|(debtor, _)| !graph.holds(region, debtor.region));
+            let spawned = |spot: &Spot| graph.region(spot.region).nodes[spot.step as usize].spawned;
+            post.boxes.retain(|spot, _| !(spawned(spot) && graph.holds(region, spot.region)));
         }
         let found = graph.scope(self.region(scope).scope);
         self.spawns_over(scope, |to| found.find(to).is_some_and(|spot| graph.holds(region, spot.region)));

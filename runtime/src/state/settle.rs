@@ -67,6 +67,10 @@ impl State {
         self.enter(key, Phase::Settled(status));
         self.open.remove(&key);
         self.help_over(key);
+        if node.spawned {
+            // Nobody can have it started any more.
+            self.spawns_over(self.frame(key.frame).scope, |to| *to == *node.name);
+        }
         let frame = self.frame_mut(key.frame);
         frame.unsettled -= 1;
         frame.settled[status as usize] += 1;

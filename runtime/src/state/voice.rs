@@ -1,4 +1,4 @@
-//! What the turns that are under way have said beside handing over: how far they are, and how often they asked for help.
+//! What the turns that are under way have said beside handing over: how far they are, and how often they asked for help, or for tasks.
 //!
 //! In: the facts of it. Out: the last report, and the counts that bound both. Invariant: it is kept for as long as the turn
 //! goes on, across runners, and forgotten with its end.
@@ -16,6 +16,8 @@ pub(crate) struct Voice {
     pub(crate) report: Option<Content>,
     /// How often it has asked for help.
     pub(crate) pleas: u32,
+    /// How often it has asked somebody to agree to a task.
+    pub(crate) spawns: u32,
     /// What it has asked people for, by the numbers of the requests.
     pub(crate) asked: Vec<(u32, Content)>,
 }
@@ -41,6 +43,10 @@ impl State {
         let voice = self.voices.entry(key).or_default();
         voice.pleas += 1;
         voice.asked.push((id, message.clone()));
+    }
+
+    pub(super) fn spawn_asked(&mut self, key: Key) {
+        self.voices.entry(key).or_default().spawns += 1;
     }
 
     /// Nobody could be asked: another time that may be otherwise.

@@ -14,7 +14,8 @@ use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
 use crate::handoff::{
-    Artifact, ENVELOPE_LIMIT, Envelope, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers, Reply,
+    Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers,
+    Reply,
 };
 use crate::home::digest;
 use crate::state::State;
@@ -180,9 +181,13 @@ impl Scene<'_> {
             (false, true) => return Err(format!("`{to}` is not there: nobody has had it started (`spawn_node`)")),
             _ => {}
         }
-        let answers = state.unanswered(scope, spot, way.to, asked);
+        let owed = state.unanswered(scope, spot, way.to, asked);
+        let answers = owed.clone().filter(|_| asked.is_some() || !handoff.answers_by_name);
         match (&answers, asked) {
             (None, Some(id)) => return Err(format!("no envelope `{}` of `{to}` waits for your answer", brief(id))),
+            (None, None) if way.answers && owed.is_some() => {
+                return Err(format!("you may only answer `{to}`, and a question or an update answers nothing"));
+            }
             (None, None) if way.answers => {
                 return Err(format!("you may only answer `{to}`, and no envelope of `{to}` waits for your answer"));
             }
@@ -191,6 +196,19 @@ impl Scene<'_> {
         let response = handoff.response.unwrap_or(if answers.is_some() { Response::None } else { way.response });
         if response == Response::Required && !state.leads_back(scope, way) {
             return Err(format!("`{to}` cannot answer: no edge leads back; leave `response` out"));
+        }
+        let kind = handoff.kind.unwrap_or(word_of(way));
+        if response == Response::Required {
+            // Whoever is given no turn by it cannot be made to fail for want of an answer.
+            let reads = state.graph.region(way.to.region).nodes[way.to.step as usize].reads_inbox;
+            let why = match kind {
+                EnvelopeKind::Signal => "a signal gives it no turn",
+                EnvelopeKind::Handoff if !reads => "it reads no inbox",
+                EnvelopeKind::Handoff => "",
+            };
+            if !why.is_empty() {
+                return Err(format!("`{to}` cannot be made to answer: {why}; say `none` or `optional` in `response`"));
+            }
         }
         if state.sent_along(scope, number) >= way.max {
             return Err(format!("you have sent `{to}` {} envelopes, which is the most", way.max));
@@ -203,7 +221,6 @@ impl Scene<'_> {
         }
         self.fits(&handoff, way, edge)?;
         let id = format!("e{seq}");
-        let kind = handoff.kind.unwrap_or(word_of(way));
         let priority = handoff.priority.unwrap_or_default();
         let reply_to = answers.as_deref().map(str::to_owned);
         let given = || state.pack_of(key, state.step(key).attempt).map(Kept::reference);
@@ -348,10 +365,10 @@ fn said(envelope: &Envelope) -> Result<std::sync::Arc<str>, String> {
     Ok(digest[..16].into())
 }
 
-fn word_of(way: &Way) -> crate::handoff::EnvelopeKind {
+fn word_of(way: &Way) -> EnvelopeKind {
     match way.kind {
-        swarmc_plan::EdgeKind::Handoff | swarmc_plan::EdgeKind::Spawn => crate::handoff::EnvelopeKind::Handoff,
-        swarmc_plan::EdgeKind::Signal => crate::handoff::EnvelopeKind::Signal,
+        swarmc_plan::EdgeKind::Handoff | swarmc_plan::EdgeKind::Spawn => EnvelopeKind::Handoff,
+        swarmc_plan::EdgeKind::Signal => EnvelopeKind::Signal,
     }
 }
 
