@@ -351,11 +351,13 @@ fn a_turn_has_a_bounded_number_of_terminals() {
 
 #[test]
 fn much_at_once_is_answered_in_order_and_too_much_is_refused() {
-    let place = place(&spec("hurried", ALL, ""));
-    place.write("f", &"x".repeat(1 << 20));
-    let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    let ended = ended.expect(0, &["read, then: too much is asked for at once: wait for the answers"], &[]);
-    assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
+    for kind in ["hurried", "hurried-at-length"] {
+        let place = place(&spec(kind, ALL, ""));
+        place.write("f", &"x".repeat(1 << 20));
+        let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
+        let ended = ended.expect(0, &["read, then: too much is asked for at once: wait for the answers"], &[]);
+        assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
+    }
 }
 
 /// Whoever carries this variable with this value.

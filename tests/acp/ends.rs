@@ -69,6 +69,15 @@ fn an_agent_asks_for_leave_a_thousand_times_a_turn_and_no_more() {
 }
 
 #[test]
+fn what_waits_for_leave_is_kept_as_far_as_it_is_short() {
+    // Somebody could be asked, and has not answered.
+    let place = place(&spec("asks-at-length", "", ""));
+    let why = "go failed: the agent asks for leave with options of more than 1 MiB at once";
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &[why]);
+    assert!(everybody_is_gone(&place));
+}
+
+#[test]
 fn what_no_agent_should_say_is_passed_over() {
     for (kind, answer) in [("garbage", "Heard: Say hello.\n"), ("twice", "Once.\n"), ("stranger", "mine: cancelled\n")]
     {
