@@ -291,6 +291,14 @@ def prompt(servers, request):
                     break
         text(f"written: {written}, not read: {failed}")
         return done()
+    if KIND == "overwrites":
+        # Writes a file again and again, and waits for no answer in between.
+        for number in range(40):
+            say({"id": number, "method": "fs/write_text_file",
+                 "params": {"sessionId": "s1", "path": f"{os.getcwd()}/f", "content": f"{number}"}})
+        answered = [hear()["id"] for _ in range(40)]
+        text(f"in order: {answered == list(range(40))}")
+        return done()
     if KIND in ("hurried", "hurried-at-length"):
         # Asks for much at once, and reads no answer before it has asked for all: more than may wait, or in long words.
         short, long = (200, 0) if KIND == "hurried" else (4, 50)

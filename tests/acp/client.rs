@@ -249,6 +249,14 @@ fn what_is_agreed_to_waits_for_what_goes_on() {
     assert_eq!(super::output(&place).trim_end(), "written: True, not read: 0");
 }
 
+#[test]
+fn what_is_agreed_to_at_once_is_done_in_the_order_in_which_it_was_asked_for() {
+    let place =
+        place(&format!("policy {{ tool file_write human; unattended approve }}\n{}", spec("overwrites", ALL, "")));
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["in order: True"], &[]);
+    assert_eq!(fs::read_to_string(place.work().join("f")).expect("it is written"), "39");
+}
+
 fn place_with_policy(policy: &str, agent: &str) -> Place {
     let place = place(&format!("{policy}\n{}", spec("client", agent, "")));
     place.write("calls", &json!([create("true")]).to_string());
