@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{heard, methods, place, run, spec};
+use super::{heard, inspected, methods, place, run, spec};
 use crate::cli::{Place, signal};
 
 /// Nobody whose command line says so is alive in the folder of a place.
@@ -37,6 +37,10 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         let (place, ended) = run(kind, "", "");
         ended.expect(3, &[], &["go failed: ", why]);
         assert!(everybody_is_gone(&place), "{kind}");
+        // What it tells of a turn that it did not bring to its end was used all the same.
+        if ["max_tokens", "max_turn_requests", "refusal", "cancelled"].contains(&kind) {
+            assert_eq!(inspected(&place)["usage"]["input"], 20, "{kind}");
+        }
     }
 }
 

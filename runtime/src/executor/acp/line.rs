@@ -174,7 +174,10 @@ impl<'p, 'c> Line<'p, 'c> {
         let mut progress = self.shared.progress();
         let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
         let (failure, response) = match progress.ended.take() {
-            Some(Ok(response)) => (None, Some(response)),
+            Some(Ok(response)) => {
+                let stopped = dialogue::stopped(response.stop_reason);
+                (stopped.map(|why| Failure::Agent { message: why.to_owned() }), Some(response))
+            }
             Some(Err(failure)) => (Some(failure), None),
             None => {
                 let message = format!("the agent was to take its turn, and {}", dialogue::GONE);
