@@ -230,6 +230,20 @@ fn leave_is_given_from_another_terminal() {
 }
 
 #[test]
+fn what_was_always_allowed_in_one_task_is_no_question_in_another() {
+    let place = place(
+        &spec("asks", "", "").replace(" } }\n", " }\n task after agent=a { depends-on go; prompt \"Say more.\" } }\n"),
+    );
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    place.swarmc(&["approve", "last", "1", "always"]).expect(0, &[], &[]);
+    let status = child.wait().expect("it ends");
+    let said = rest();
+    assert!(status.success() && said.matches("a wants tool edit").count() == 2, "{said}");
+    assert!(said.contains("? go: ") && !said.contains("? after: "), "{said}");
+}
+
+#[test]
 fn a_call_takes_no_other_arguments_before_its_agent_asks_again_either() {
     let place = place(&spec("asks-late", "", ""));
     let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
