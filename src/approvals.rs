@@ -207,7 +207,7 @@ mod tests {
 
     fn pending(arguments: &str) -> Pending {
         let (tool, arguments) = ("shell".into(), Content::Text(arguments.to_owned()));
-        let wants = Wants::Tool { tool, arguments, schema: None };
+        let wants = Wants::Tool { tool, arguments, schema: None, fixed: false };
         let request = Request { id: 3, agent: "takao".into(), wants };
         Pending { step: StepId::new("team", 1, 1), request, since: 0, on_timeout: None }
     }

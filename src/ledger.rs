@@ -49,8 +49,8 @@ pub(crate) struct Ledger {
     pub(crate) approvals: BTreeMap<u32, Pending>,
     /// What becomes of those that nobody answers in time.
     on_timeout: Option<RequestTimeout>,
-    /// Who may do what for the rest of the run: a step, an agent of it, and in words what.
-    pub(crate) always: HashSet<(Arc<str>, Arc<str>, String)>,
+    /// Who may do what for the rest of the run: the swarm that it belongs to, an agent, and in words what.
+    pub(crate) always: HashSet<(Option<Arc<str>>, Arc<str>, String)>,
     /// The steps that edges lead to, so that they have further turns.
     nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
@@ -345,7 +345,7 @@ impl Ledger {
                     team.does(&agent, if verdict.allows() { "may go on" } else { "was refused" });
                 }
                 if verdict.choice == Choice::Always {
-                    self.always.insert((Arc::clone(&step.name), agent, wants.words()));
+                    self.always.insert(self.may(step, &agent, &wants));
                 }
             }
             // A stop leaves it open: who resumes the run is asked again.
@@ -375,8 +375,12 @@ impl Ledger {
 
     /// Whether a request need not be answered by anybody: a person did before.
     pub(crate) fn is_always(&self, step: &StepId, request: &Request) -> bool {
-        let may = (Arc::clone(&step.name), Arc::clone(&request.agent), request.wants.words());
-        !self.always.is_empty() && self.always.contains(&may)
+        !self.always.is_empty() && self.always.contains(&self.may(step, &request.agent, &request.wants))
+    }
+
+    fn may(&self, step: &StepId, agent: &Arc<str>, wants: &Wants) -> (Option<Arc<str>>, Arc<str>, String) {
+        let swarm = self.swarms.contains_key(&*step.name).then(|| Arc::clone(&step.name));
+        (swarm, Arc::clone(agent), wants.words())
     }
 
     fn row(&mut self, step: &StepId, at: u64) -> usize {

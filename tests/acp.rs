@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::approvals::await_request;
-use crate::cli::{Ended, Place};
+use crate::cli::{Ended, Place, signal};
 
 /// A spec of one task `go`, played by the script as `kind` says; `agent` and `task` are what they say beside.
 fn spec(kind: &str, agent: &str, task: &str) -> String {
@@ -237,6 +237,36 @@ fn leave_is_given_from_another_terminal() {
     assert_eq!(inspected(&place)["approvals"][1]["answer"]["choice"], "always");
     place.swarmc(&["inspect", "last", "go"]).expect(0, &["1 a wants tool edit: deny, by a person"], &[]);
     assert_eq!(output(&place).trim_end(), "chosen: id-reject_once, id-allow_always");
+}
+
+#[test]
+fn what_was_always_allowed_in_one_task_is_no_question_in_another() {
+    let place = place(
+        &spec("asks", "", "").replace(" } }\n", " }\n task after agent=a { depends-on go; prompt \"Say more.\" } }\n"),
+    );
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    place.swarmc(&["approve", "last", "1", "always"]).expect(0, &[], &[]);
+    let status = child.wait().expect("it ends");
+    let said = rest();
+    assert!(status.success() && said.matches("a wants tool edit").count() == 2, "{said}");
+    assert!(said.contains("? go: ") && !said.contains("? after: "), "{said}");
+}
+
+#[test]
+fn a_call_takes_no_other_arguments_before_its_agent_asks_again_either() {
+    let place = place(&spec("asks-late", "", ""));
+    let (mut child, rest) = place.until(&["run", "flow.kdl"], "swarmc approve");
+    await_request(&place, 1);
+    signal(&child, "KILL");
+    assert_eq!(child.wait().expect("it ends").code(), None, "{}", rest());
+    let (mut child, rest) = place.until(&["resume", "last"], "swarmc approve");
+    let other = ["approve", "last", "1", "allow", "--arguments", "{}"];
+    place.swarmc(&other).expect(2, &[], &["approval 1 takes no other arguments: its agent makes the call itself"]);
+    place.swarmc(&["approve", "last", "1", "allow"]).expect(0, &[], &[]);
+    place.write("go", "");
+    assert!(child.wait().expect("it ends").success(), "{}", rest());
+    assert_eq!(output(&place).trim_end(), "chosen: id-allow_once");
 }
 
 /// What the task put out in the only run of a place.

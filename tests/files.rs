@@ -452,6 +452,7 @@ fn message_passing_pattern_sends_nothing_of_an_attempt_that_fails_its_check() {
     ends(&project, 0);
     assert!(folder(&project, "a", 2).join("messages").exists(), "it was tried again");
     assert_eq!(read(&project, "b", "outbox/read"), "a_to_b_001.json\n");
+    assert!(!folder(&project, "b", 2).exists(), "it was sent once");
 }
 
 #[test]

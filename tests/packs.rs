@@ -430,6 +430,56 @@ fn ui_observability_requirements() {
 }
 
 #[test]
+fn ui_observability_requirements_hold_for_every_turn_of_an_attempt() {
+    let project = plain(
+        r##"
+type Verdict { ok bool }
+provider gone { exec "no-such-agent"; reads codex-jsonl }
+provider claude { exec "sh" "claude.sh"; reads claude-stream-json }
+agent first provider=gone { fallback second }
+agent second provider=claude { system "You judge." }
+pipeline main {
+    task judge agent=first { prompt "Judge."; output Verdict repair=1 }
+}
+"##,
+    );
+    let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Read","input":{}}]}}"#;
+    let answer = r#"{"type":"result","subtype":"success","is_error":false,"result":"ANSWER"}"#;
+    let script = format!(
+        "cat >/dev/null\necho '{tool}'\ntest -e second && echo '{}' || echo '{}'\ntouch second\n",
+        answer.replace("ANSWER", r#"{\"ok\": true}"#),
+        answer.replace("ANSWER", "Yes."),
+    );
+    write(&project.root(), "claude.sh", &script);
+    project.done(&["run", "spec.kdl"]);
+    let node = inspected(&project, "judge");
+    let turns: Vec<String> = node["prompts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|prompt| {
+            let path = prompt["paths"]["prompt"].as_str().expect("it has a prompt");
+            let told = fs::read_to_string(path).expect("it is logged");
+            let name = prompt["effective"]["blocks"]
+                .as_array()
+                .and_then(|blocks| blocks.last())
+                .map_or(&Value::Null, |block| &block["name"]);
+            assert!(told.contains("Judge."), "{told}");
+            format!("{} {} {} {name}", prompt["turn"], prompt["fallback"], prompt["repair"])
+        })
+        .collect();
+    assert_eq!(turns.len(), 3, "{turns:?}");
+    assert_eq!(turns.iter().map(|turn| &turn[..5]).collect::<Vec<_>>(), ["1 0 0", "1 1 0", "1 1 1"]);
+    assert!(turns[2].ends_with("\"repair\""), "{turns:?}");
+    let tools: Vec<&Value> = node["tools"].as_array().expect("a list").iter().map(|tool| &tool["tool"]).collect();
+    assert_eq!(tools, ["Read", "Read"]);
+    let text = project.done(&["inspect", "last", "judge"]);
+    for part in ["blocks  turn 1: ", "blocks  turn 1, fallback 1: ", "blocks  turn 1, fallback 1, repair 1: "] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
 fn packs_are_replayed_as_they_were_built() {
     let project = packed_project();
     // What envelopes say of themselves is another in every run.

@@ -49,6 +49,9 @@ pub enum Wants {
         /// What the tool takes: a JSON Schema. None where nobody knows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Content>,
+        /// Whether its agent makes the call itself, so that it can be made as it stands or not at all.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        fixed: bool,
     },
     /// To have a helper.
     Spawn {
@@ -283,7 +286,8 @@ mod tests {
             let mut because = longest(piece).repeat(3);
             shorten(&mut because);
             let (agent, plays): (Arc<str>, Arc<str>) = ("a".repeat(100).into(), "p".repeat(100).into());
-            let tool = Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()) };
+            let tool =
+                Wants::Tool { tool: "t".repeat(700).into(), arguments: text(), schema: Some(text()), fixed: true };
             let spawn = Wants::Spawn { plays, task: text(), tools: vec!["x".repeat(100); 20] };
             let letter = Letter {
                 id: "e".repeat(21).into(),

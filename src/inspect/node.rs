@@ -48,6 +48,10 @@ struct Post {
 /// What a turn was told.
 struct Prompt {
     attempt: u32,
+    /// Who took the turn: 0 for the step's own agent, from 1 for its fallbacks in order.
+    position: usize,
+    /// Which of the turns that mended an answer it was; 0 for the one before them.
+    repair: u32,
     paths: Vec<(&'static str, PathBuf)>,
     blocks: Value,
 }
@@ -73,10 +77,13 @@ impl Node {
         };
         node.gather(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
-            node.prompts.extend(prompt(layout, step, attempt));
+            let told = prompts(layout, step, attempt);
             let room = TOOLS.saturating_sub(node.tools.len());
-            let used = tools(&past.plan, layout, step, attempt).into_iter().take(room);
+            // Those before the last one could not be reached, and used nothing.
+            let position = told.last().map_or(0, |prompt| prompt.position);
+            let used = tools((&past.plan, layout), step, attempt, position).into_iter().take(room);
             node.tools.extend(used.map(|text| Tool { attempt, text }));
+            node.prompts.extend(told);
         }
         node
     }
@@ -154,7 +161,7 @@ impl Node {
             let blocks = blocks.map(|block| format!("{} {}", block["name"].as_str().unwrap_or("?"), block["bytes"]));
             let blocks: Vec<String> = blocks.collect();
             let delta = if prompt.blocks["delta"] == true { "; sent: what is new" } else { "" };
-            lines.push(format!("blocks  turn {}: {} bytes{delta}", prompt.attempt, blocks.join(", ")));
+            lines.push(format!("blocks  turn {}{}: {} bytes{delta}", prompt.attempt, prompt.by(), blocks.join(", ")));
         }
         for tool in &self.tools {
             lines.push(format!("tool    turn {}: {}", tool.attempt, told(&tool.text)));
@@ -188,7 +195,8 @@ impl Node {
         let prompts = self.prompts.iter().map(|prompt| {
             let paths = prompt.paths.iter().map(|(kind, path)| ((*kind).to_owned(), json!(path)));
             json!({
-                "turn": prompt.attempt, "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
+                "turn": prompt.attempt, "fallback": prompt.position, "repair": prompt.repair,
+                "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
             })
         });
         let tools = self.tools.iter().map(|tool| json!({ "turn": tool.attempt, "tool": tool.text }));
@@ -244,28 +252,52 @@ fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
     (found, pending, call)
 }
 
-fn prompt(layout: &Layout, step: &StepId, attempt: u32) -> Option<Prompt> {
-    let path = layout.prompt(step, attempt);
+impl Prompt {
+    /// Which of the turns of an attempt it is, where that is not its first one.
+    fn by(&self) -> String {
+        let part = |word: &str, number: usize| if number > 0 { format!(", {word} {number}") } else { String::new() };
+        part("fallback", self.position) + &part("repair", self.repair as usize)
+    }
+}
+
+/// What the turns of an attempt were told: that of its agent, those of fallbacks, and those that mended an answer.
+fn prompts(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Prompt> {
+    let of_taker = |position: usize| -> Vec<Prompt> {
+        (0..).map_while(|repair| prompt(layout, (step, attempt), position, repair)).collect()
+    };
+    (0..).map(of_taker).take_while(|prompts| !prompts.is_empty()).flatten().collect()
+}
+
+fn prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize, repair: u32) -> Option<Prompt> {
+    let mut stem = if position > 0 { format!("fallback-{position}.") } else { String::new() };
+    if repair > 0 {
+        stem.push_str(&format!("repair-{repair}."));
+    }
+    let path = |name: &str| layout.prompt(step, attempt).with_extension(format!("{stem}{name}"));
     let paths = [
-        ("prompt", path.clone()),
-        ("full", path.with_extension("full.txt")),
-        ("system", layout.system(step, attempt)),
-        ("blocks", path.with_extension("blocks.json")),
+        ("prompt", path("txt")),
+        ("full", path("full.txt")),
+        ("system", path("system.txt")),
+        ("blocks", path("blocks.json")),
     ];
     let paths: Vec<(&'static str, PathBuf)> = paths.into_iter().filter(|(_, path)| path.exists()).collect();
     let blocks = paths.iter().find(|(kind, _)| *kind == "blocks").and_then(|(_, path)| std::fs::read(path).ok());
     let blocks = blocks.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(Value::Null);
-    (!paths.is_empty()).then_some(Prompt { attempt, paths, blocks })
+    (!paths.is_empty()).then_some(Prompt { attempt, position, repair, paths, blocks })
 }
 
-/// The tools that a turn used: its program's stream says so, and of a model the log of its calls.
-fn tools(plan: &Plan, layout: &Layout, step: &StepId, attempt: u32) -> Vec<String> {
+/// The tools that a turn used: its program's stream says so, and of a model the log of its calls. `position` says how far
+/// down the fallbacks of the step's agent it was taken.
+fn tools((plan, layout): (&Plan, &Layout), step: &StepId, attempt: u32, position: usize) -> Vec<String> {
     let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
     let prompts = steps.filter(|found| *found.name == *step.name).filter_map(|found| match &found.body {
         Body::Prompt(body) => plan.agent(&body.agent),
         _ => None,
     });
-    let Some(agent) = prompts.last() else { return Vec::new() };
+    let fallback = |agent: &&Agent| plan.agent(agent.fallback.as_deref()?);
+    let Some(agent) = prompts.last().and_then(|own| std::iter::successors(Some(own), fallback).nth(position)) else {
+        return Vec::new();
+    };
     match plan.provider(&agent.provider).map(|provider| &provider.connection) {
         Some(Connection::Exec { reads, .. }) if !matches!(reads, Format::Text | Format::Json) => {
             told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))

@@ -258,6 +258,20 @@ def prompt(servers, request):
         while True:
             number += 1
             permission(number)
+    if KIND == "asks-late":
+        # When it is started again, it asks when it is told to.
+        while os.path.exists("asked") and not os.path.exists("go"):
+            time.sleep(0.05)
+        open("asked", "w").close()
+        text(f"chosen: {permission(1)}")
+        return done()
+    if KIND == "asks-at-length":
+        # Does not wait for what is said to it.
+        for number in range(8):
+            say({"id": f"p{number}", "method": "session/request_permission", "params": {
+                "sessionId": "s1", "toolCall": {"toolCallId": f"t{number}", "kind": "edit"},
+                "options": [{"optionId": "x" * 300_000, "name": "Yes", "kind": "allow_once"}]}})
+        return done()
     if KIND == "floods":
         # Asks and asks, and reads no answer.
         number = 0
@@ -284,11 +298,21 @@ def prompt(servers, request):
                     break
         text(f"written: {written}, not read: {failed}")
         return done()
-    if KIND == "hurried":
-        # Asks for much at once, and reads no answer before it has asked for all.
-        for number in range(200):
-            say({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": f"{os.getcwd()}/f"}})
-        answers = [hear() for _ in range(200)]
+    if KIND == "overwrites":
+        # Writes a file again and again, and waits for no answer in between.
+        for number in range(40):
+            say({"id": number, "method": "fs/write_text_file",
+                 "params": {"sessionId": "s1", "path": f"{os.getcwd()}/f", "content": f"{number}"}})
+        answered = [hear()["id"] for _ in range(40)]
+        text(f"in order: {answered == list(range(40))}")
+        return done()
+    if KIND in ("hurried", "hurried-at-length"):
+        # Asks for much at once, and reads no answer before it has asked for all: more than may wait, or in long words.
+        short, long = (200, 0) if KIND == "hurried" else (4, 50)
+        for number in range(short + long):
+            name = "f" if number < short else "x" * 1_000_000
+            say({"id": number, "method": "fs/read_text_file", "params": {"sessionId": "s1", "path": f"{os.getcwd()}/{name}"}})
+        answers = [hear() for _ in range(short + long)]
         refused = [answer["error"]["message"] for answer in answers if "error" in answer]
         text(f"{len(answers) - len(refused)} read, then: {refused[0]}")
         return done()

@@ -249,6 +249,14 @@ fn what_is_agreed_to_waits_for_what_goes_on() {
     assert_eq!(super::output(&place).trim_end(), "written: True, not read: 0");
 }
 
+#[test]
+fn what_is_agreed_to_at_once_is_done_in_the_order_in_which_it_was_asked_for() {
+    let place =
+        place(&format!("policy {{ tool file_write human; unattended approve }}\n{}", spec("overwrites", ALL, "")));
+    place.swarmc(&["run", "flow.kdl", "--headless"]).expect(0, &["in order: True"], &[]);
+    assert_eq!(fs::read_to_string(place.work().join("f")).expect("it is written"), "39");
+}
+
 fn place_with_policy(policy: &str, agent: &str) -> Place {
     let place = place(&format!("{policy}\n{}", spec("client", agent, "")));
     place.write("calls", &json!([create("true")]).to_string());
@@ -351,11 +359,13 @@ fn a_turn_has_a_bounded_number_of_terminals() {
 
 #[test]
 fn much_at_once_is_answered_in_order_and_too_much_is_refused() {
-    let place = place(&spec("hurried", ALL, ""));
-    place.write("f", &"x".repeat(1 << 20));
-    let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
-    let ended = ended.expect(0, &["read, then: too much is asked for at once: wait for the answers"], &[]);
-    assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
+    for kind in ["hurried", "hurried-at-length"] {
+        let place = place(&spec(kind, ALL, ""));
+        place.write("f", &"x".repeat(1 << 20));
+        let ended = place.swarmc(&["run", "flow.kdl", "--headless"]);
+        let ended = ended.expect(0, &["read, then: too much is asked for at once: wait for the answers"], &[]);
+        assert!(!ended.out.contains("│ 0 read"), "{ended:?}");
+    }
 }
 
 /// Whoever carries this variable with this value.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{heard, methods, place, run, spec};
+use super::{heard, inspected, methods, place, run, spec};
 use crate::cli::{Place, signal};
 
 /// Nobody whose command line says so is alive in the folder of a place.
@@ -37,6 +37,10 @@ fn agents_that_are_out_of_order_end_with_a_reason() {
         let (place, ended) = run(kind, "", "");
         ended.expect(3, &[], &["go failed: ", why]);
         assert!(everybody_is_gone(&place), "{kind}");
+        // What it tells of a turn that it did not bring to its end was used all the same.
+        if ["max_tokens", "max_turn_requests", "refusal", "cancelled"].contains(&kind) {
+            assert_eq!(inspected(&place)["usage"]["input"], 20, "{kind}");
+        }
     }
 }
 
@@ -66,6 +70,15 @@ fn an_agent_asks_for_leave_a_thousand_times_a_turn_and_no_more() {
         ended.expect(3, &[], &["the agent asked for leave more than 1000 times in one turn"]);
         assert!(everybody_is_gone(&place));
     }
+}
+
+#[test]
+fn what_waits_for_leave_is_kept_as_far_as_it_is_short() {
+    // Somebody could be asked, and has not answered.
+    let place = place(&spec("asks-at-length", "", ""));
+    let why = "go failed: the agent asks for leave with options of more than 1 MiB at once";
+    place.swarmc(&["run", "flow.kdl"]).expect(3, &[], &[why]);
+    assert!(everybody_is_gone(&place));
 }
 
 #[test]

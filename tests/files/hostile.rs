@@ -93,8 +93,14 @@ fn a_status_that_is_half_written_is_none() {
 
 #[test]
 fn whoever_fills_the_disk_is_ended() {
-    let said = said("seq 1 100002 | (cd workspace; xargs touch); sleep 60", "timeout \"50s\"; files");
-    assert!(said.contains("it filled its folder with more than 100000 files"), "{said}");
+    let script = "seq 1 100002 | (cd workspace; xargs touch); sleep 60";
+    let project = project(&task("worker", script, "timeout \"50s\"; files"));
+    let full = "worker failed: it filled its folder with more than 100000 files";
+    for mode in ["--record", "--replay"] {
+        let ended = project.swarmc(&["run", "spec.kdl", mode, "recording"]);
+        let said = super::err(&ended);
+        assert!(ended.status.code() == Some(3) && said.contains(full), "{mode}: {said}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::{Job, capture::Capture};
 use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::Failure;
-use crate::recording::{Answer, Part, Question, Source};
+use crate::recording::{Answer, Part, Question, Replay, Source};
 use crate::run::Input;
 
 /// How long one wait of an attempt that is ended from outside lasts: it begins another one then.
@@ -46,7 +46,7 @@ pub(super) fn exchange<'p, 'c>(
         Source::Replayed(replay) => {
             let answer = replay.answer(key, &question())?;
             show(&answer, place.capture);
-            if answer.failure == Some(Failure::Cancelled) {
+            if answer.failure == Some(Failure::Cancelled) && !is_overfilled(job, replay)? {
                 park(job, place);
             }
             Ok(answer)
@@ -69,6 +69,18 @@ pub(super) fn begin(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>,
             }
             Ok(failure)
         }
+    }
+}
+
+/// Whether a recorded turn was ended for what lay in its folder, and not from outside: what it left was collected then.
+fn is_overfilled(job: &Job, replay: &Replay) -> Result<bool, RunError> {
+    if job.desk.is_none() {
+        return Ok(false);
+    }
+    match replay.folder(&job.step, job.attempt) {
+        Ok(remains) => Ok(remains.left.is_some()),
+        Err(RunError::Diverged(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

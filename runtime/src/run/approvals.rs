@@ -103,7 +103,7 @@ impl Loop<'_> {
         let Some(key) = self.state.find(&step).filter(|_| self.open.contains_key(&(step.clone(), attempt))) else {
             return;
         };
-        let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema) {
+        let wants = match self.tool_wish(wish.tool, wish.arguments.to_string(), wish.schema, wish.fixed) {
             Ok(wants) => wants,
             Err(failure) => return self.give_up(failure.to_string()),
         };
@@ -191,12 +191,18 @@ impl Loop<'_> {
     }
 
     /// A call as somebody is to agree to it.
-    pub(super) fn tool_wish(&self, tool: String, arguments: String, schema: Option<Value>) -> Result<Wants, Failure> {
+    pub(super) fn tool_wish(
+        &self,
+        tool: String,
+        arguments: String,
+        schema: Option<Value>,
+        fixed: bool,
+    ) -> Result<Wants, Failure> {
         let store = &self.scene.store;
         let unkept = |message: String| Failure::Render { message };
         let schema = schema.map(|schema| store.keep_within(schema.to_string(), SCHEMA_ROOM)).transpose();
         let arguments = store.keep(arguments).map_err(unkept)?;
-        Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)? })
+        Ok(Wants::Tool { tool: Arc::from(tool), arguments, schema: schema.map_err(unkept)?, fixed })
     }
 
     pub(super) fn request(&mut self, step: &StepId, attempt: u32, agent: &Arc<str>, wants: Wants) -> u32 {
@@ -323,7 +329,7 @@ impl Loop<'_> {
             (Some(_), Wants::Help { .. }) => {
                 return Err(format!("approval {id} is for help, which takes no arguments"));
             }
-            (Some(_), _) if self.asking.tasks.get(id).is_some_and(|waits| waits.fixed) => {
+            (Some(_), Wants::Tool { fixed: true, .. }) => {
                 return Err(format!(
                     "approval {id} takes no other arguments: its agent makes the call itself, and can only be allowed it or not"
                 ));

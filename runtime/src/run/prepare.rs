@@ -107,7 +107,11 @@ impl Loop<'_> {
             work => work,
         };
         let environment = match &work {
-            Work::Agent(asked) => Arc::clone(&asked.takers[0].environment),
+            // Of those who cannot be reached there is none; where nobody can, nothing is started with it.
+            Work::Agent(asked) => {
+                let reached = asked.takers.iter().find(|taker| !matches!(taker.door, Door::Closed(_)));
+                reached.map_or_else(Arc::default, |taker| Arc::clone(&taker.environment))
+            }
             Work::Command { .. } | Work::Text(_) => self.environment(step, None, &view, (id, attempt, role))?,
         };
         let pipeline = self.scene.pipeline(&self.state, key.frame);

@@ -122,7 +122,8 @@ impl State {
         // A swarm's turns were counted one by one.
         let counts = outcome.failure != Some(Failure::Cancelled) && self.node(key).swarm.is_none();
         let used = counts.then_some(outcome.usage).flatten();
-        let tokens = used.map(|usage| usage.input.saturating_add(usage.output));
+        // Whoever told of a price alone used tokens all the same.
+        let tokens = used.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
         let cost = used.and_then(|usage| cost(&usage, price));
         self.each_account(key, |spent| {
             spent.calls = spent.calls.saturating_sub(reserved.calls).saturating_add(turns);

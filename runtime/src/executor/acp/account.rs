@@ -69,7 +69,10 @@ impl Account {
     pub(super) fn report(mut self, response: Option<&PromptResponse>) -> Report {
         cut(&mut self.text);
         let cost = self.cost.map(|cost| cost - self.before).filter(|cost| *cost > 0.0);
-        let usage = response.and_then(used).map(|usage| Usage { cost, ..usage });
+        let usage = match (response.and_then(used), cost) {
+            (None, None) => None,
+            (tokens, cost) => Some(Usage { cost, ..tokens.unwrap_or_default() }),
+        };
         Report { text: (!self.text.is_empty()).then_some(self.text), usage, ..Report::default() }
     }
 
@@ -208,5 +211,15 @@ mod tests {
         assert_eq!((usage.input, usage.output, usage.cost), (3, 4, None));
         let ended = response(json!({ "stopReason": "end_turn" }));
         assert_eq!(Account::default().report(Some(&ended)).usage, None);
+        // A price counts without tokens, too, and without an end.
+        let priced = || {
+            let mut account = Account::default();
+            account.take(cost(0.5), &mut |_| {});
+            account
+        };
+        for ended in [Some(&ended), None] {
+            let usage = priced().report(ended).usage;
+            assert_eq!(usage, Some(Usage { cost: Some(0.5), ..Usage::default() }));
+        }
     }
 }

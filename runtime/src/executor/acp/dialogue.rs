@@ -69,7 +69,7 @@ pub(super) struct Progress {
     pub resumes: bool,
     /// Who is talked with.
     pub connection: Option<ConnectionTo<Agent>>,
-    /// How the turn ended.
+    /// How the turn ended; an answer says itself whether it was brought to its end.
     pub ended: Option<Result<PromptResponse, Failure>>,
 }
 
@@ -274,15 +274,11 @@ async fn prompt(
     // What it says from here on belongs to the turn.
     shared.progress().stage = Stage::Prompted;
     let response = connection.send_request(PromptRequest::new(session, blocks)).block_task().await;
-    let response = response.map_err(|error| Failure::Agent { message: refused(&error, "its turn") })?;
-    match stopped(response.stop_reason) {
-        None => Ok(response),
-        Some(message) => Err(Failure::Agent { message: message.to_owned() }),
-    }
+    response.map_err(|error| Failure::Agent { message: refused(&error, "its turn") })
 }
 
 /// Why a turn that stopped so has failed.
-fn stopped(reason: StopReason) -> Option<&'static str> {
+pub(super) fn stopped(reason: StopReason) -> Option<&'static str> {
     match reason {
         StopReason::EndTurn => None,
         StopReason::MaxTokens => Some("the model's answer was cut off: it stopped with `max_tokens`"),

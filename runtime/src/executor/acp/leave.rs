@@ -1,7 +1,7 @@
 //! What an agent asks leave for: said to the run, which asks people or the policy, and answered by the kind of an option.
 //!
-//! Invariant: nothing is allowed that was not agreed to as it stands, and every request is answered, at the end of the
-//! turn at the latest.
+//! Invariants: nothing is allowed that was not agreed to as it stands; every request is answered, at the end of the turn at
+//! the latest; and of those that wait no more than [`HELD`] bytes of its agent's choosing are kept.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
-    PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
+    PermissionOption, PermissionOptionId, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     RequestPermissionResponse, SelectedPermissionOutcome, ToolKind,
 };
 use serde_json::{Map, Value, json};
@@ -17,6 +17,7 @@ use swarmc_plan::{Approval, Permissions};
 use tokio::sync::oneshot;
 
 use super::account::title;
+use super::requests::bytes;
 use crate::event::StepId;
 use crate::executor::pool::Services;
 use crate::run::Input;
@@ -24,6 +25,9 @@ use crate::run::approvals::{Leave, Wish};
 
 /// The requests of one turn at most: whoever asks on has lost its way.
 pub(super) const MOST: usize = 1_000;
+
+/// The bytes that may be kept at once to answer them with.
+pub(super) const HELD: usize = 1 << 20;
 
 /// The bytes of what a call is about that people are shown; more is left out.
 const SHOWN: usize = 64 * 1024;
@@ -37,10 +41,13 @@ pub(super) struct Asker {
     pub attempt: u32,
 }
 
+/// The first option of each kind, by its name: no other is ever chosen.
+type Choices = Vec<(PermissionOptionKind, PermissionOptionId)>;
+
 /// A request that waits for somebody.
 pub(super) struct Pending {
     heard: oneshot::Receiver<Leave>,
-    options: Vec<PermissionOption>,
+    options: Choices,
     responder: Responder<RequestPermissionResponse>,
 }
 
@@ -59,8 +66,9 @@ impl Asker {
             Permissions::Skip => Approval::Auto,
             Permissions::Gated => services.tools.said(&tool).unwrap_or(Approval::Human),
         };
+        let options = choices(&request.options);
         if of == Approval::Auto {
-            answer(responder, &request.options, &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]);
+            answer(responder, &options, &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]);
             return (shown, None);
         }
         let agent = Arc::clone(&self.agent);
@@ -68,7 +76,7 @@ impl Asker {
         let (reply, heard) = oneshot::channel();
         let (step, attempt) = (self.step.clone(), self.attempt);
         services.report(Input::Wants { step, attempt, wish: Box::new(wish), reply });
-        (shown, Some(Pending { heard, options: request.options.clone(), responder }))
+        (shown, Some(Pending { heard, options, responder }))
     }
 }
 
@@ -97,21 +105,33 @@ impl Pending {
         Ok(None)
     }
 
+    /// The bytes that are kept to answer it with.
+    pub(super) fn size(&self) -> usize {
+        bytes(self.responder.id()) + self.options.iter().map(|(_, id)| id.0.len()).sum::<usize>()
+    }
+
     /// Says that the turn ends before anybody has answered.
     pub(super) fn cancel(self) {
         cancel(self.responder);
     }
 }
 
-/// Answers with the first option of the first of these kinds that there is; that the turn is over, where there is none.
+fn choices(options: &[PermissionOption]) -> Choices {
+    use PermissionOptionKind::{AllowAlways, AllowOnce, RejectAlways, RejectOnce};
+    let first = |kind| options.iter().find(|option| option.kind == kind);
+    let kinds = [AllowOnce, AllowAlways, RejectOnce, RejectAlways].into_iter();
+    kinds.filter_map(first).map(|option| (option.kind, option.option_id.clone())).collect()
+}
+
+/// Answers with the option of the first of these kinds that there is; that the turn is over, where there is none.
 fn answer(
     responder: Responder<RequestPermissionResponse>,
-    options: &[PermissionOption],
+    options: &[(PermissionOptionKind, PermissionOptionId)],
     kinds: &[PermissionOptionKind],
 ) {
-    let option = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
-    let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |option| {
-        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
+    let option = kinds.iter().find_map(|kind| options.iter().find(|(of, _)| of == kind));
+    let outcome = option.map_or(RequestPermissionOutcome::Cancelled, |(_, id)| {
+        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(id.clone()))
     });
     // Whoever asked may have gone.
     let _ = responder.respond(RequestPermissionResponse::new(outcome));

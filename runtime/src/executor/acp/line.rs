@@ -2,7 +2,8 @@
 //!
 //! The dialogue is a future that nothing but this thread runs: it is polled whenever something has happened, and wakes the
 //! thread when it has something to do. Updates are taken as they come, so that none waits anywhere. Invariant: whatever
-//! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, and an answer.
+//! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer, and what
+//! [`leave`] and [`service`] bound of requests that wait.
 
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -173,7 +174,10 @@ impl<'p, 'c> Line<'p, 'c> {
         let mut progress = self.shared.progress();
         let session = progress.session.as_ref().filter(|_| progress.resumes).map(|session| session.0.to_string());
         let (failure, response) = match progress.ended.take() {
-            Some(Ok(response)) => (None, Some(response)),
+            Some(Ok(response)) => {
+                let stopped = dialogue::stopped(response.stop_reason);
+                (stopped.map(|why| Failure::Agent { message: why.to_owned() }), Some(response))
+            }
             Some(Err(failure)) => (Some(failure), None),
             None => {
                 let message = format!("the agent was to take its turn, and {}", dialogue::GONE);
@@ -260,6 +264,9 @@ impl<'p, 'c> Line<'p, 'c> {
             self.capture.tell(Some(Item::Said(&format!("[asks leave: {shown}]\n"))));
         }
         self.pending.extend(pending);
+        if self.pending.iter().map(Pending::size).sum::<usize>() > leave::HELD {
+            self.fail(format!("the agent asks for leave with options of more than {} MiB at once", leave::HELD >> 20));
+        }
     }
 
     /// Does what the agent has asked for.

@@ -4,6 +4,7 @@
 //! answer it. Invariant: a request that nobody takes is answered with an error, when it is dropped.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,7 +12,7 @@ use std::sync::mpsc::Sender;
 use agent_client_protocol::v1::Responder;
 use agent_client_protocol::v1::schema::{
     CreateTerminalRequest, CreateTerminalResponse, KillTerminalRequest, KillTerminalResponse, ReadTextFileRequest,
-    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestPermissionRequest,
+    ReadTextFileResponse, ReleaseTerminalRequest, ReleaseTerminalResponse, RequestId, RequestPermissionRequest,
     RequestPermissionResponse, SessionId, TerminalOutputRequest, TerminalOutputResponse, WaitForTerminalExitRequest,
     WaitForTerminalExitResponse, WriteTextFileRequest, WriteTextFileResponse,
 };
@@ -55,16 +56,25 @@ impl Errand {
         }
     }
 
-    /// The bytes that it keeps in memory.
+    /// The bytes that it keeps in memory, but for those of a fixed number.
     pub(super) fn size(&self) -> usize {
-        match self {
-            Errand::Write(request, _) => request.content.len(),
-            Errand::Create(request, _) => {
-                let env = request.env.iter().map(|pair| pair.name.len() + pair.value.len()).sum::<usize>();
-                request.command.len() + request.args.iter().map(String::len).sum::<usize>() + env
+        let length = |path: &Path| path.as_os_str().len();
+        let (id, said) = match self {
+            Errand::Read(request, responder) => (responder.id(), length(&request.path)),
+            Errand::Write(request, responder) => (responder.id(), length(&request.path) + request.content.len()),
+            Errand::Create(request, responder) => {
+                // Empty ones take room, too.
+                let args = request.args.iter().map(|word| size_of_val(word) + word.len()).sum::<usize>();
+                let env = request.env.iter().map(|pair| size_of_val(pair) + pair.name.len() + pair.value.len());
+                let cwd = request.cwd.as_deref().map_or(0, length);
+                (responder.id(), request.command.len() + args + env.sum::<usize>() + cwd)
             }
-            _ => 0,
-        }
+            Errand::Output(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            Errand::Wait(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            Errand::Kill(request, responder) => (responder.id(), request.terminal_id.0.len()),
+            Errand::Release(request, responder) => (responder.id(), request.terminal_id.0.len()),
+        };
+        bytes(id) + self.session().0.len() + said
     }
 
     /// Says that it is not done, and why.
@@ -81,6 +91,14 @@ impl Errand {
     }
 }
 
+/// The bytes of the name of a request, which is its agent's to choose.
+pub(super) fn bytes(id: &RequestId) -> usize {
+    match id {
+        RequestId::Str(name) => name.len(),
+        RequestId::Null | RequestId::Number(_) => 0,
+    }
+}
+
 /// Answers a request. Whoever asked may have gone.
 pub(super) fn answer<T: JsonRpcResponse>(responder: Responder<T>, outcome: Result<T, Error>) {
     let _ = responder.respond_with_result(outcome);
@@ -92,7 +110,9 @@ pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, 
     macro_rules! hand_on {
         ($kind:ty, $request:expr) => {{
             let sender = sender.clone();
-            async move |asked: $kind, responder, _| {
+            async move |mut asked: $kind, responder, _| {
+                // Nobody reads it, however long it is.
+                asked.meta = None;
                 let _ = sender.send($request(asked, responder));
                 Ok(())
             }
@@ -114,7 +134,10 @@ pub(super) fn dialogue(channel: Channel, opening: Opening, shared: Arc<Shared>, 
             on_receive_request!(),
         )
         .on_receive_request(
-            hand_on!(CreateTerminalRequest, |it, to| Request::Errand(Errand::Create(it, to))),
+            hand_on!(CreateTerminalRequest, |mut it: CreateTerminalRequest, to| {
+                it.env.iter_mut().for_each(|pair| pair.meta = None);
+                Request::Errand(Errand::Create(it, to))
+            }),
             on_receive_request!(),
         )
         .on_receive_request(

@@ -174,20 +174,25 @@ impl Service {
         }
     }
 
-    /// Takes what somebody has agreed to.
+    /// Takes what somebody has agreed to: it is done in the order in which it was asked for.
     fn hear_leaves(&mut self, means: &mut Means<'_, '_, '_>) -> Result<(), String> {
+        let (mut waiting, mut answered) = (VecDeque::new(), VecDeque::new());
+        // From the last one on: an answer to an earlier one that came before its own is not overlooked then.
+        for (mut heard, errand) in std::mem::take(&mut self.asking).into_iter().rev() {
+            match Pin::new(&mut heard).poll(means.context) {
+                Poll::Pending => waiting.push_front((heard, errand)),
+                Poll::Ready(leave) => answered.push_front((leave, errand)),
+            }
+        }
+        self.asking = waiting.into();
         let mut failed = Ok(());
-        for (mut heard, errand) in std::mem::take(&mut self.asking) {
-            let leave = match Pin::new(&mut heard).poll(means.context) {
-                Poll::Pending => {
-                    self.asking.push((heard, errand));
-                    continue;
-                }
-                Poll::Ready(leave) => leave,
-            };
+        for (leave, errand) in answered {
             match leave {
-                // Its turn comes when what goes on is done.
-                Ok(Leave::Granted(None) | Leave::Always) => self.queue.push_front((errand, true)),
+                // Its turn comes when what goes on, and what was agreed to before it, is done.
+                Ok(Leave::Granted(None) | Leave::Always) => {
+                    let place = self.queue.iter().take_while(|(_, granted)| *granted).count();
+                    self.queue.insert(place, (errand, true));
+                }
                 // It cannot be told of other arguments, and the call with its own was not agreed to.
                 Ok(Leave::Granted(Some(_))) => errand.refuse(denied("not called as it stands".to_owned())),
                 Ok(Leave::Refused(why)) => refuse(errand, why, means.capture),

@@ -287,6 +287,24 @@ fn when_nobody_can_be_reached_the_last_one_says_why_and_the_circle_ends() {
     assert!(world.notices()[0].contains("the secret variable `NOPE` is not set"));
 }
 
+#[test]
+fn checks_have_the_environment_of_whoever_can_be_reached() {
+    let world = World::new();
+    let mut work = ask("work", "one", &[]);
+    work.env = vec![swarmc_plan::EnvValue::Set {
+        name: "LEVEL".to_owned(),
+        value: template(vec![Segment::Text("7".to_owned())]),
+    }];
+    work.checks = vec![Command::Shell("test \"$LEVEL\" = 7 && command -v sh".to_owned())];
+    let mut plan = in_turn(with_agents(
+        vec![work],
+        ["one", "two", "three"].map(|name| (name, program("cat >/dev/null; say 'Done.'; done_with 3 1"))).into(),
+    ));
+    plan.providers[0].env = vec![swarmc_plan::EnvValue::Secret("NOPE".to_owned())];
+    let outcome = world.start(&plan);
+    assert_eq!((outcome.ended, world.ends()[0].1.fallback.as_deref()), (Ended::Succeeded, Some("two")));
+}
+
 /// An agent that says in which session it is, and what it was told with.
 fn talker() -> Connection {
     let lines = r#"cat >/dev/null; test -e count || echo 0 >count

@@ -203,7 +203,8 @@ impl World {
                 };
                 let tool = Arc::clone(tool);
                 if *tool == *"gated" && agent.agreed.is_none() {
-                    let wants = Wants::Tool { tool, arguments: Content::Text("{}".to_owned()), schema: None };
+                    let wants =
+                        Wants::Tool { tool, arguments: Content::Text("{}".to_owned()), schema: None, fixed: false };
                     return self.wanted(&turn.agent, wants);
                 }
                 let (result, takes) = self.result(&turn);
