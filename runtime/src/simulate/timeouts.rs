@@ -22,7 +22,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
     match words[0] {
         "calls" => {
             let arguments = Content::Text("{}".to_owned());
-            let wants = Wants::Tool { tool: "shell".into(), arguments, schema: None };
+            let wants = Wants::Tool { tool: "shell".into(), arguments, schema: None, fixed: false };
             Event::ApprovalAsked { step, attempt, request: Request { id, agent: "anyone".into(), wants } }
         }
         "granted" => answer(Choice::Allow, AnsweredBy::Person),
