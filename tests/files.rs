@@ -7,7 +7,7 @@ mod hostile;
 mod recovery;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
@@ -217,13 +217,22 @@ fn file_transfer_rules() {
         "cp inbox/numbers/a.txt outbox/copy; cp inbox/references.json outbox/; stat -c %a inbox inbox/numbers/a.txt \
          >outbox/modes; {DONE}"
     );
-    let project = project(&task(
-        "worker",
-        &script,
-        r#"files { input "a.txt" copy-to="numbers"; input "a.txt" reference=#true; input "large.bin" }"#,
-    ));
+    let files = r#"files {
+        input "a.txt" copy-to="numbers"
+        input "a.txt" reference=#true
+        input "large.bin"
+        input "linked/"
+        input "twice/" reference=#true
+    }"#;
+    let project = project(&task("worker", &script, files));
     fs::write(project.root().join("a.txt"), "1\n").expect("a file can be written");
     fs::write(project.root().join("large.bin"), vec![0; 2 * 1024 * 1024]).expect("a file can be written");
+    for name in ["linked", "twice"] {
+        fs::create_dir(project.root().join(name)).expect("a folder can be made");
+    }
+    symlink("../a.txt", project.root().join("linked/a.txt")).expect("a link can be made");
+    fs::write(project.root().join("twice/one"), "1\n").expect("a file can be written");
+    fs::hard_link(project.root().join("twice/one"), project.root().join("twice/two")).expect("a link can be made");
     ends(&project, 0);
     assert_eq!(read(&project, "worker", "outbox/copy"), "1\n");
     assert_eq!(read(&project, "worker", "outbox/modes"), "500\n400\n");
@@ -233,6 +242,8 @@ fn file_transfer_rules() {
     let expected = json!({ "references": [
         { "name": "a.txt", "path": root.join("a.txt"), "bytes": 2 },
         { "name": "large.bin", "path": root.join("large.bin"), "bytes": 2_097_152 },
+        { "name": "linked", "path": root.join("linked/"), "bytes": 0 },
+        { "name": "twice", "path": root.join("twice/"), "bytes": 0 },
     ] });
     assert_eq!(references, expected);
     assert!(!folder(&project, "worker", 1).join("inbox/large.bin").exists());

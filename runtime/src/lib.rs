@@ -17,6 +17,7 @@ mod files;
 mod graph;
 pub mod handoff;
 mod home;
+mod ignored;
 mod journal;
 mod llm;
 mod observer;

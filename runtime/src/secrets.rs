@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use memchr::memmem::Finder;
@@ -68,27 +69,45 @@ impl Secrets {
 
     /// The text without them.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redact_part(text, 0..text.len())
+    }
+
+    /// A part of a text without them. Those that the part holds only an end of are seen too, where the text goes on by
+    /// [`Secrets::longest`].
+    pub(crate) fn redact_part<'t>(&self, text: &'t str, part: Range<usize>) -> Cow<'t, str> {
         // Where each value stands next, found again only once the reading is past it.
         let find = |finder: &Finder<'_>, from: usize| finder.find(&text.as_bytes()[from..]).map(|at| from + at);
         let mut next: Vec<Option<usize>> = self.values.iter().map(|(finder, _)| find(finder, 0)).collect();
         let mut out = String::new();
         let mut done = 0;
-        while let Some((at, value)) = (0..next.len()).filter_map(|value| Some((next[value]?, value))).min() {
+        while let Some((at, value)) = (0..next.len()).filter_map(|value| Some((next[value]?, value))).min()
+            && at < part.end
+        {
             let (finder, blank) = &self.values[value];
-            out.push_str(&text[done..at]);
-            out.push_str(blank);
-            done = at + finder.needle().len();
+            let end = at + finder.needle().len();
+            if end > part.start {
+                out.push_str(&text[done.max(part.start)..at.max(part.start)]);
+                out.push_str(blank);
+            }
+            done = end;
             for (next, (finder, _)) in next.iter_mut().zip(&self.values) {
                 if next.is_some_and(|next| next < done) {
                     *next = find(finder, done);
                 }
             }
         }
-        if done == 0 {
-            return Cow::Borrowed(text);
+        if done <= part.start {
+            return Cow::Borrowed(&text[part]);
         }
-        out.push_str(&text[done..]);
+        if done < part.end {
+            out.push_str(&text[done..part.end]);
+        }
         Cow::Owned(out)
+    }
+
+    /// The bytes of the longest of them.
+    pub(crate) fn longest(&self) -> usize {
+        self.values.first().map_or(0, |(finder, _)| finder.needle().len())
     }
 }
 
@@ -108,6 +127,22 @@ mod tests {
         assert_eq!(ours.redact("s3cr3ts3cr3t-and-mores3cr3"), "⟦secret:KEY⟧⟦secret:LONG⟧s3cr3");
         // What stands for one is not taken for another.
         assert_eq!(ours.redact("a secret s3cr3t"), "a ⟦secret:KIND⟧ ⟦secret:KEY⟧");
+    }
+
+    #[test]
+    fn of_a_secret_at_the_edge_of_a_part_nothing_is_told() {
+        let ours = secrets(&[("KEY", "s3cr3t"), ("URL", "at:s3cr3t@")]);
+        let text = "one at:s3cr3t@ two s3cr3t three";
+        let check = |part: &str, expected: &str| {
+            let from = text.find(part).expect("it is in the text");
+            assert_eq!(ours.redact_part(text, from..from + part.len()), expected);
+        };
+        check("t@ two s3", "⟦secret:URL⟧ two ⟦secret:KEY⟧");
+        check("cr3t", "⟦secret:URL⟧");
+        check(" two ", " two ");
+        check(" three", " three");
+        check("@ two", "⟦secret:URL⟧ two");
+        assert_eq!((ours.longest(), secrets(&[]).longest()), (10, 0));
     }
 
     #[test]

@@ -172,7 +172,7 @@ static WRITES: Node =
 static READS: Node =
     Node::new("reads", "The files it reads, relative to the workspace.").rest("GLOB", Kind::Glob).many();
 pub(super) static WORKTREE: Node =
-    Node::new("worktree", "A Git worktree of its own to work in, for each instance, call and item; tasks that name one share it. It begins at the last commit, on a branch `swarm/RUN/…`, and is kept after the run when there is work in it.")
+    Node::new("worktree", "A Git worktree of its own to work in, for each instance, call and item; tasks that name one share it. It begins at the last commit, on a branch `swarm/RUN/…`, and is kept after the run when there is work in it: commits, or files that are changed or new. What Git ignores is not looked at, and goes with a tree that has nothing else.")
         .arguments(&[optional("NAME", Kind::Name)]);
 static STDIN: Node =
     Node::new("stdin", "What its process reads on standard input.").arguments(&[required("TEXT", Kind::Template)]);

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-use ignore::WalkBuilder;
+use std::sync::Arc;
 
 use super::diff::Changes;
 use super::room::{Room, Skip, large};
 use super::version::{Version, difference};
+use crate::ignored::walk;
 use crate::tools::Folder;
 
 /// The files of a folder.
@@ -42,15 +42,12 @@ impl Snapshot {
             snapshot.omitted.push("all files: the folder cannot be opened".to_owned());
             return snapshot;
         };
+        let root = Arc::new(root);
         let mut room = Room::default();
-        let walk = WalkBuilder::new(folder)
-            .hidden(false)
-            .require_git(false)
-            .git_global(false)
-            .parents(false)
-            .filter_entry(move |entry| entry.file_name() != ".git" && Some(entry.path()) != apart.as_deref())
-            .sort_by_file_name(std::cmp::Ord::cmp)
-            .build();
+        let walk =
+            walk(folder, &root, move |entry| entry.file_name() != ".git" && Some(entry.path()) != apart.as_deref())
+                .sort_by_file_name(std::cmp::Ord::cmp)
+                .build();
         for entry in walk.filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file())) {
             let Ok(path) = entry.path().strip_prefix(folder) else { continue };
             if room.is_full() {
@@ -142,7 +139,9 @@ mod tests {
         fs::write(folder.path().join("binary"), [0xff, 0xfe]).expect("a file");
         fs::remove_file(folder.path().join("gone.txt")).expect("a file can be removed");
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("link")).expect("a link");
-        mknodat(CWD, folder.path().join("pipe"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+        for name in ["pipe", ".ignore"] {
+            mknodat(CWD, folder.path().join(name), FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
+        }
         let changes = before.changes(&Snapshot::take(folder.path(), Some(&apart)));
         assert_eq!((changes.files, changes.added, changes.removed), (5, 2, 2), "{}", changes.text);
         assert!(changes.text.contains("--- a/kept.txt\n+++ b/kept.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"));

@@ -1,6 +1,7 @@
 //! The complete log of one stream of one attempt, on disk.
 //!
-//! No file before there is output. A short log is handed to the scribe as a whole when the attempt ends; one that is
+//! In: the bytes as they come. Out: a file with them, and a line in the place of those that are too many. No file before
+//! there is output. A short log is handed to the scribe as a whole when the attempt ends; one that is
 //! long, or has waited a moment, is opened and written as its bytes come.
 
 use std::fs::File;
@@ -16,6 +17,11 @@ use crate::home::create_private;
 const SHORT: usize = 32 * 1024;
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// The bytes of one stream of one attempt that are written down. What a CI system keeps of a job by default is some MiB
+/// (GitLab: 4), and the transcript of an agent's long day some ten: whoever comes to this goes round in a circle, and there
+/// is still room on a usual disk for many who do.
+const MOST: usize = 256 * 1024 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
@@ -23,14 +29,31 @@ pub(super) struct Log {
     pending: Vec<u8>,
     /// When what is pending must be written.
     due: Option<Instant>,
+    /// The bytes that there is room for; none once the log says that there were more.
+    room: Option<usize>,
 }
 
 impl Log {
     pub(super) fn new(path: PathBuf) -> Log {
-        Log { path, file: None, pending: Vec::new(), due: None }
+        Log { path, file: None, pending: Vec::new(), due: None, room: Some(MOST) }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), RunError> {
+        let Some(room) = self.room else { return Ok(()) };
+        let (fits, over) = bytes.split_at(room.min(bytes.len()));
+        self.take(fits)?;
+        if over.is_empty() {
+            self.room = Some(room - fits.len());
+            return Ok(());
+        }
+        self.room = None;
+        let most = MOST >> 20;
+        self.take(
+            format!("\n[the log ends here: of one stream it has the first {most} MiB, and more came]\n").as_bytes(),
+        )
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<(), RunError> {
         if self.file.is_none() && self.pending.len() + bytes.len() <= SHORT {
             if self.pending.is_empty() {
                 self.due = Some(Instant::now() + MOMENT);
@@ -78,5 +101,42 @@ impl Log {
             return Ok(());
         };
         file.write_all(bytes).map_err(RunError::io("write", &self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a log has of these pieces, with room for ten bytes.
+    fn check(pieces: &[&str], expected: &str) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("logs/log");
+        let mut log = Log { room: Some(10), ..Log::new(path.clone()) };
+        pieces.iter().for_each(|piece| log.push(piece.as_bytes()).expect("it can be written"));
+        log.open().expect("it can be written");
+        assert_eq!(std::fs::read_to_string(path).expect("it is there"), expected);
+    }
+
+    #[test]
+    fn one_line_stands_for_what_there_is_no_room_for() {
+        let note = "\n[the log ends here: of one stream it has the first 256 MiB, and more came]\n";
+        check(&["0123456789"], "0123456789");
+        check(&["01234", "56789"], "0123456789");
+        check(&["01234", "56789", "a", "b"], &format!("0123456789{note}"));
+        check(&["0123456789a", "b", "c"], &format!("0123456789{note}"));
+        assert_eq!(Log::new(PathBuf::new()).room, Some(MOST));
+    }
+
+    #[test]
+    fn a_log_that_is_open_has_an_end_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let mut log = Log { room: Some(SHORT + 1), ..Log::new(path.clone()) };
+        let piece = vec![b'x'; SHORT];
+        (0..4).for_each(|_| log.push(&piece).expect("it can be written"));
+        let text = std::fs::read_to_string(path).expect("it is there");
+        assert_eq!(text.lines().map(str::len).take(1).collect::<Vec<_>>(), [SHORT + 1]);
+        assert_eq!(text.lines().count(), 2);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: a name for each of them, made of names of the plan. Out: a folder under `runs/RUN/worktrees`, on a branch
 //! `swarm/RUN/NAME` of its own. Invariant: nobody works in a tree that is not checked out in full, a tree that is there
-//! is used again, and none with changes or commits is removed.
+//! is used again, and none with changes or commits is removed. What Git ignores is no change: most of it was built there.
 
 use std::ffi::OsString;
 use std::io;

@@ -150,7 +150,7 @@ impl Inbox<'_> {
         let bytes = found.files.iter().map(|(_, bytes, _)| bytes).sum();
         let slash = if is_folder { "/" } else { "" };
         let source = format!("{}{slash}", found.source.display());
-        if given.reference || found.is_vast || bytes > COPIED {
+        if given.reference || !found.can_copy || bytes > COPIED {
             return Ok(Input { given, place: None, source, bytes });
         }
         if OURS.iter().any(|ours| super::paths::lies_in(&place, ours)) {
@@ -196,7 +196,7 @@ impl Inbox<'_> {
         let root = tree::open(&folder).map_err(|error| told("opened", &folder, &error))?;
         let outbox = tree::folder(root.as_fd(), "outbox")?;
         let source = folder.join("outbox").join(path);
-        Ok(Source { files, source, origin: Origin::Kept(outbox, path.to_owned()), is_vast: false })
+        Ok(Source { files, source, origin: Origin::Kept(outbox, path.to_owned()), can_copy: true })
     }
 
     /// Writes a file of the inbox, and says its digest.
@@ -217,8 +217,8 @@ struct Source {
     files: Vec<(String, u64, Option<String>)>,
     source: PathBuf,
     origin: Origin,
-    /// There are more files than are copied.
-    is_vast: bool,
+    /// There are no more files than are copied, and nothing else than files.
+    can_copy: bool,
 }
 
 enum Origin {
@@ -243,19 +243,17 @@ fn in_workspace(workspace: &Path, path: &str, is_folder: bool) -> Result<Source,
     let folder = Folder::open(workspace)?;
     let source = workspace.join(path);
     let missing = |problem: String| format!("the input `{path}` cannot be given: {problem}");
-    let (files, is_vast) = if is_folder {
+    let (files, can_copy) = if is_folder {
         let opened = folder.folder(path).map_err(missing)?;
         let listing = tree::list(opened.as_fd(), path, MOST_OUTPUTS)?;
-        if let Some(wrong) = listing.wrong.first().filter(|_| !listing.is_cut) {
-            return Err(format!("{wrong}, and is not copied: give the folder with `reference=#true`"));
-        }
+        let can_copy = !listing.is_cut && listing.wrong.is_empty();
         let files = listing.found.into_iter().filter(|found| !found.is_folder);
-        (files.map(|found| (found.path, found.bytes, None)).collect(), listing.is_cut)
+        (files.map(|found| (found.path, found.bytes, None)).collect(), can_copy)
     } else {
         let (_, stat) = folder.file(path).map_err(missing)?;
-        (vec![(String::new(), u64::try_from(stat.st_size).unwrap_or(0), None)], false)
+        (vec![(String::new(), u64::try_from(stat.st_size).unwrap_or(0), None)], true)
     };
-    Ok(Source { files, source, origin: Origin::Workspace(folder, path.to_owned()), is_vast })
+    Ok(Source { files, source, origin: Origin::Workspace(folder, path.to_owned()), can_copy })
 }
 
 /// Writes a file that is not there yet; says its digest and length.

@@ -1,15 +1,16 @@
 //! The files of a workspace that patterns match.
 //!
 //! In: patterns from the workspace. Out: paths, sorted. Invariant: none lies outside of the workspace; links are not
-//! followed, what `.gitignore` files name is left out, and so are `.git`, `node_modules` and `target`, unless a pattern
+//! followed, what ignore files name is left out, and so are `.git`, `node_modules` and `target`, unless a pattern
 //! names them.
 
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use fast_glob::glob_match;
-use ignore::WalkBuilder;
 
+use crate::ignored::walk;
 use crate::tools::Folder;
 
 /// The files that are looked at for one rule.
@@ -28,7 +29,7 @@ const HEAD: u64 = 1024;
 #[derive(Debug)]
 pub(crate) struct Walk {
     root: PathBuf,
-    folder: Folder,
+    folder: Arc<Folder>,
 }
 
 /// What patterns match.
@@ -49,7 +50,7 @@ impl Walk {
     /// It is not there.
     pub(crate) fn new(workspace: &Path) -> Result<Walk, String> {
         let root = workspace.canonicalize().map_err(|error| format!("cannot read the workspace: {error}"))?;
-        let folder = Folder::open(&root)?;
+        let folder = Arc::new(Folder::open(&root)?);
         Ok(Walk { root, folder })
     }
 
@@ -62,22 +63,15 @@ impl Walk {
         let globs: Vec<(&str, PathBuf)> = globs.iter().filter_map(|glob| Some((glob.as_str(), base(glob)?))).collect();
         let bases: Vec<PathBuf> = globs.iter().map(|(_, base)| base.clone()).collect();
         let root = self.root.clone();
-        let walk = WalkBuilder::new(&self.root)
-            .hidden(false)
-            .parents(false)
-            .git_global(false)
-            .require_git(false)
-            .follow_links(false)
-            .filter_entry(move |entry| {
-                let Ok(path) = entry.path().strip_prefix(&root) else { return false };
-                let on_the_way = |base: &&PathBuf| base.starts_with(path) || path.starts_with(base);
-                let aside = entry.depth() > 0 && ASIDE.iter().any(|name| entry.file_name() == *name);
-                bases.iter().filter(on_the_way).any(|base| !aside || base.starts_with(path))
-            })
-            .build();
+        let walk = walk(&self.root, &self.folder, move |entry| {
+            let Ok(path) = entry.path().strip_prefix(&root) else { return false };
+            let on_the_way = |base: &&PathBuf| base.starts_with(path) || path.starts_with(base);
+            let aside = ASIDE.iter().any(|name| entry.file_name() == *name);
+            bases.iter().filter(on_the_way).any(|base| !aside || base.starts_with(path))
+        });
         let mut paths: Vec<String> = Vec::new();
         let mut looked_at = 0;
-        for entry in walk {
+        for entry in walk.build() {
             looked_at += 1;
             if looked_at > most {
                 break;
@@ -128,6 +122,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     fn write(root: &Path, path: &str, bytes: &[u8]) {
@@ -147,6 +143,8 @@ mod tests {
         }
         write(root, "src/picture.rs", b"\0\x01");
         write(root, ".gitignore", b"made/\n");
+        let (kind, mode) = (FileType::Fifo, Mode::from_raw_mode(0o600));
+        mknodat(CWD, root.join("src/.gitignore"), kind, mode, 0).expect("a pipe");
         symlink(outside.path(), root.join("src/link")).expect("a link");
         symlink(outside.path().join("secret.rs"), root.join("src/linked.rs")).expect("a link");
         let check = |globs: &[&str], max, expected: &[&str], more| {

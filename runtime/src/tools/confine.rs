@@ -1,8 +1,9 @@
 //! A folder that paths do not lead out of, whoever changes what lies in it meanwhile.
 //!
-//! The kernel resolves paths beneath the folder (`openat2` with `RESOLVE_BENEATH`: links inside of it are followed,
-//! links out of it refused). Where it cannot, paths are walked name by name and no link is followed at all. Invariants:
-//! nothing outside is opened or made, only regular files are read and replaced, and opening never waits (FIFOs).
+//! To read, the kernel resolves paths beneath the folder (`openat2` with `RESOLVE_BENEATH`: links inside of it are
+//! followed, links out of it refused). Where it cannot, and to write, paths are walked name by name and no link is followed
+//! at all. Invariants: nothing outside is opened or made, nothing in a `.git` is written, only regular files are read and
+//! replaced, and opening never waits (FIFOs).
 
 use std::fs::File;
 use std::io::Write;
@@ -141,20 +142,17 @@ impl Folder {
         if parts.iter().chain([&name]).any(|part| part.eq_ignore_ascii_case(".git")) {
             return Err(format!("`{path}` belongs to git: what is written there would run as a command"));
         }
-        for end in 0..=parts.len() {
-            let folder = match self.at(&parts[..end], FOLDER) {
-                Err(Errno::NOENT) if end > 0 => {
-                    let above = self.at(&parts[..end - 1], FOLDER).map_err(|error| refused(path, error))?;
-                    make(above.as_fd(), parts[end - 1])
-                }
-                folder => folder,
+        // Not even a link that stays inside is followed: it may lead into what is not written to.
+        let mut folder = child(self.root.as_fd(), ".", FileType::Directory).map_err(|error| refused(path, error))?;
+        for part in parts {
+            let below = match child(folder.as_fd(), part, FileType::Directory) {
+                Err(Errno::NOENT) => make(folder.as_fd(), part),
+                Err(Errno::NOTDIR) if is_link(folder.as_fd(), part) => Err(Errno::LOOP),
+                below => below,
             };
-            let folder = folder.map_err(|error| refused(path, error))?;
-            if end == parts.len() {
-                return Ok((folder, name));
-            }
+            folder = below.map_err(|error| refused(path, error))?;
         }
-        Err(refused(path, Errno::NOENT))
+        Ok((folder, name))
     }
 
     fn at(&self, parts: &[&str], flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -272,6 +270,11 @@ fn make(above: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
         Ok(()) | Err(Errno::EXIST) => openat(above, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()),
         Err(error) => Err(error),
     }
+}
+
+fn is_link(folder: BorrowedFd<'_>, name: &str) -> bool {
+    statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// A new file under a name that nobody has, to be renamed when it is whole.
@@ -414,6 +417,25 @@ mod tests {
         for folder in [kept, walked] {
             assert_eq!(folder.write("link", b"x").unwrap_err(), "`link` is a link: name what it leads to");
         }
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let (place, folders) = world();
+        let inside = place.path().join("in");
+        std::fs::create_dir(inside.join(".git")).unwrap();
+        symlink(".git", inside.join("meta")).unwrap();
+        symlink("../.git", inside.join("sub/meta")).unwrap();
+        symlink("sub", inside.join("other")).unwrap();
+        for folder in folders {
+            for path in ["meta/config", "meta/hooks/pre-commit", "sub/meta/config", "other/b", "other/new/b"] {
+                let expected = format!("`{path}` leads through a link that is not followed");
+                assert_eq!(folder.write(path, b"x").unwrap_err(), expected);
+                assert_eq!(folder.append(path, b"x", 10).unwrap_err(), expected);
+            }
+        }
+        assert_eq!(std::fs::read_dir(inside.join(".git")).unwrap().count(), 0);
+        assert_eq!(std::fs::read_to_string(inside.join("sub/b")).unwrap(), "deeper");
     }
 
     #[test]

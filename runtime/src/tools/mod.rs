@@ -364,7 +364,7 @@ impl Toolbox {
             let most = asked.most + shell::ENDING;
             return self
                 .calls
-                .blocking(most, move |cancel| shell::run(&asked, &environment, &path, cancel))
+                .blocking(most, move |cancel| shell::run(&asked, &environment, &path, (&secrets, cancel)))
                 .await
                 .and_then(|text| text)
                 .map(|text| Given { text, saved: true })
@@ -377,7 +377,7 @@ impl Toolbox {
                     "file_read" => files::read(&folder, arguments, &secrets).map(|text| Given { text, saved: false }),
                     "file_write" => files::write(&folder, arguments).map(|text| Given { text, saved: false }),
                     "file_list" => list::list(&folder, arguments).map(|text| Given { text, saved: true }),
-                    _ => search::search(&folder, arguments).map(|text| Given { text, saved: true }),
+                    _ => search::search(&folder, arguments, &secrets).map(|text| Given { text, saved: true }),
                 }
             })
             .await

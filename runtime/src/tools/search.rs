@@ -12,6 +12,7 @@ use super::arguments::Arguments;
 use super::confine::{Entry, Folder, child, entries, parts};
 use super::files::is_binary;
 use super::result::beginning;
+use crate::secrets::Secrets;
 
 /// The lines that are found at most.
 const MOST: usize = 200;
@@ -36,7 +37,7 @@ const TIME: Duration = Duration::from_secs(10);
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Searches a folder, or a file.
-pub(super) fn search(folder: &Folder, mut arguments: Arguments) -> Result<String, String> {
+pub(super) fn search(folder: &Folder, mut arguments: Arguments, secrets: &Secrets) -> Result<String, String> {
     let text = arguments.text("text")?;
     let path = arguments.optional_text("path")?.unwrap_or_else(|| ".".to_owned());
     let ignore_case = arguments.flag("ignore_case")?;
@@ -48,6 +49,7 @@ pub(super) fn search(folder: &Folder, mut arguments: Arguments) -> Result<String
     let mut search = Search {
         finder: Finder::new(text.as_bytes()),
         ignore_case,
+        secrets,
         out: String::new(),
         found: 0,
         files: 0,
@@ -75,6 +77,7 @@ pub(super) fn search(folder: &Folder, mut arguments: Arguments) -> Result<String
 struct Search<'f> {
     finder: Finder<'f>,
     ignore_case: bool,
+    secrets: &'f Secrets,
     out: String,
     found: usize,
     files: usize,
@@ -143,13 +146,19 @@ impl Search<'_> {
         let is_regular =
             rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         let mut bytes = Vec::new();
-        if !is_regular || std::fs::File::from(file).take(LARGEST).read_to_end(&mut bytes).is_err() || is_binary(&bytes)
-        {
+        let most = LARGEST + self.secrets.longest() as u64;
+        if !is_regular || std::fs::File::from(file).take(most).read_to_end(&mut bytes).is_err() || is_binary(&bytes) {
             return;
         }
         self.bytes += bytes.len() as u64;
+        // As the whole: of a secret, parts of lines would show parts. Lines count as `file_read` counts them.
+        let text = String::from_utf8_lossy(&bytes);
+        let beyond = bytes.len().saturating_sub(usize::try_from(LARGEST).unwrap_or(usize::MAX));
+        let end = text.floor_char_boundary(text.len() - beyond);
+        let text = self.secrets.redact_part(&text, 0..end);
+        let bytes = text.as_bytes();
         let lowered = if self.ignore_case { bytes.to_ascii_lowercase() } else { Vec::new() };
-        let looked = if self.ignore_case { &lowered } else { &bytes };
+        let looked = if self.ignore_case { &lowered } else { bytes };
         let (mut from, mut line) = (0, 1);
         while let Some(at) = self.finder.find(&looked[from..]).map(|at| from + at) {
             if self.found >= MOST {
@@ -177,7 +186,10 @@ mod tests {
     use super::*;
 
     fn searches(place: &std::path::Path, value: Value) -> Result<String, String> {
-        search(&Folder::open(place).unwrap(), Arguments::new("file_search", value.as_object().unwrap().clone()))
+        let arguments = Arguments::new("file_search", value.as_object().unwrap().clone());
+        let environment = [("KEY".into(), "s3cr3t".into()), ("PEM".into(), "begin\nm1ddle\nend".into())];
+        let secrets = Secrets::new(&environment.into(), &["KEY", "PEM"].into());
+        search(&Folder::open(place).unwrap(), arguments, &secrets)
     }
 
     #[test]
@@ -212,5 +224,22 @@ mod tests {
         assert_eq!(found.lines().count(), 201);
         assert!(found.lines().all(|line| line.chars().count() <= SHOWN + 10), "lines are short");
         assert!(found.contains("needle") && found.ends_with("it found 200 lines; name a folder or a longer text]"));
+    }
+
+    #[test]
+    fn of_a_secret_no_part_is_found_or_shown() {
+        let place = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: String| std::fs::write(place.path().join(name), text).unwrap();
+        write("begins", format!("s3cr3t{}needle", "x".repeat(SHOWN / 2 - 3)));
+        write("ends", format!("needle{}s3cr3t", "x".repeat(SHOWN - 9)));
+        write("lines", "begin\nm1ddle\nend needle".to_owned());
+        write("vast", format!("{}needle s3cr3t", "x\n".repeat(usize::try_from(LARGEST).unwrap() / 2 - 5)));
+        let found = searches(place.path(), json!({"text": "needle"})).unwrap();
+        assert_eq!(found.lines().count(), 4, "{found}");
+        assert!(!found.contains("3t") && !found.contains("s3"), "{found}");
+        assert!(found.contains("lines:1: ⟦secret:PEM⟧ needle"), "{found}");
+        for part in ["cr3t", "m1d"] {
+            assert_eq!(searches(place.path(), json!({"text": part})).unwrap(), "[no line holds that text]");
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::arguments::Arguments;
 use crate::executor::{Cancel, printed};
+use crate::secrets::Secrets;
 
 /// How long a line runs unless the call says otherwise, and at most, in seconds.
 const USUAL: u64 = 60;
@@ -43,19 +44,23 @@ pub(super) fn asked(mut arguments: Arguments) -> Result<Asked, String> {
     Ok(Asked { command, most: Duration::from_secs(seconds) })
 }
 
-/// Runs the line. That it fails is a result like any other: the model reads why.
+/// Runs the line. That it fails is a result like any other: the model reads why. Secrets are left out of what it prints.
 pub(super) fn run(
     asked: &Asked,
     environment: &[(OsString, OsString)],
     folder: &Path,
-    cancel: &Cancel,
+    (secrets, cancel): (&Secrets, &Cancel),
 ) -> Result<String, String> {
     let argv = ["/bin/sh", "-c", &asked.command].map(OsString::from);
-    let printed = printed(&argv, environment, folder, asked.most, KEPT, cancel)?;
+    // A secret that stands where the output is cut must be seen whole.
+    let kept = KEPT + secrets.longest();
+    let printed = printed(&argv, environment, folder, asked.most, kept, cancel)?;
     if printed.cancelled {
         return Err("the command was ended, since the run no longer waits for it".to_owned());
     }
     let text = String::from_utf8_lossy(&printed.text);
+    let cut = text.ceil_char_boundary(text.len().saturating_sub(KEPT));
+    let text = secrets.redact_part(&text, cut..text.len());
     let mut notes = Vec::new();
     if printed.too_long {
         notes.push(format!("ended after {} seconds: give it more with `seconds`, or less to do", asked.most.as_secs()));
@@ -64,7 +69,7 @@ pub(super) fn run(
     } else if text.trim().is_empty() {
         notes.push("exit code 0, nothing printed".to_owned());
     }
-    if printed.is_cut {
+    if printed.is_cut || cut > 0 {
         notes.push(format!("only the last {KEPT} bytes of the output"));
     }
     let notes = notes.iter().map(|note| format!("[{note}]\n")).collect::<String>();
@@ -81,7 +86,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("WORD".into(), "given".into())];
         let asked = asked(Arguments::new("shell", value.as_object().unwrap().clone()))?;
-        run(&asked, &environment, folder.path(), &Cancel::default())
+        let secrets = Secrets::new(&[("KEY".into(), "s3cr3t".into())].into(), &["KEY"].into());
+        run(&asked, &environment, folder.path(), (&secrets, &Cancel::default()))
     }
 
     #[test]
@@ -107,5 +113,16 @@ mod tests {
     fn of_endless_output_the_end_is_kept() {
         let told = runs(json!({"command": "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end"})).unwrap();
         assert!(told.starts_with("[only the last 1048576 bytes of the output]\nxxx") && told.ends_with("\nend"));
+    }
+
+    #[test]
+    fn of_a_secret_at_the_cut_no_part_is_kept() {
+        for after in KEPT - 5..KEPT {
+            let told =
+                runs(json!({"command": format!("printf s3cr3t; head -c {after} /dev/zero | tr '\\0' x")})).unwrap();
+            let (note, rest) = told.split_once('\n').unwrap();
+            assert_eq!(note, "[only the last 1048576 bytes of the output]");
+            assert!(rest.starts_with("⟦secret:KEY⟧xxx"), "{}", &rest[..40]);
+        }
     }
 }

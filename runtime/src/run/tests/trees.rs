@@ -46,8 +46,9 @@ fn kept(world: &World, run: &str) -> Vec<String> {
 fn every_instance_works_in_a_tree_of_its_own_and_work_is_kept() {
     let world = world();
     std::fs::write(world.workspace().join("readme"), "changed since\n").unwrap();
+    std::fs::write(world.workspace().join(".git/info/exclude"), "built\n").unwrap();
     let line = format!(
-        "cat readme; case $SWARM_INSTANCE in 1) echo one >new;; 2) echo two >new; git add new; {COMMIT} -m two;; esac"
+        "echo >built; cat readme; case $SWARM_INSTANCE in 1) echo one >new;; 2) echo two >new; git add new; {COMMIT} -m two;; esac"
     );
     let mut plan = treed(vec![step("work", sh(&line), &[]), step("look", sh("cat new || true"), &["work"])]);
     plan.pipelines[0].parallelism = 3;
