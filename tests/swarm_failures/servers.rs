@@ -177,7 +177,7 @@ fn built_in_tools_keep_their_bounds() {
         ("up", "`..`"),
         ("absolute", "`/etc/passwd`"),
         ("outward", "leads out of the working folder"),
-        ("writes", "leads out of the working folder"),
+        ("writes", "leads through a link that is not followed"),
         ("hooks", "belongs to git"),
         ("huge", "is larger than the 10485760 bytes that are read"),
         ("endless", "[ended after 2 seconds"),
