@@ -22,7 +22,7 @@ const WIDTH: usize = 5;
 fn a_killed_runner_loses_nothing_and_repeats_nothing_that_ended() {
     let undisturbed = Place::new();
     let started = Instant::now();
-    assert!(undisturbed.swarmc(&["run", "flow.kdl"]), "the undisturbed run succeeds");
+    undisturbed.swarmc(&["run", "flow.kdl"], "the undisturbed run succeeds");
     let duration = started.elapsed();
     let expected = undisturbed.outputs();
     assert_eq!(expected.len(), LAYERS * WIDTH);
@@ -38,7 +38,7 @@ fn a_killed_runner_loses_nothing_and_repeats_nothing_that_ended() {
         let finished = fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default().contains("run_finished");
         let before = place.effects();
         if !finished {
-            assert!(place.swarmc(&["resume", "last"]), "kill after {delay:?}: the resumed run succeeds");
+            place.swarmc(&["resume", "last"], &format!("kill after {delay:?}: the resumed run succeeds"));
             interrupted += 1;
         }
         assert_eq!(place.outputs(), expected, "kill after {delay:?}: the outputs are those of the undisturbed run");
@@ -110,12 +110,10 @@ impl Place {
         command
     }
 
-    fn swarmc(&self, arguments: &[&str]) -> bool {
+    /// Runs swarmc, which succeeds as `what` says.
+    fn swarmc(&self, arguments: &[&str], what: &str) {
         let output = self.command(arguments).stderr(Stdio::piped()).output().expect("swarmc starts");
-        if !output.status.success() {
-            eprintln!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
-        }
-        output.status.success()
+        assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn kill_after(&self, delay: Duration) {
