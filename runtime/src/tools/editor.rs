@@ -11,6 +11,7 @@ use swarmc_plan::Capability;
 use super::confine::{Folder, missing, parts};
 use super::files::{LARGEST, bytes, is_binary};
 use super::{FILE_TIME, Grant, Toolbox, result};
+use crate::secrets::Secrets;
 
 /// The bytes of text that are handed out at once, at most.
 pub(crate) const HANDED: usize = 1024 * 1024;
@@ -82,9 +83,9 @@ impl Toolbox {
         written.await.and_then(|written| written).map_err(|message| Unread { message, missing: false })
     }
 
-    /// A text without the secrets of the run.
-    pub(crate) fn redacted(&self, text: &str) -> String {
-        self.secrets.redact(text).into_owned()
+    /// The secrets of the run, which nobody is shown.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 }
 

@@ -306,14 +306,14 @@ impl Service {
                     inputs: services.inputs.clone(),
                     waker: means.context.waker().clone(),
                 };
-                let order = self.order(request);
+                let order = self.order(request, services.tools.secrets().longest());
                 if let Err(why) = self.terminals.make(order, ears, responder) {
                     log(means.capture, &format!("! {why}"));
                 }
             }
             Errand::Output(request, responder) => {
-                let redacted = |text: &str| services.tools.redacted(text);
-                answer(responder, self.terminals.output(&request.terminal_id, redacted));
+                let secrets = services.tools.secrets();
+                answer(responder, self.terminals.output(&request.terminal_id, secrets));
             }
             Errand::Wait(request, responder) => {
                 self.terminals.wait(&request.terminal_id, responder);
@@ -332,7 +332,7 @@ impl Service {
     }
 
     /// What a terminal is to run: a command with arguments as it stands, and one without as a line of `sh` where it is one.
-    fn order(&self, request: CreateTerminalRequest) -> Order {
+    fn order(&self, request: CreateTerminalRequest, margin: usize) -> Order {
         let shown = words(&request);
         let argv = match request.args.is_empty() && is_line(&request.command) {
             true => vec!["/bin/sh".to_owned(), "-c".to_owned(), request.command],
@@ -346,6 +346,7 @@ impl Service {
             environment: self.grant.environment.iter().cloned().chain(own).collect(),
             directory: self.grant.folder.join(inside),
             limit: request.output_byte_limit,
+            margin,
             shown,
         }
     }

@@ -29,6 +29,7 @@ use crate::executor::process::{End, Limits, Means, Sink, run};
 use crate::executor::spawn::Launch;
 use crate::executor::tail::{Tail, keep_last};
 use crate::run::Input;
+use crate::secrets::Secrets;
 
 /// The terminals of a turn that are open at once, whether their commands have ended or not.
 const OPEN: usize = 16;
@@ -38,9 +39,6 @@ const MOST: u32 = 1_000;
 
 /// The bytes of a terminal's output that are kept: the last ones.
 const KEPT: usize = 1024 * 1024;
-
-/// What is kept beyond that, so that a secret at the cut is seen whole.
-const MARGIN: usize = 4 * 1024;
 
 /// Those that may wait for the end of one terminal.
 const WAITING: usize = 64;
@@ -66,6 +64,8 @@ pub(super) struct Order {
     pub directory: PathBuf,
     /// The bytes of output that are wanted at most.
     pub limit: Option<u64>,
+    /// The bytes of the longest secret: what is kept beyond the limit, so that one at the cut is seen whole.
+    pub margin: usize,
     /// What the log says of it.
     pub shown: String,
 }
@@ -125,7 +125,7 @@ impl Terminals {
             return Err(why);
         }
         let limit = order.limit.map_or(KEPT, |limit| usize::try_from(limit).unwrap_or(KEPT).min(KEPT));
-        let tail = Tail::new(limit + MARGIN);
+        let tail = Tail::new(limit + order.margin);
         let screen = Arc::new(Screen(Mutex::new(Seen { tail, started: false, fresh: false, ended: None })));
         let cancel = Arc::new(Cancel::default());
         let shown = order.shown.clone();
@@ -192,21 +192,16 @@ impl Terminals {
         told
     }
 
-    /// What a terminal shows, without what `redacted` takes out.
-    pub(super) fn output(
-        &self,
-        id: &TerminalId,
-        redacted: impl Fn(&str) -> String,
-    ) -> Result<TerminalOutputResponse, Error> {
+    /// What a terminal shows, without the secrets of the run.
+    pub(super) fn output(&self, id: &TerminalId, secrets: &Secrets) -> Result<TerminalOutputResponse, Error> {
         let terminal = self.find(id)?;
         let (bytes, is_cut, ended) = {
             let seen = terminal.screen.seen();
             (seen.tail.clone().into_bytes(), seen.tail.is_cut(), seen.ended.clone())
         };
         let whole = if ended.is_some() { &bytes[..] } else { whole(&bytes) };
-        let mut text = redacted(&String::from_utf8_lossy(whole));
-        let is_cut = is_cut || text.len() > terminal.limit;
-        keep_last(&mut text, terminal.limit);
+        let (text, is_short) = last_part(&String::from_utf8_lossy(whole), terminal.limit, secrets);
+        let is_cut = is_cut || is_short;
         Ok(TerminalOutputResponse::new(text, is_cut).exit_status(ended.map(|ended| status(&ended))))
     }
 
@@ -371,6 +366,18 @@ fn how(ended: &Result<End, String>) -> String {
     }
 }
 
+/// The end of a text, of at most `limit` bytes and without secrets, and whether anything was left out before it.
+///
+/// The text is cut before it is blanked, so that what is left out does not depend on how long its secrets are; blanks that
+/// are longer than what they stand for may then still be too long.
+fn last_part(text: &str, limit: usize, secrets: &Secrets) -> (String, bool) {
+    let cut = text.ceil_char_boundary(text.len().saturating_sub(limit));
+    let mut part = secrets.redact_part(text, cut..text.len()).into_owned();
+    let is_cut = cut > 0 || part.len() > limit;
+    keep_last(&mut part, limit);
+    (part, is_cut)
+}
+
 /// As much of a text that goes on as ends with a character.
 fn whole(bytes: &[u8]) -> &[u8] {
     let ends = bytes.len().saturating_sub(3);
@@ -398,6 +405,20 @@ mod tests {
         }
         assert_eq!(whole(b"\x80\x80\x80\x80"), b"\x80\x80\x80\x80");
         assert_eq!(whole(b"a\xff"), b"a\xff");
+    }
+
+    #[test]
+    fn of_a_secret_where_the_output_is_cut_nothing_is_told() {
+        let environment = BTreeMap::from([(OsString::from("KEY"), OsString::from("a-secret-of-many-bytes"))]);
+        let secrets = Secrets::new(&environment, &["KEY"].into());
+        let check = |text: &str, limit: usize, expected: (&str, bool)| {
+            assert_eq!(last_part(text, limit, &secrets), (expected.0.to_owned(), expected.1), "{text}, {limit}");
+        };
+        check("one a-secret-of-many-bytes two", 64, ("one ⟦secret:KEY⟧ two", false));
+        check("one a-secret-of-many-bytes two", 20, ("⟦secret:KEY⟧ two", true));
+        // The blank of one makes room, in which the end of the one before does not appear.
+        check("a-secret-of-many-bytes, a-secret-of-many-bytes", 24, (", ⟦secret:KEY⟧", true));
+        check("a-secret-of-many-bytes", 5, ("EY⟧", true));
     }
 
     #[test]
