@@ -57,14 +57,20 @@ impl Secrets {
     pub(crate) fn new(environment: &BTreeMap<OsString, OsString>, variables: &BTreeSet<&str>) -> Secrets {
         let mut found = Vec::new();
         for (value, variable) in values(environment, variables) {
+            // A value that is no text stands in a text as all such bytes do.
+            let value = String::from_utf8_lossy(&value).into_owned();
             // As JSON has it, a value with quotes or newlines is another text.
-            let escaped = std::str::from_utf8(&value).ok().map(|text| serde_json::Value::from(text).to_string());
-            let escaped = escaped.map(|text| text.as_bytes()[1..text.len() - 1].to_vec());
-            found.extend(escaped.filter(|escaped| *escaped != value).map(|escaped| (escaped, blank(variable))));
-            found.push((value, blank(variable)));
+            let escaped = serde_json::Value::from(value.as_str()).to_string();
+            let escaped = Some(escaped[1..escaped.len() - 1].to_owned()).filter(|escaped| *escaped != value);
+            found.extend([Some(value), escaped].into_iter().flatten().map(|value| (value, blank(variable))));
         }
         found.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
-        Secrets { values: found.into_iter().map(|(value, blank)| (Finder::new(&value).into_owned(), blank)).collect() }
+        Secrets {
+            values: found
+                .into_iter()
+                .map(|(value, blank)| (Finder::new(value.as_bytes()).into_owned(), blank))
+                .collect(),
+        }
     }
 
     /// The text without them.
@@ -113,6 +119,8 @@ impl Secrets {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn secrets(values: &[(&str, &str)]) -> Secrets {
@@ -127,6 +135,15 @@ mod tests {
         assert_eq!(ours.redact("s3cr3ts3cr3t-and-mores3cr3"), "⟦secret:KEY⟧⟦secret:LONG⟧s3cr3");
         // What stands for one is not taken for another.
         assert_eq!(ours.redact("a secret s3cr3t"), "a ⟦secret:KIND⟧ ⟦secret:KEY⟧");
+    }
+
+    #[test]
+    fn a_secret_that_is_no_text_is_blank_where_it_stands_in_one() {
+        let value = OsString::from_vec(b"\xa3ecret99".to_vec());
+        let ours = Secrets::new(&[("KEY".into(), value)].into(), &["KEY"].into());
+        assert_eq!(ours.redact(&String::from_utf8_lossy(b"it is \xa3ecret99.")), "it is ⟦secret:KEY⟧.");
+        // Its bytes within a character are another text.
+        assert_eq!(ours.redact("it is ãecret99."), "it is ãecret99.");
     }
 
     #[test]
