@@ -1,6 +1,7 @@
 //! The threads that carry attempts out: as many as attempts run at once, kept for the next ones.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -126,6 +127,10 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.work.notify_all();
+        if std::thread::panicking() {
+            // Attempts go on that nobody has cancelled: whoever resumes the run ends them.
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported so by the panic itself.
             let _ = thread.join();
@@ -163,22 +168,33 @@ fn work(shared: &Shared, mut means: Means) {
             services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
             continue;
         }
-        let ended = match enter(&mut job) {
-            Ok(()) => carry_out(&job, &mut means, services),
-            Err(failure) => Ok(Ended::failed(failure)),
-        };
-        // What printed nothing has no files to wait for.
-        let quiet = ended.as_ref().is_ok_and(|ended| ended.captured.is_none() && !ended.logs);
-        let outcome = ended.and_then(|ended| store(&job, ended, services));
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
-            Err(RunError::Diverged(divergence)) => {
+        let done = survived(|| {
+            let ended = match enter(&mut job) {
+                Ok(()) => carry_out(&job, &mut means, services)?,
+                Err(failure) => Ended::failed(failure),
+            };
+            // What printed nothing has no files to wait for.
+            let quiet = ended.captured.is_none() && !ended.logs;
+            Ok((store(&job, ended, services)?, quiet))
+        });
+        let (outcome, quiet) = match done {
+            Ok(Ok(done)) => done,
+            Ok(Err(RunError::Diverged(divergence))) => {
                 services.report(Input::Diverged { step: job.step, attempt: job.attempt, divergence });
                 continue;
             }
-            Err(error) => {
+            Ok(Err(error)) => {
                 services.report(Input::Broken(error.to_string()));
-                Ended::failed(Failure::Cancelled).outcome
+                (Ended::failed(Failure::Cancelled).outcome, false)
+            }
+            Err(panic) => {
+                let label = job.step.label();
+                services.report(Input::Broken(format!("swarmc itself failed in an attempt of `{label}`: {panic}")));
+                // What it left half done must not reach the next attempt.
+                if let Ok(fresh) = Means::new() {
+                    means = fresh;
+                }
+                (Ended::failed(Failure::Cancelled).outcome, false)
             }
         };
         let inputs = services.inputs.clone();
@@ -187,6 +203,15 @@ fn work(shared: &Shared, mut means: Means) {
         let report = move || _ = inputs.send(ended);
         if quiet { report() } else { services.scribe.then(report) }
     }
+}
+
+/// Does `work`, and says in what words it panicked where it did: an attempt whose end nobody hears of is waited for for ever.
+fn survived<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let words =
+            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        words.unwrap_or("it does not say why").lines().next().unwrap_or_default().to_owned()
+    })
 }
 
 /// Goes to the working tree that the job runs in, and makes it where it is not there yet.
@@ -220,4 +245,20 @@ fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::O
         None => None,
     };
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_told_in_its_first_line() {
+        let check = |work: fn() -> u8, expected: Result<u8, &str>| {
+            assert_eq!(survived(work), expected.map_err(str::to_owned));
+        };
+        check(|| 7, Ok(7));
+        check(|| panic!("one\ntwo"), Err("one"));
+        check(|| panic!("{} bytes", u8::MAX), Err("255 bytes"));
+        check(|| std::panic::panic_any(7), Err("it does not say why"));
+    }
 }

@@ -141,6 +141,7 @@ pub(super) fn run(
             return Err(format!("its end cannot be watched: {error}"));
         }
     };
+    let _reins = Reins(group);
     cancel.watch(Some(Arc::clone(&means.wake)));
     sink.starts();
     let now = Instant::now();
@@ -169,6 +170,17 @@ pub(super) fn run(
     let _ = rustix::io::read(&means.wake, &mut [0; 8]);
     let (exit, signal) = running.finish();
     Ok(End { cause, exit, signal })
+}
+
+/// Ends a group whose watcher panics: nobody else would.
+struct Reins(Pid);
+
+impl Drop for Reins {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            end_group(self.0, Signal::KILL);
+        }
+    }
 }
 
 struct Running<'a> {
