@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,9 @@ const ANSWER: usize = 16 << 20;
 
 /// The bytes of the settings of a repository that are looked through.
 const SETTINGS: u64 = 1 << 20;
+
+/// The bytes of an index that is copied: two and a half million files have one of this size.
+const INDEX: u64 = 256 << 20;
 
 /// The filters that a repository may name.
 const FILTERS: usize = 100;
@@ -300,11 +303,19 @@ fn filters(names: &[String]) -> Option<Vec<String>> {
 }
 
 /// Copies an index, where there is one. By its time Git knows which files may have changed since in the same moment.
+///
+/// # Errors
+/// It cannot be read or written, or is larger than any that people work with.
 fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
-    let Some(mut index) = regular(from)? else { return Ok(()) };
+    let Some(index) = regular(from)? else { return Ok(()) };
+    let modified = index.metadata()?.modified()?;
+    if index.metadata()?.len() > INDEX {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
     let mut copy = File::options().write(true).create_new(true).open(to)?;
-    std::io::copy(&mut index, &mut copy)?;
-    copy.set_modified(index.metadata()?.modified()?)
+    // It may grow meanwhile.
+    std::io::copy(&mut index.take(INDEX), &mut copy)?;
+    copy.set_modified(modified)
 }
 
 /// Asks Git. Whatever the repository says, it starts nothing for that, and the only index that it may write is ours.

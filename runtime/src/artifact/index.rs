@@ -265,7 +265,7 @@ impl<'b> Rest<'b> {
             if byte & 128 == 0 {
                 return length.checked_sub(apart);
             }
-            apart += 1;
+            apart = apart.checked_add(1)?;
         }
     }
 }
@@ -351,6 +351,19 @@ mod tests {
     fn patched(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
         let at = memchr::memmem::find(bytes, old).expect("it is in there");
         [&bytes[..at], new, &bytes[at + new.len()..]].concat()
+    }
+
+    #[test]
+    fn a_length_that_no_path_has_is_none() {
+        let check = |bytes: &[u8], expected: Option<usize>| assert_eq!(Rest(bytes).shared(300), expected, "{bytes:x?}");
+        check(&[3], Some(297));
+        check(&[0x80, 0x01], Some(300 - 129));
+        check(&[0x81, 0x7f], None);
+        // One more bit than a length has, and one more byte than a number has.
+        let most = [&[0x80][..], &[0xfe; 8], &[0xff, 0x00]].concat();
+        check(&most, None);
+        check(&[0xff; 20], None);
+        check(&[0x80], None);
     }
 
     #[test]

@@ -414,3 +414,15 @@ fn nobody_waits_for_an_index_that_is_no_file() {
     let scratch = checkout.at("scratch");
     assert!(Git::look(&checkout.at("tree"), &checkout.environment(), (&scratch, None)).is_none());
 }
+
+#[test]
+fn an_index_that_is_larger_than_any_is_not_copied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (index, copy) = (folder.path().join("index"), folder.path().join("copy"));
+    File::create(&index).and_then(|file| file.set_len(INDEX + 1)).expect("a file with a hole");
+    let error = copy_index(&index, &copy).expect_err("it is too large");
+    assert_eq!((error.kind(), copy.exists()), (ErrorKind::FileTooLarge, false));
+    fs::write(&index, "DIRC").expect("a file");
+    copy_index(&index, &copy).expect("it is copied");
+    assert_eq!(fs::read(&copy).expect("a copy"), b"DIRC");
+}
