@@ -180,3 +180,36 @@ pipeline main {
         steps.map(|step| (step["name"].as_str().unwrap_or_default(), step["stall"].as_u64().unwrap_or(0))).collect();
     assert_eq!(stalls, [("first", 0), ("second", 3), ("third", 0), ("fourth", 0), ("news", 4)]);
 }
+
+/// The word that nobody answers wakes whoever asked, which asks again: after a few times nobody is asked any more.
+#[test]
+fn who_asks_for_help_whenever_nobody_gives_any_comes_to_an_end() {
+    for then in ["deny", "approve", "fail"] {
+        let project = Project::new();
+        let spec = format!(
+            r##"
+workflow pleas {{ default main }}
+policy {{ on-timeout {then} after="100ms" }}
+provider script {{
+    exec sh -c "cat >/dev/null; echo turn $SWARM_ATTEMPT; echo \"{{\\\"swarm\\\": \\\"request_help\\\", \\\"message\\\": \\\"help $SWARM_ATTEMPT\\\"}}\""
+    prompt stdin
+}}
+agent any provider=script
+pipeline main {{
+    edges {{ one <-> two }}
+    task one agent=any {{ prompt "Go on:\n<<inbox>>" }}
+    task two {{ run "cat"; stdin "<<inbox>>" }}
+    result one
+}}
+"##
+        );
+        fs::write(project.root().join("spec.kdl"), spec).expect("a spec can be written");
+        let (ended, said) = end(begin(&project, &["run", "spec.kdl"]));
+        assert_eq!(ended, Some(0), "{then}: {said}");
+        let told = "nobody has answered your last 3 requests in time";
+        assert!(said.contains(told), "{then}: {said}");
+        let answered: Vec<Value> = records(&project, "approval_answered").iter().map(|it| it["by"].clone()).collect();
+        assert_eq!(answered, ["timeout"; 3], "{then}");
+        assert_eq!(project.output("one").lines().next(), Some("turn 4"), "{then}");
+    }
+}

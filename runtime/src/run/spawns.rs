@@ -30,6 +30,7 @@ impl Loop<'_> {
             self.record(event);
             return Ok(json!({ "id": envelope.id, "to": envelope.to_node_id }));
         };
+        self.somebody_answers(step)?;
         let (plays, to, letter) = (Arc::from(plays), Arc::clone(to), Box::new(letter.clone()));
         let id = self.request(step, attempt, &agent, Wants::Node { plays, to, way: *way, letter });
         if let Some(refusal) = self.decide_at_once(key, id, of) {

@@ -21,6 +21,9 @@ const REPORTS: u32 = 1_000;
 const PLEAS: u32 = 20;
 const WAITING: usize = 3;
 
+/// How many requests of a step in a row may go unanswered until nobody is asked any more.
+const UNANSWERED: u32 = 3;
+
 /// The refusals that the answer to a broadcast says at most, and the characters of a plea that its answer repeats.
 const REASONS: usize = 20;
 const REPEATED: usize = 200;
@@ -115,6 +118,7 @@ impl Loop<'_> {
         if self.state.voice(key).is_some_and(|voice| voice.pleas >= PLEAS) {
             return Err(format!("you have asked for help {PLEAS} times in this turn, which is the most"));
         }
+        self.somebody_answers(step)?;
         let message = self.scene.store.keep(message.to_owned())?;
         let agent = self.state.node(key).agent.clone().unwrap_or_else(|| Arc::clone(&step.name));
         let id = self.request(step, attempt, &agent, Wants::Help { message });
@@ -129,6 +133,16 @@ impl Loop<'_> {
             (false, _) => {
                 Err("nobody can be asked: go on without help, or say in your answer what is missing".to_owned())
             }
+        }
+    }
+
+    /// Refuses to ask once more where nobody answers: the word that nobody did wakes whoever asked, for ever.
+    pub(super) fn somebody_answers(&self, step: &StepId) -> Result<(), String> {
+        match self.state.unheeded(step) {
+            UNANSWERED.. => Err(format!(
+                "nobody has answered your last {UNANSWERED} requests in time: go on without, or say in your answer what is missing"
+            )),
+            _ => Ok(()),
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Approvals {
     answered: BTreeMap<u32, (Waiting, Verdict)>,
     /// The tasks, and the requests for help, that somebody has decided on, and of which whoever asked has not heard.
     decided: BTreeMap<u32, (Waiting, Verdict)>,
+    /// How many of the last requests that a step does not wait for in its turn nobody has answered in time.
+    unheeded: BTreeMap<StepId, u32>,
     always: BTreeSet<Always>,
 }
 
@@ -133,6 +135,11 @@ impl State {
             Wants::Help { message } if waiting.step == *step => Some((waiting.request.id, message)),
             _ => None,
         })
+    }
+
+    /// How many of the last requests of a step for help, or for tasks, nobody has answered in time.
+    pub(crate) fn unheeded(&self, step: &StepId) -> u32 {
+        self.approvals.unheeded.get(step).copied().unwrap_or(0)
     }
 
     /// Whether a person is still to help a step, or the step to hear of it.
@@ -226,6 +233,11 @@ impl State {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
+        match verdict.by {
+            AnsweredBy::Timeout => *self.approvals.unheeded.entry(waiting.step.clone()).or_default() += 1,
+            AnsweredBy::Person => _ = self.approvals.unheeded.remove(&waiting.step),
+            AnsweredBy::Earlier | AnsweredBy::Policy | AnsweredBy::Headless => {}
+        }
         if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.allows()) {
             // Whoever asked hears of it at once, or has nothing to wait for any more: a letter would wake it to ask again.
             self.help_refused(&waiting.step, verdict.id);
