@@ -18,7 +18,7 @@ use swarmc_runtime::{
     AgentFiles, Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants, agent_status,
 };
 
-use node::Node;
+use node::{Node, summarizer};
 
 use crate::approvals::{Pending, said};
 use crate::args::Inspect;
@@ -105,6 +105,9 @@ impl<'a> View<'a> {
         let mut out = String::new();
         table(&mut out, self.ledger, std::iter::once(self.row), paint);
         for attempt in 1..=self.row.attempt.max(1) {
+            if let Some(agent) = summarizer(self.past, &self.row.step, attempt) {
+                let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", told(agent));
+            }
             for (kind, path) in self.paths(attempt) {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
             }
@@ -199,7 +202,10 @@ impl<'a> View<'a> {
         let attempts = (1..=self.row.attempt.max(1)).map(|attempt| {
             let paths = self.paths(attempt).into_iter().map(|(kind, path)| (kind.to_owned(), json!(path)));
             let paths: serde_json::Map<_, _> = paths.collect();
-            json!({ "attempt": attempt, "paths": paths, "files": self.files(attempt), "report": self.report(attempt) })
+            json!({
+                "attempt": attempt, "summarizer": summarizer(self.past, &self.row.step, attempt), "paths": paths,
+                "files": self.files(attempt), "report": self.report(attempt),
+            })
         });
         let mut value = self.row.json();
         value["version"] = json!(1);

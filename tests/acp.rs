@@ -82,8 +82,14 @@ fn the_mode_and_the_model_are_those_of_the_plan() {
     let model = asked("session/set_config_option").expect("it is set");
     assert_eq!((&model["configId"], &model["value"]), (&json!("model"), &json!("large")));
     // One that begins where it decides by itself is brought to ask.
-    for (agent, mode) in [("", "default"), ("{ mode implementation }", "default"), ("{ mode planning }", "plan")] {
-        let (place, ended) = run("auto", agent, "");
+    let modes = [
+        ("auto", "", "default"),
+        ("auto", "{ mode implementation }", "default"),
+        ("auto", "{ mode planning }", "plan"),
+        ("planless", "{ mode planning }", "default"),
+    ];
+    for (kind, agent, mode) in modes {
+        let (place, ended) = run(kind, agent, "");
         ended.expect(0, &[], &[]);
         assert_eq!(methods(&place), ["initialize", "session/new", "session/set_mode", "session/prompt"]);
         assert_eq!(self::heard(&place)[2]["params"]["modeId"], mode);

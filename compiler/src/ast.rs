@@ -195,7 +195,7 @@ pub(crate) struct Policy {
     pub tools: Vec<(Name, Spanned<plan::Approval>)>,
     pub plan_update: Option<Spanned<plan::Approval>>,
     pub unattended: Spanned<plan::Unattended>,
-    pub on_timeout: Option<plan::RequestTimeout>,
+    pub on_timeout: Option<Spanned<plan::RequestTimeout>>,
     pub span: Span,
 }
 

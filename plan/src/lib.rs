@@ -36,7 +36,7 @@ pub use swarm::{
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,6 +131,35 @@ impl Plan {
     /// The provider called `name`.
     pub fn provider(&self, name: &str) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.name == name)
+    }
+
+    /// The agents that sum up files for the context packs of a prompt (`summary=agent`), and the turns that each takes
+    /// for that before an attempt at most; none where `step` asks no agent.
+    pub fn summings<'p>(&'p self, step: &'p Step) -> BTreeMap<&'p str, u64> {
+        let mut turns = BTreeMap::new();
+        let Body::Prompt(body) = &step.body else { return turns };
+        let system = self.agent(&body.agent).and_then(|agent| agent.system.as_ref());
+        let texts = [Some(&body.prompt), step.stdin.as_ref(), system].into_iter().flatten();
+        let in_texts = texts.flat_map(|text| &text.segments).filter_map(|segment| match segment {
+            Segment::Directive(Directive { kind: DirectiveKind::Context, name, .. }) => name.as_deref(),
+            _ => None,
+        });
+        let mut open: Vec<&str> = body.context.iter().map(String::as_str).chain(in_texts).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let pack = self.packs.iter().find(|pack| pack.name == name).filter(|_| seen.insert(name));
+            for rule in pack.into_iter().flat_map(|pack| &pack.rules) {
+                match rule {
+                    PackRule::Merge(other) => open.push(other),
+                    PackRule::Files { agent: Some(agent), max, .. } => {
+                        let files = u64::from(max.unwrap_or(PACK_FILES));
+                        *turns.entry(agent.as_str()).or_default() += files.div_ceil(SUMMED_FILES as u64);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        turns
     }
 
     /// The environment variables whose values are secret: those of secrets, keys of models and tokens of

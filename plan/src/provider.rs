@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Origin};
 
-/// A secret: its value stays in the environment and never enters a plan, a prompt or a journal.
+/// A secret: its value stays in the environment, and swarmc writes it into no plan, prompt or journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Secret {

@@ -24,7 +24,7 @@ pub use outcome::Outcome;
 pub(crate) use room::{escaped, fits, shorten};
 
 /// The version of the events that this build writes, and the newest it reads.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;

@@ -1,4 +1,4 @@
-//! Secrets by value: what must not stand in a journal, a prompt, a log or a recording.
+//! Secrets by value: what must not stand in what tools give, in a diff, a context pack or a recording.
 //!
 //! In: the variables that hold secrets, and their values in the caller's environment. Out: texts with `⟦secret:NAME⟧`
 //! in the place of each. Invariant: one pass from left to right, so that what stands for a secret is not looked at again.

@@ -81,7 +81,8 @@ impl Node {
             let room = TOOLS.saturating_sub(node.tools.len());
             // Those before the last one could not be reached, and used nothing.
             let position = told.last().map_or(0, |prompt| prompt.position);
-            let used = tools((&past.plan, layout), step, attempt, position).into_iter().take(room);
+            let by = summarizer(past, step, attempt);
+            let used = tools((&past.plan, layout), (step, attempt), by, position).into_iter().take(room);
             node.tools.extend(used.map(|text| Tool { attempt, text }));
             node.prompts.extend(told);
         }
@@ -286,16 +287,36 @@ fn prompt(layout: &Layout, (step, attempt): (&StepId, u32), position: usize, rep
     (!paths.is_empty()).then_some(Prompt { attempt, position, repair, paths, blocks })
 }
 
-/// The tools that a turn used: its program's stream says so, and of a model the log of its calls. `position` says how far
-/// down the fallbacks of the step's agent it was taken.
-fn tools((plan, layout): (&Plan, &Layout), step: &StepId, attempt: u32, position: usize) -> Vec<String> {
+/// The agent that sums up files in an attempt, if it is one of those.
+pub(super) fn summarizer<'p>(past: &'p Past, step: &StepId, attempt: u32) -> Option<&'p str> {
+    let started = past.records.iter().rev().find_map(|record| match &record.event {
+        Event::AttemptStarted { step: by, attempt: number, summarizer, .. } if by == step && *number == attempt => {
+            Some(summarizer)
+        }
+        _ => None,
+    });
+    started?.as_deref()
+}
+
+/// The tools that a turn used: its program's stream says so, and of a model the log of its calls. It is that of the step's
+/// agent, unless another one sums up files in it; `position` says how far down the fallbacks of that one it was taken.
+fn tools(
+    (plan, layout): (&Plan, &Layout),
+    (step, attempt): (&StepId, u32),
+    summarizer: Option<&str>,
+    position: usize,
+) -> Vec<String> {
     let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
     let prompts = steps.filter(|found| *found.name == *step.name).filter_map(|found| match &found.body {
         Body::Prompt(body) => plan.agent(&body.agent),
         _ => None,
     });
     let fallback = |agent: &&Agent| plan.agent(agent.fallback.as_deref()?);
-    let Some(agent) = prompts.last().and_then(|own| std::iter::successors(Some(own), fallback).nth(position)) else {
+    let first = match summarizer {
+        Some(name) => plan.agent(name),
+        None => prompts.last(),
+    };
+    let Some(agent) = first.and_then(|first| std::iter::successors(Some(first), fallback).nth(position)) else {
         return Vec::new();
     };
     match plan.provider(&agent.provider).map(|provider| &provider.connection) {
@@ -303,7 +324,7 @@ fn tools((plan, layout): (&Plan, &Layout), step: &StepId, attempt: u32, position
             told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))
         }
         Some(Connection::Acp { .. }) => messages(&layout.log(step, attempt, TaskStream::Stdout)),
-        Some(Connection::Llm { .. }) if lends(agent) || speaks(plan, &step.name) => {
+        Some(Connection::Llm { .. }) if lends(agent) || summarizer.is_none() && speaks(plan, &step.name) => {
             called(&layout.log(step, attempt, TaskStream::Stderr))
         }
         _ => Vec::new(),

@@ -162,8 +162,10 @@ def session():
             if KIND == "locked":
                 say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
                 continue
-            told = {"modes": {"currentModeId": "auto" if KIND == "auto" else "default", "availableModes": [
-                {"id": mode, "name": mode.title()} for mode in ("auto", "default", "plan")]},
+            decides = KIND in ("auto", "planless")
+            modes = ("auto", "default") if KIND == "planless" else ("auto", "default", "plan")
+            told = {"modes": {"currentModeId": "auto" if decides else "default", "availableModes": [
+                {"id": mode, "name": mode.title()} for mode in modes]},
                 "configOptions": [{"id": "model", "name": "Model", "category": "model", "type": "select",
                                    "currentValue": "small", "options": [
                                        {"value": "small", "name": "Small"}, {"value": "large", "name": "Large"}]}]}
@@ -194,7 +196,7 @@ def prompt(servers, request):
 
     if KIND == "locked-later":
         return say({"id": request["id"], "error": {"code": -32000, "message": "Authentication required"}})
-    if KIND in ("plain", "garbage", "forgetful", "load", "auto"):
+    if KIND in ("plain", "garbage", "forgetful", "load", "auto", "planless"):
         update({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "Look around", "kind": "read"})
         text("Heard: ")
         text(said.strip().splitlines()[-1])

@@ -148,3 +148,91 @@ pipeline main { task one agent=weak { prompt "First" context=impl; retry 1 } }
     let inspected = project.done(&["inspect", "last", "one"]);
     assert!(inspected.contains("prompt  prompts/one.1.txt") && inspected.contains("prompts/one.3.txt"), "{inspected}");
 }
+
+#[test]
+fn context_pack_file_summaries_end_where_files_change_for_ever() {
+    // Whoever sums up changes what it was asked about.
+    let told = r##"provider told {
+    exec sh -c "cat >/dev/null; echo seen >>src/a.rs; echo '{\"files\": []}'"; prompt stdin
+}"##;
+    let check = |files: usize, asked: usize| {
+        let spec = format!(
+            "budget calls={}\nworkflow packed {{ default main }}\n{told}\nprovider echo {{ exec cat; prompt stdin }}\n\
+             agent scout provider=told\nagent coder provider=echo\n\
+             context-pack impl {{ files \"src/**/*.rs\" summary=agent agent=scout max=40 }}\n\
+             pipeline main {{ task one agent=coder {{ prompt \"First\" context=impl }} }}\n",
+            asked + 1
+        );
+        let project = summed_project(&spec);
+        (2..files).for_each(|number| write(&project.root(), &format!("src/f{number}.rs"), "fn f() {}\n"));
+        project.done(&["run", "spec.kdl"]);
+        assert_eq!(asked_to_sum_up(&project).len(), asked);
+        let omitted = packed(&project.output("one"))["meta"]["omitted"][0].to_string();
+        assert!(omitted.contains(&format!("`scout` summed up 0 of {files} files, a rule the others")), "{omitted}");
+    };
+    check(2, 2);
+    check(40, 2);
+}
+
+#[test]
+fn context_pack_file_summaries_are_not_counted_by_what_people_write() {
+    let spec = r##"
+workflow packed { default main }
+provider told { exec sh -c "cat >/dev/null; echo $SWARM_ATTEMPT >>attempts; echo '{\"files\": []}'"; prompt stdin }
+provider shaky { exec sh -c "cat >/dev/null; echo $SWARM_ATTEMPT >>attempts; test $SWARM_ATTEMPT = 2"; prompt stdin }
+provider recorded { script { answer "first try" attempt=1; answer "second try" attempt=2 } }
+agent scout provider=told
+agent weak provider=shaky
+agent coder provider=recorded
+context-pack impl { files "src/a.rs" summary=agent agent=scout }
+context-pack more { files "src/b.rs" summary=agent agent=scout }
+pipeline main {
+    task one agent=weak { prompt "First" context=impl; retry 1 backoff="1ms" }
+    task two agent=coder { depends-on one; prompt "Second" context=more }
+}
+test counts { fake one "done"; expect { output two equals="first try"; prompt two attempt=1 contains="Second" } }
+"##;
+    let project = summed_project(spec);
+    project.done(&["run", "spec.kdl"]);
+    assert_eq!(project.output("two"), "first try");
+    assert_eq!(fs::read_to_string(project.root().join("attempts")).expect("it is there"), "1\n1\n2\n1\n");
+    project.done(&["test", "spec.kdl"]);
+}
+
+#[test]
+fn context_pack_file_summaries_show_no_end_of_a_secret() {
+    let spec = SUMMED.replace("workflow packed", "secret token env=\"TOKEN\"\nworkflow packed");
+    let project = summed_project(&spec);
+    let secret = "s3cr3t-t0ken-value";
+    // It stands where a summing turn is shown the end of a file, and where the rule ends a summary.
+    let text = format!("// {}\n{}{secret}\n", "a".repeat(60), "x".repeat(4096 - 64 - 8 - 64 - 12));
+    write(&project.root(), "src/a.rs", &text);
+    write(&project.root(), "src/b.rs", &format!("// {} {secret}\n", "b".repeat(145)));
+    let output = project.command(&["run", "spec.kdl", "--record", "recorded"]).env("TOKEN", secret).output();
+    assert!(output.expect("swarmc starts").status.success());
+    let mut shown = texts(&project.root().join("recorded"));
+    shown.extend(texts(&folder(&project).join("prompts")));
+    assert!(shown.values().any(|text| text.contains("⟦secret:TOKEN⟧")), "{shown:?}");
+    for (path, text) in &shown {
+        assert!(!text.contains("s3cr3t"), "{path}: {text}");
+    }
+}
+
+#[test]
+fn context_pack_file_summaries_are_told_from_turns_by_inspect() {
+    let tool = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Read","input":{}}]}}"#;
+    let answer = r#"{"type":"result","subtype":"success","is_error":false,"result":"{\"files\": []}"}"#;
+    let spec = SUMMED.split("pipeline main").next().expect("there is a beginning").to_owned()
+        + r#"provider claude { exec sh "claude.sh"; prompt stdin; reads claude-stream-json }
+agent reader provider=claude
+pipeline main { task one agent=coder { prompt "First" context=impl } }
+"#;
+    let project = summed_project(&spec.replace("agent=scout", "agent=reader"));
+    write(&project.root(), "claude.sh", &format!("cat >/dev/null\necho '{tool}'\necho '{answer}'\n"));
+    project.done(&["run", "spec.kdl"]);
+    let text = project.done(&["inspect", "last", "one"]);
+    assert!(text.contains("attempt 1: `reader` sums up files\n") && !text.contains("attempt 2:"), "{text}");
+    assert!(text.contains("tool    turn 1: Read\n"), "{text}");
+    let tries = super::inspected(&project, "one")["tries"].clone();
+    assert_eq!((&tries[0]["summarizer"], &tries[1]["summarizer"]), (&"reader".into(), &serde_json::Value::Null));
+}

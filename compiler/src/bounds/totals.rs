@@ -3,12 +3,9 @@
 //! In: a plan. Out: [`Totals`] of each pipeline and swarm. Linear in the plan: a called pipeline is counted once, before
 //! those that call it; loops and items multiply.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use swarmc_plan::{
-    Agent, Body, Budget, Directive, DirectiveKind, OnFailure, PACK_FILES, PackRule, Pipeline, Plan, PromptBody,
-    SUMMED_FILES, Segment, Step, Swarm,
-};
+use swarmc_plan::{Agent, Body, Budget, OnFailure, Pipeline, Plan, PromptBody, Step, Swarm};
 
 use super::amount::{Amount, Cause, Times};
 use super::path;
@@ -295,30 +292,8 @@ impl<'p> Counter<'p, '_> {
 
     /// The turns before an attempt, in which agents sum up the files of its packs.
     fn summed(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
-        let Body::Prompt(body) = &step.body else { return Totals::default() };
-        let system = self.plan.agent(&body.agent).and_then(|agent| agent.system.as_ref());
-        let segments = body.prompt.segments.iter().chain(system.iter().flat_map(|system| &system.segments));
-        let in_text = segments.filter_map(|segment| match segment {
-            Segment::Directive(Directive { kind: DirectiveKind::Context, name, .. }) => name.as_deref(),
-            _ => None,
-        });
-        let mut open: Vec<&str> = body.context.iter().map(String::as_str).chain(in_text).collect();
-        let mut seen = HashSet::new();
-        let mut sum = Totals::default();
-        while let Some(name) = open.pop() {
-            let pack = self.plan.packs.iter().find(|pack| pack.name == name).filter(|_| seen.insert(name));
-            for rule in pack.into_iter().flat_map(|pack| &pack.rules) {
-                match rule {
-                    PackRule::Merge(other) => open.push(other),
-                    PackRule::Files { agent: Some(agent), max, .. } => {
-                        let turns = u64::from(max.unwrap_or(PACK_FILES)).div_ceil(SUMMED_FILES as u64);
-                        sum = sum.plus(self.summing(scope, step, agent).times(turns));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        sum
+        let turns = self.plan.summings(step).into_iter();
+        turns.fold(Totals::default(), |sum, (agent, turns)| sum.plus(self.summing(scope, step, agent).times(turns)))
     }
 
     /// One turn of an agent that sums up files.

@@ -1,13 +1,13 @@
 //! SW504: an agent that starts others which can do more than itself, or that may not start any.
 //!
 //! Whoever steers the one that spawns has what the spawned can do. Nothing is said where a person or the coordinator
-//! approves each new agent.
+//! approves each new agent, and nobody else does in their place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swarmc_plan::{Approval, Capability, EdgeKind};
+use swarmc_plan::{Approval, Capability, EdgeKind, Unattended};
 
-use crate::ast::{Agent, LeaderKind, Name, Spanned, Swarm};
+use crate::ast::{Agent, LeaderKind, Name, Policy, Spanned, Swarm};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Model, Step};
@@ -16,13 +16,14 @@ use crate::source::Span;
 use crate::suggest;
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
-    let policy = model.spec.policy.as_ref().and_then(|policy| policy.spawn.as_ref()).map(|approval| approval.value);
-    pipelines(model, policy.unwrap_or(Approval::Auto), diagnostics);
+    let policy = model.spec.policy.as_ref();
+    let usual = policy.and_then(|policy| policy.spawn.as_ref()).map_or(Approval::Auto, |approval| approval.value);
+    pipelines(model, granted(usual, policy, "`policy { spawn human }`").as_ref(), diagnostics);
     for swarm in &model.spec.swarms {
         let members = members(model, swarm);
         let coordinator = swarm.leader.as_ref().filter(|leader| leader.kind == LeaderKind::Coordinator);
-        let approval = swarm.spawn.approval.as_ref().map(|approval| approval.value);
-        let approval = approval.or(policy).unwrap_or(Approval::Auto);
+        let approval = swarm.spawn.approval.as_ref().map_or(usual, |approval| approval.value);
+        let granted = granted(approval, policy, "`spawn approval=human`");
         let mut told = BTreeSet::new();
         for member in &members {
             let Some(spawn) = member.can(Capability::Spawn) else { continue };
@@ -38,15 +39,54 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
                     .label(leader.name.span, "the coordinator")
                     .help("take `spawn` out of its `can`; it can ask the coordinator for help"),
                 );
-            } else if approval == Approval::Auto && swarm.spawn.per_agent > 0 && told.insert(member.agent.name.span) {
-                escalations(swarm, member, spawn, &members, diagnostics);
+            } else if let Some(granted) = &granted
+                && swarm.spawn.per_agent > 0
+                && told.insert(member.agent.name.span)
+            {
+                escalations((swarm, granted), member, spawn, &members, diagnostics);
             }
         }
     }
 }
 
+/// By what a spawn is granted without anybody's word.
+struct Granted {
+    /// Where the policy says so, unless nobody is asked at all.
+    place: Option<(Span, &'static str)>,
+    /// How it is not.
+    help: String,
+}
+
+/// What grants a spawn that this approval is for without a person's word or a coordinator's; `human` is how a person is asked.
+fn granted(approval: Approval, policy: Option<&Policy>, human: &str) -> Option<Granted> {
+    let (place, instead) = match (approval, policy) {
+        (Approval::Auto, _) => (None, format!("let a person approve it, {human}")),
+        // In a pipeline there is no coordinator to ask, either.
+        (Approval::Human | Approval::Coordinator, Some(policy)) if policy.unattended.value == Unattended::Approve => {
+            let place = (policy.unattended.span, "granted where nobody can be asked");
+            (Some(place), "have it refused there, `unattended deny`".to_owned())
+        }
+        (Approval::Human, Some(Policy { on_timeout: Some(timeout), .. }))
+            if timeout.value.then == Unattended::Approve =>
+        {
+            let place = (timeout.span, "granted where nobody answers in time");
+            (Some(place), "have it refused then, `on-timeout deny`".to_owned())
+        }
+        (Approval::Human | Approval::Coordinator, _) => return None,
+    };
+    Some(Granted { place, help: format!("{instead}, or give both the same `can`") })
+}
+
+impl Granted {
+    /// Adds to a diagnostic where it says so, and what to do.
+    fn told(&self, diagnostic: Diagnostic) -> Diagnostic {
+        let places = self.place.iter();
+        places.fold(diagnostic, |told, (span, words)| told.label(*span, *words)).help(self.help.clone())
+    }
+}
+
 /// The edges of pipelines by which one task has another one started.
-fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostics) {
+fn pipelines(model: &Model<'_>, granted: Option<&Granted>, diagnostics: &mut Diagnostics) {
     for pipeline in &model.pipelines {
         let steps: BTreeMap<&str, &Step<'_>> = pipeline.steps.iter().map(|step| (step.name(), step)).collect();
         let played = |name: &Name| chain(model, steps.get(name.value.as_str()).and_then(|step| step.agent));
@@ -70,25 +110,24 @@ fn pipelines(model: &Model<'_>, approval: Approval, diagnostics: &mut Diagnostic
                 );
                 continue;
             }
+            let Some(granted) = granted else { continue };
             let pairs = spawners.iter().flat_map(|spawner| spawned.iter().map(move |spawned| (*spawner, *spawned)));
             let mut found = pairs.map(|(spawner, spawned)| (spawner, spawned, more(spawner, spawned)));
-            let escalation = found.find(|(.., more)| approval == Approval::Auto && !more.is_empty());
+            let escalation = found.find(|(.., more)| !more.is_empty());
             let Some((spawner, spawned, more)) = escalation else { continue };
             let Some(spawn) = can_spawn(spawner) else { continue };
             let (own, others) = (&spawner.name.value, &spawned.name.value);
             let words = suggest::list(more.iter().map(|can| word(can.value)), "and");
-            diagnostics.push(
-                Diagnostic::new(
-                    Code::SpawnEscalation,
-                    format!(
-                        "`{}` can spawn `{}`, whose agent `{others}` can do more: {words}",
-                        edge.from.value, edge.to.value
-                    ),
-                )
-                .label(spawn, format!("`{own}` can have others started"))
-                .label(more[0].span, format!("`{own}` cannot do this itself"))
-                .help("let a person approve it, `policy { spawn human }`, or give both the same `can`"),
-            );
+            let diagnostic = Diagnostic::new(
+                Code::SpawnEscalation,
+                format!(
+                    "`{}` can spawn `{}`, whose agent `{others}` can do more: {words}",
+                    edge.from.value, edge.to.value
+                ),
+            )
+            .label(spawn, format!("`{own}` can have others started"))
+            .label(more[0].span, format!("`{own}` cannot do this itself"));
+            diagnostics.push(granted.told(diagnostic));
         }
     }
 }
@@ -143,7 +182,7 @@ fn members<'a>(model: &Model<'a>, swarm: &Swarm) -> Vec<Member<'a>> {
 
 /// What those that a member can start are able to do, and itself is not.
 fn escalations(
-    swarm: &Swarm,
+    (swarm, granted): (&Swarm, &Granted),
     spawner: &Member<'_>,
     spawn: Span,
     members: &[Member<'_>],
@@ -155,15 +194,13 @@ fn escalations(
         let Some(place) = more.first() else { continue };
         let (own, others) = (&spawner.agent.name.value, &other.agent.name.value);
         let more = suggest::list(more.iter().map(|can| word(can.value)), "and");
-        diagnostics.push(
-            Diagnostic::new(
-                Code::SpawnEscalation,
-                format!("agent `{own}` can spawn `{others}` in `{}`, which can do more: {more}", swarm.name.value),
-            )
-            .label(spawn, format!("`{own}` can have others started"))
-            .label(place.span, format!("`{own}` cannot do this itself"))
-            .help("let a person approve it, `spawn approval=human`, or give both the same `can`"),
-        );
+        let diagnostic = Diagnostic::new(
+            Code::SpawnEscalation,
+            format!("agent `{own}` can spawn `{others}` in `{}`, which can do more: {more}", swarm.name.value),
+        )
+        .label(spawn, format!("`{own}` can have others started"))
+        .label(place.span, format!("`{own}` cannot do this itself"));
+        diagnostics.push(granted.told(diagnostic));
     }
 }
 

@@ -109,7 +109,7 @@ fn policy(policy: &ast::Policy) -> plan::Policy {
         tools: policy.tools.iter().map(|(name, approval)| (name.value.clone(), approval.value)).collect(),
         plan_update: approval(&policy.plan_update),
         unattended: policy.unattended.value,
-        on_timeout: policy.on_timeout,
+        on_timeout: policy.on_timeout.as_ref().map(|timeout| timeout.value),
     }
 }
 

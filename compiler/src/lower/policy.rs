@@ -64,7 +64,7 @@ pub(super) fn policy(element: &Element, diagnostics: &mut Diagnostics) -> ast::P
     }
 }
 
-fn on_timeout(node: &Element, diagnostics: &mut Diagnostics) -> Option<plan::RequestTimeout> {
+fn on_timeout(node: &Element, diagnostics: &mut Diagnostics) -> Option<Spanned<plan::RequestTimeout>> {
     let (then, after) = (node.argument(0)?, node.property("after")?);
     let after_ms = u64::try_from(after.number).unwrap_or(u64::MAX);
     if after_ms == 0 {
@@ -73,7 +73,8 @@ fn on_timeout(node: &Element, diagnostics: &mut Diagnostics) -> Option<plan::Req
             .help("write how long a request waits, as in `\"10m\"`; without `on-timeout` it waits for ever");
         diagnostics.push(diagnostic);
     }
-    Some(plan::RequestTimeout { then: without_answer(then.text.as_str()), after_ms })
+    let value = plan::RequestTimeout { then: without_answer(then.text.as_str()), after_ms };
+    Some(Spanned { value, span: node.span })
 }
 
 /// What a word says of a request that nobody answers.

@@ -432,7 +432,7 @@ fn the_top_level_declares_who_works_and_under_which_rules() {
     let policy = spec.policy.as_ref().expect("a policy");
     assert_eq!((policy.tools.len(), policy.unattended.value), (2, plan::Unattended::Fail));
     let timeout = plan::RequestTimeout { then: plan::Unattended::Deny, after_ms: 600_000 };
-    assert_eq!(policy.on_timeout, Some(timeout));
+    assert_eq!(policy.on_timeout.as_ref().map(|it| it.value), Some(timeout));
     assert!(matches!(&spec.hooks[0].body, Some(Body::Run(_))) && matches!(&spec.hooks[1].body, Some(Body::Script(_))));
 }
 

@@ -129,7 +129,7 @@ static ANSWER: Node = Node::new("answer", "A recorded answer, for every turn tha
             "The task, or the member of a swarm, that it answers; any, when left out.",
         ),
         Property::new("iteration", ANY_COUNT, "The round it answers, from 1; any, when left out."),
-        Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1; any, when left out."),
+        Property::new("attempt", ANY_COUNT, "The attempt it answers, from 1, not counting those that sum up files; any, when left out."),
         Property::new(
             "turn",
             ANY_COUNT,

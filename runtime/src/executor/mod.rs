@@ -57,6 +57,8 @@ pub(crate) struct Job {
     pub step: StepId,
     /// The attempt, from 1.
     pub attempt: u32,
+    /// The same as people write it: without those in which files were summed up.
+    pub counted: u32,
     /// The record that must be durable before anything starts.
     pub after: u64,
     /// What is done.

@@ -438,7 +438,7 @@ fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, 
     let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
         let message = format!(
             "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
-            job.step.name, job.step.iteration, job.attempt
+            job.step.name, job.step.iteration, job.counted
         );
         return Answer::failed(Failure::Agent { message });
     };

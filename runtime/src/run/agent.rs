@@ -149,7 +149,7 @@ impl Loop<'_> {
             }
             Connection::Script { answers } => {
                 let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
-                return recorded(answers, attempt.id, attempt.number, item);
+                return recorded(answers, attempt.id, self.counted(attempt.id, attempt.number), item);
             }
             Connection::Llm { tools, .. } => {
                 // Where it works is known when the attempt begins.

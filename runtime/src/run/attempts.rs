@@ -89,7 +89,10 @@ impl Loop<'_> {
             None
         });
         match &outcome.failure {
-            None => outcome.output = Some(Content::Text(summed::answered(&wanted, &answer.unwrap_or_default()))),
+            None => {
+                let answer = self.scene.secrets.redact(answer.as_deref().unwrap_or_default());
+                outcome.output = Some(Content::Text(summed::answered(&wanted, &answer)));
+            }
             Some(Failure::Cancelled) => {}
             Some(failure) => {
                 let step = step.label();

@@ -61,12 +61,13 @@ impl Surroundings {
         directory.map_or_else(|| Arc::new(self.workspace.clone()), Arc::clone)
     }
 
-    /// The whole environment of an attempt: the allow-list, then `layers` in order, then what names the attempt.
+    /// The whole environment of an attempt: the allow-list, then `layers` in order, then what names the attempt, with
+    /// its number as people write it.
     pub(super) fn of_attempt(
         &self,
         run: &str,
         step: &StepId,
-        attempt: u32,
+        counted: u32,
         layers: &[&Environment],
         renderer: &Renderer,
         values: &dyn Values,
@@ -96,7 +97,7 @@ impl Surroundings {
             ("SWARM_TASK", step.name.to_string()),
             ("SWARM_ITERATION", step.iteration.to_string()),
             ("SWARM_INSTANCE", step.instance.to_string()),
-            ("SWARM_ATTEMPT", attempt.to_string()),
+            ("SWARM_ATTEMPT", counted.to_string()),
         ];
         environment
             .extend(marks.into_iter().chain(within).map(|(name, value)| (OsString::from(name), OsString::from(value))));

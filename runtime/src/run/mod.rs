@@ -55,7 +55,7 @@ use crate::observer::Observer;
 use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
-use crate::secrets;
+use crate::secrets::{self, Secrets};
 use crate::socket::Socket;
 use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
@@ -388,6 +388,7 @@ impl Begin<'_> {
         scene.trees.clone_from(&trees);
         scene.layout = Some(layout.clone());
         scene.source = self.source.clone();
+        scene.secrets = Secrets::new(surroundings.caller(), &secrets::variables(plan));
         let tools = Arc::new(outside::toolbox(&scene, &surroundings, viewer));
         let reactor = Arc::new(Reactor::default());
         let models = Arc::new(Models::new(plan, surroundings.caller()));

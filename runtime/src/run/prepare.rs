@@ -118,6 +118,7 @@ impl Loop<'_> {
         Ok(Prepared::Job(Box::new(Job {
             step: id.clone(),
             attempt,
+            counted: self.state.counted(key, attempt),
             after: self.after(key, id, attempt, step),
             speaks: role == Role::Turn && self.scene.speaks(&self.state, key),
             watched: role == Role::Turn && self.is_watched(key, step, &work),
@@ -175,8 +176,9 @@ impl Loop<'_> {
         let none = Vec::new();
         let pipeline = self.scene.pipeline(view.state, view.frame);
         let layers = [&pipeline.env, provider.map_or(&none, |provider| &provider.env), &step.env];
+        let counted = self.counted(id, attempt);
         let environment =
-            self.surroundings.of_attempt(&self.folder.id, id, attempt, &layers, &self.scene.renderer, view);
+            self.surroundings.of_attempt(&self.folder.id, id, counted, &layers, &self.scene.renderer, view);
         let mut environment = environment.map_err(|trouble| match trouble {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
@@ -198,6 +200,11 @@ impl Loop<'_> {
             }
         }
         Ok(Arc::new(environment))
+    }
+
+    /// The number of an attempt as people write it.
+    pub(super) fn counted(&self, id: &StepId, attempt: u32) -> u32 {
+        self.state.find(id).map_or(attempt, |key| self.state.counted(key, attempt))
     }
 
     /// The record that must be durable before the attempt starts: the latest of those it depends on.

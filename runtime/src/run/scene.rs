@@ -29,6 +29,7 @@ use crate::graph::{Graph, Key, Kind, Spot};
 use crate::home::Layout;
 use crate::recording::Source;
 use crate::render::{RenderError, Renderer};
+use crate::secrets::Secrets;
 use crate::state::State;
 use crate::state::budget::priced;
 use crate::state::frame::Inner;
@@ -83,6 +84,8 @@ pub(crate) struct Scene<'a> {
     pub store: Box<dyn Store>,
     /// Who reads files.
     pub source: Source,
+    /// What no text that a pack takes from elsewhere may show.
+    pub secrets: Secrets,
     /// Values that were read and not there, since somebody last took them.
     pub missing: RefCell<Vec<String>>,
     /// The types of the plan, ready to hold values against.
@@ -91,7 +94,8 @@ pub(crate) struct Scene<'a> {
     given: RefCell<Vec<(Content, Rc<Texts>)>>,
     /// The packs that were built and are not yet recorded.
     packs: RefCell<Vec<Rc<Packed>>>,
-    summed: RefCell<Vec<(Content, Rc<Summaries>)>>,
+    /// What agents wrote of files, and from how many texts of the state that was read.
+    summed: RefCell<(usize, Rc<Summaries>)>,
     /// Whether agents may sum up files before the attempt that is being prepared; in a rehearsal they never do.
     pub summing: Cell<bool>,
     /// The files that are to be summed up before it.
@@ -129,6 +133,7 @@ impl<'a> Scene<'a> {
             trees: None,
             store,
             source: Source::Live,
+            secrets: Secrets::default(),
             missing: RefCell::default(),
             shapes: Shapes::default(),
             lists: RefCell::default(),

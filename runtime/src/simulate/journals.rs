@@ -105,7 +105,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
         assert_eq!(decide(&mut state, u64::MAX), []);
         journals += 1;
     }
-    assert_eq!(journals, 4);
+    assert_eq!(journals, 6);
 }
 
 #[test]

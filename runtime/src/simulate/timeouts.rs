@@ -1,6 +1,6 @@
 //! Requests that nobody answers in time, each a table: what happened, and what is to be done now.
 //!
-//! Events besides those of the other tables are `STEP wants N` (the request of this number, of its first attempt),
+//! Events besides those of the other tables are `STEP calls N` (the request of this number, of its first attempt),
 //! `STEP granted N` (by a person) and `STEP expired N` (as the policy says).
 
 use std::sync::Arc;

@@ -320,9 +320,10 @@ impl State {
             return self.attempt_cancelled(key);
         }
         self.started(key);
-        if summed {
-            return self.summed(key, outcome);
+        if let Some(by) = summed {
+            return self.summed(key, by, outcome);
         }
+        self.attempted(key);
         self.talked(key, outcome);
         self.open.insert(key, Vec::new());
         let before = self.step_mut(key).interrupted.take();

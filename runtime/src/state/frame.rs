@@ -142,6 +142,8 @@ pub(crate) struct Summing {
     pub(crate) past: u32,
     /// Whether one has failed in this turn, so that a rule sums up the rest.
     pub(crate) failed: bool,
+    /// How many of each agent have ended since the last attempt that was none of them.
+    pub(crate) turns: BTreeMap<Arc<str>, u64>,
 }
 
 /// Where a step stands. Facts alone decide it.

@@ -45,19 +45,31 @@ impl State {
         }
     }
 
-    /// An attempt ends; whether it was one in which files are summed up.
-    pub(super) fn summing_over(&mut self, key: Key) -> bool {
-        self.step_mut(key).summing.as_deref_mut().is_some_and(|summing| summing.by.take().is_some())
+    /// The turns in which an agent has summed up files for the attempt that runs or comes next.
+    pub(crate) fn summings(&self, key: Key, agent: &str) -> u64 {
+        let summing = self.step(key).summing.as_deref();
+        summing.and_then(|summing| summing.turns.get(agent)).copied().unwrap_or(0)
+    }
+
+    /// The number of an attempt of a step as people write it: those before it in which files were summed up are none.
+    pub(crate) fn counted(&self, key: Key, attempt: u32) -> u32 {
+        attempt.saturating_sub(self.step(key).summing.as_deref().map_or(0, |summing| summing.past))
+    }
+
+    /// An attempt has ended; the agent that was to sum up files in it, if it was one of those.
+    pub(super) fn summing_over(&mut self, key: Key) -> Option<Arc<str>> {
+        self.step_mut(key).summing.as_deref_mut()?.by.take()
     }
 
     /// An agent has summed up files, or could not: the attempt comes that reads what it wrote.
-    pub(super) fn summed(&mut self, key: Key, outcome: &Outcome) {
+    pub(super) fn summed(&mut self, key: Key, by: Arc<str>, outcome: &Outcome) {
         let step = self.step_mut(key);
         step.earlier += 1;
         step.attempt += 1;
         if let Some(summing) = step.summing.as_deref_mut() {
             summing.past += 1;
             summing.failed |= outcome.failure.is_some();
+            *summing.turns.entry(by).or_default() += 1;
         }
         self.summaries.extend(outcome.output.clone());
         self.open.insert(key, Vec::new());
@@ -66,6 +78,13 @@ impl State {
             return self.enter(key, Phase::Skipping(Reason::Ended));
         }
         self.enter(key, Phase::Ready);
+    }
+
+    /// An attempt has ended that is none of these: for the one after it as many may be taken again.
+    pub(super) fn attempted(&mut self, key: Key) {
+        if let Some(summing) = self.step_mut(key).summing.as_deref_mut() {
+            summing.turns.clear();
+        }
     }
 
     /// The next turn of a step begins: what failed before the last one may be tried again.

@@ -210,7 +210,7 @@ async fn choose_mode(
 ) -> Result<(), String> {
     let Some(modes) = modes else { return Ok(()) };
     let names: &[&str] = match opening.mode {
-        Some(Mode::Planning) => &["planning", "plan"],
+        Some(Mode::Planning) => &["planning", "plan", "default"],
         Some(Mode::Implementation) => &["implementation", "default"],
         None => &["default"],
     };

@@ -20,6 +20,7 @@ use crate::observer::Stream;
 use crate::pack::{self, ArtifactRef, DocRef, FileRef, Fitted, Head, InputRef, Item, Part, Walk};
 use crate::render::read_file;
 use crate::run::values::View;
+use crate::secrets::Secrets;
 use crate::state::State;
 
 /// The packs that are taken in at most, one inside the other.
@@ -90,7 +91,7 @@ impl Scene<'_> {
         let size = (declared.tokens, declared.on_overflow);
         let summaries = self.summaries_for((state, key), (&step, attempt), name, &asked, &view)?;
         let json = self.source.told((&step, attempt), &question, || {
-            let parts = gathered(&asked, &view, &summaries)?;
+            let parts = gathered(&asked, &view, &summaries, &self.secrets)?;
             pack::fit(name, &self.head(state, key, &view), &parts, size).map(|fitted| fitted.json)
         })?;
         let fitted = Fitted::read(name, json)?;
@@ -111,14 +112,14 @@ impl Scene<'_> {
         name: &str,
         asked: &[(usize, &PackRule, Asked<'_>)],
         view: &View<'_>,
-    ) -> Result<Summaries, String> {
+    ) -> Result<Rc<Summaries>, String> {
         if !asked.iter().any(|(_, _, asked)| matches!(asked, Asked::Files { by: By::Agent(_), .. })) {
-            return Ok(Summaries::new());
+            return Ok(Rc::default());
         }
         let known = self.summaries(state)?;
         if self.summing.get() && matches!(self.step(state, key).body, Body::Prompt(_)) && state.may_sum_up(key) {
             let wanted = self.source.told(of, &format!("summaries:{name}"), || {
-                let wanted = wanted(asked, crate::render::Values::workspace(view), &known)?;
+                let wanted = self.wanted_of((state, key), asked, view, &known)?;
                 Ok(serde_json::to_string(&wanted).expect("texts are JSON"))
             })?;
             let wanted: Vec<Wanted> = serde_json::from_str(&wanted).map_err(|error| error.to_string())?;
@@ -128,6 +129,30 @@ impl Scene<'_> {
             }
         }
         Ok(known)
+    }
+
+    /// The files that an agent is to be asked about in one turn. One that has taken as many before this attempt as the plan
+    /// counts is asked no more, however often they change meanwhile.
+    fn wanted_of(
+        &self,
+        (state, key): (&State, Key),
+        asked: &[(usize, &PackRule, Asked<'_>)],
+        view: &View<'_>,
+        known: &Summaries,
+    ) -> Result<Vec<Wanted>, String> {
+        let workspace = crate::render::Values::workspace(view);
+        let most = self.plan.summings(self.step(state, key));
+        let may = |agent: &str| most.get(agent).is_some_and(|&most| state.summings(key, agent) < most);
+        let mut all = Vec::new();
+        for (_, _, asked) in asked {
+            if let Asked::Files { globs, max, by: By::Agent(agent) } = asked
+                && may(agent)
+            {
+                let found = Walk::new(workspace)?.find(globs, *max);
+                all.extend(summed::unknown(agent, &found.paths, |path| read(workspace, path, &self.secrets), known));
+            }
+        }
+        Ok(summed::first(all))
     }
 
     /// What is to be recorded of the packs that were built since somebody last asked.
@@ -248,7 +273,7 @@ impl Scene<'_> {
         if let (true, Some(output)) = (inputs.is_empty(), output.and_then(|reading| reading.output)) {
             let text = self.store.text(output)?;
             let report = self.kept_text(ArtifactKind::Report, &text)?;
-            let message = text.trim().chars().take(MESSAGE).collect();
+            let message = self.secrets.redact(&text).trim().chars().take(MESSAGE).collect();
             inputs.push(InputRef {
                 payload_id: report.reference(),
                 from: Some(name.to_owned()),
@@ -311,16 +336,9 @@ impl Scene<'_> {
     }
 }
 
-/// The files that an agent is to be asked about in one turn.
-fn wanted(asked: &[(usize, &PackRule, Asked<'_>)], workspace: &Path, known: &Summaries) -> Result<Vec<Wanted>, String> {
-    let mut all = Vec::new();
-    for (_, _, asked) in asked {
-        if let Asked::Files { globs, max, by: By::Agent(agent) } = asked {
-            let found = Walk::new(workspace)?.find(globs, *max);
-            all.extend(summed::unknown(agent, workspace, &found.paths, known));
-        }
-    }
-    Ok(summed::first(all))
+/// A file as a pack shows it. Whatever is cut of it later cuts no secret.
+fn read(workspace: &Path, path: &str, secrets: &Secrets) -> Result<String, String> {
+    read_file(workspace, path).map(|text| secrets.redact(&text).into_owned())
 }
 
 /// What the rules come to, with what the world says, and what agents wrote of files.
@@ -328,6 +346,7 @@ fn gathered(
     asked: &[(usize, &PackRule, Asked<'_>)],
     view: &View<'_>,
     summaries: &Summaries,
+    secrets: &Secrets,
 ) -> Result<Vec<Part>, String> {
     let workspace = crate::render::Values::workspace(view);
     let mut parts = Vec::with_capacity(asked.len());
@@ -336,7 +355,7 @@ fn gathered(
         let items = match asked {
             Asked::Known(items) => items.clone(),
             Asked::Docs(path, lines) => {
-                let text = read_file(workspace, path)?;
+                let text = read(workspace, path, secrets)?;
                 let (excerpt, there) = (pack::excerpt(&text, *lines), text.lines().count() as u64);
                 let missing = lines.filter(|(_, last)| *last > there);
                 omitted =
@@ -351,7 +370,7 @@ fn gathered(
                     .then(|| "what lies in the workspace beyond the first 500000 files and folders".to_owned());
                 let mut by_rule = 0;
                 let mut summary = |path: &str| {
-                    let text = (!matches!(by, By::Nobody)).then(|| read_file(workspace, path).ok()).flatten()?;
+                    let text = (!matches!(by, By::Nobody)).then(|| read(workspace, path, secrets).ok()).flatten()?;
                     let own = match by {
                         By::Agent(agent) => summaries.get(&summed::key(agent, path, &text)).cloned().flatten(),
                         By::Nobody | By::Rule => None,

@@ -5,7 +5,7 @@
 //! sum up comes with the summary of the rule.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -13,7 +13,6 @@ use swarmc_plan::{PromptBody, SUMMED_BYTES, SUMMED_FILES, Schema, Segment, Templ
 
 use super::Scene;
 use crate::artifact::id_of;
-use crate::render::read_file;
 use crate::state::State;
 
 /// The characters of a summary: as many as one by the rule says of a file.
@@ -59,17 +58,20 @@ struct Summed {
 }
 
 impl Scene<'_> {
-    /// What agents have written of files in this run.
+    /// What agents have written of files in this run. Each text of the state is read once.
     ///
     /// # Errors
     /// What they wrote cannot be read any more.
-    pub(super) fn summaries(&self, state: &State) -> Result<Summaries, String> {
-        let mut all = Summaries::new();
-        for content in state.summaries() {
-            let known = self.kept(&self.summed, content)?;
-            all.extend(known.iter().map(|(key, summary)| (key.clone(), summary.clone())));
+    pub(super) fn summaries(&self, state: &State) -> Result<Rc<Summaries>, String> {
+        let mut summed = self.summed.borrow_mut();
+        let (read, known) = &mut *summed;
+        while let Some(content) = state.summaries().get(*read) {
+            let text = self.store.text(content)?;
+            let more: Summaries = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+            Rc::make_mut(known).extend(more);
+            *read += 1;
         }
-        Ok(all)
+        Ok(Rc::clone(known))
     }
 }
 
@@ -78,16 +80,16 @@ pub(super) fn key(agent: &str, path: &str, text: &str) -> String {
     id_of(&format!("{agent}\n{path}\n{text}"))
 }
 
-/// The files of a rule of which its agent has written nothing yet.
+/// The files of a rule of which its agent has written nothing yet; `read` gives their texts.
 pub(super) fn unknown<'p>(
     agent: &str,
-    workspace: &Path,
     paths: impl IntoIterator<Item = &'p String>,
+    read: impl Fn(&str) -> Result<String, String>,
     known: &Summaries,
 ) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for path in paths.into_iter().filter(|path| path.len() <= PATH) {
-        let Ok(text) = read_file(workspace, path) else { continue };
+        let Ok(text) = read(path) else { continue };
         let key = key(agent, path, &text);
         if known.contains_key(&key) || text.trim().is_empty() {
             continue;
@@ -149,9 +151,65 @@ pub(crate) fn answered(wanted: &[Wanted], answer: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fs;
 
     use super::*;
+    use crate::event::{Content, Event, Outcome, Record, StepId};
+    use crate::render::read_file;
+    use crate::run::scene::Store;
+    use crate::simulate::build;
+
+    /// A store that counts how often it is read.
+    struct Counting(Rc<Cell<usize>>);
+
+    impl Store for Counting {
+        fn text(&self, content: &Content) -> Result<String, String> {
+            self.0.set(self.0.get() + 1);
+            match content {
+                Content::Text(text) => Ok(text.clone()),
+                Content::Artifact { .. } => Err("nothing is stored".to_owned()),
+            }
+        }
+
+        fn keep(&self, text: String) -> Result<Content, String> {
+            Ok(Content::Text(text))
+        }
+
+        fn store(&self, text: &str) -> Result<Content, String> {
+            Ok(Content::Text(text.to_owned()))
+        }
+
+        fn keep_within(&self, text: String, _: usize) -> Result<Content, String> {
+            Ok(Content::Text(text))
+        }
+    }
+
+    #[test]
+    fn what_agents_wrote_is_read_once_however_many_packs_are_built() {
+        let plan = build::plan(build::pipeline("a prompt"));
+        let (graph, reads) = (build::graph_of(&plan), Rc::new(Cell::new(0)));
+        let names = ("run".to_owned(), "/r".into(), "/w".into());
+        let scene = Scene::new(&plan, &graph, BTreeMap::new(), None, names, Box::new(Counting(Rc::clone(&reads))));
+        let mut state = State::new(graph);
+        let mut seq = 0;
+        let mut record = |state: &mut State, event| {
+            seq += 1;
+            state.apply(&Record { seq, at: 1, event });
+        };
+        record(&mut state, Event::run_started("run", "main"));
+        for attempt in 1..=50 {
+            let (step, summarizer) = (StepId::new("a", 1, 1), Some("scout".into()));
+            record(&mut state, Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer });
+            let text = json!({ (attempt % 40).to_string(): attempt.to_string() }).to_string();
+            let outcome = Outcome { output: Some(Content::Text(text)), ..Outcome::default() };
+            record(&mut state, Event::AttemptEnded { step, attempt, outcome });
+            let known = scene.summaries(&state).expect("they can be read");
+            let latest = known.get(&(attempt % 40).to_string());
+            assert_eq!((latest, reads.get()), (Some(&Some(attempt.to_string())), attempt as usize));
+        }
+        assert_eq!(scene.summaries(&state).map(|known| known.len()), Ok(40));
+    }
 
     #[test]
     fn an_agent_is_asked_once_about_a_text_and_in_bounds() {
@@ -162,7 +220,7 @@ mod tests {
         }
         fs::write(folder.path().join("empty.rs"), "\n").expect("a file");
         let all = paths.iter().chain([&"empty.rs".to_owned(), &"gone.rs".to_owned()]).cloned().collect::<Vec<_>>();
-        let turn = |known: &Summaries| first(unknown("scout", folder.path(), &all, known));
+        let turn = |known: &Summaries| first(unknown("scout", &all, |path| read_file(folder.path(), path), known));
         let wanted = turn(&Summaries::new());
         assert_eq!(wanted.len(), SUMMED_FILES);
         let text = match &body(&wanted).expect("there are files").prompt.segments[..] {
