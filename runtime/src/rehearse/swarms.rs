@@ -14,7 +14,6 @@ use crate::approval::{Choice, Request, Verdict, Wants};
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm;
-use crate::run::refuse::of_rules;
 use crate::run::scene::{At, Finished, Scene, render, short, unknown};
 use crate::state::budget::Refusal;
 use crate::swarm::state::Stage as Standing;
@@ -120,7 +119,7 @@ impl Stage<'_, '_> {
             Body::Swarm(call) => self.scene.plan.swarm(&call.swarm),
             _ => None,
         };
-        match swarm.and_then(|swarm| Some((swarm, of_rules(swarm)?))) {
+        match swarm.and_then(|swarm| Some((swarm, swarm.unknown_part()?))) {
             None => Ok(()),
             Some((swarm, part)) => {
                 Err(render(format!("swarm `{}` has {part}, which is not rehearsed yet", swarm.name)))
