@@ -57,6 +57,7 @@ impl Loop<'_> {
             brief,
             inputs: files.inputs.iter().map(|input| self.given(input, view)).collect::<Result<_, Failure>>()?,
             outputs: files.outputs.iter().map(|output| self.wanted(output)).collect::<Result<_, Failure>>()?,
+            copied: files.copied(),
             wait_for: files.wait_for.clone(),
             messages: self.messages(key, step)?,
             primary: primary.map(Arc::clone),
@@ -83,9 +84,14 @@ impl Loop<'_> {
             None => None,
             Some(from) => {
                 let left = view.state.look(view.frame, from).and_then(|reading| reading.files);
-                let left = left.ok_or_else(|| render(format!("`{from}` left no files for `{}`", input.path)))?;
-                let text = self.scene.store.text(left).map_err(render)?;
-                let left: AgentFiles = serde_json::from_str(&text).map_err(|error| render(error.to_string()))?;
+                let left = match left {
+                    Some(left) => {
+                        let text = self.scene.store.text(left).map_err(render)?;
+                        serde_json::from_str(&text).map_err(|error| render(error.to_string()))?
+                    }
+                    None if input.optional => AgentFiles::default(),
+                    None => return Err(render(format!("`{from}` left no files for `{}`", input.path))),
+                };
                 Some(Maker { agent: from.clone(), left: Arc::new(left) })
             }
         };
@@ -97,6 +103,7 @@ impl Loop<'_> {
             description: input.description.clone(),
             folder: folder.to_owned(),
             reference: input.reference,
+            optional: input.optional,
             from,
         })
     }
