@@ -123,15 +123,24 @@ fn manual() -> String {
         let _ = writeln!(out, "- [`{name}`](#swarmc-{name}): {about}");
     }
     for subcommand in subcommands {
-        let _ = writeln!(out, "\n## swarmc {}\n", subcommand.get_name());
-        let usage = subcommand.clone().render_usage().to_string();
-        let _ = writeln!(out, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
-        paragraphs(&mut out, subcommand);
-        for argument in subcommand.get_arguments().filter(|argument| argument.get_id() != "help") {
-            describe(&mut out, argument);
-        }
+        section(&mut out, "##", "swarmc", subcommand);
     }
     out
+}
+
+/// A subcommand with its arguments, and those in it a level below.
+fn section(out: &mut String, marks: &str, above: &str, command: &Command) {
+    let name = format!("{above} {}", command.get_name());
+    let _ = writeln!(out, "\n{marks} {name}\n");
+    let usage = command.clone().render_usage().to_string();
+    let _ = writeln!(out, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
+    paragraphs(out, command);
+    for argument in command.get_arguments().filter(|argument| argument.get_id() != "help") {
+        describe(out, argument);
+    }
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        section(out, &format!("{marks}#"), &name, inner);
+    }
 }
 
 fn paragraphs(out: &mut String, command: &Command) {

@@ -200,7 +200,7 @@ mod tests {
         for number in 0..200 {
             let agent: Arc<str> = format!("agent{number}").into();
             let (plays, task) = ("a".into(), Some(Content::Text("x".to_owned())));
-            let spawned = Fact::AgentSpawned { agent: agent.clone(), plays, task, by: None, tools: None };
+            let spawned = Fact::AgentSpawned { agent: agent.clone(), plays, task, brief: None, by: None, tools: None };
             for fact in [spawned, Fact::AgentStarted { agent }] {
                 record(Event::Swarm { step: step.clone(), attempt: 1, fact });
             }

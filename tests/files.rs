@@ -4,6 +4,7 @@
 
 mod agents;
 mod hostile;
+mod inputs;
 mod recovery;
 
 use std::fs;

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use crate::cli::Place;
 
-const SPEC: &str = "workflow w { default build }\nprovider p { exec cat }\nagent a provider=p\n\
+const SPEC: &str = "workflow w { default build }\nprovider p { script { answer x } }\nagent a provider=p\n\
     pipeline build {\n    task plan { prompt \"Plan <<param:goal>>\" }\n    loop rounds max=3 {\n        task work { run ls }\n        \
     task judge { depends-on work when=any; prompt \"<<output:plan>>\" }\n        until \"output.judge == 'done'\"\n    }\n    \
-    task last { depends-on rounds when=always; run ls }\n}\n\
+    task last { depends-on rounds when=always; run ls }\n    edges { plan -> judge carries=Plan }\n}\n\
     param goal type=string default=\"x\"\n\
-    swarm team { goal \"x\"; supervisor lead agent=a; member one agent=a \"y\"; edges { lead -> one carries=Plan response=required } }\n\
+    swarm team { goal \"x\"; supervisor lead agent=a; member one agent=a \"y\"; }\n\
     type Plan { steps list<string> }\n";
 
 fn read(place: &Place, name: &str) -> String {
@@ -42,11 +42,12 @@ fn a_listing_shows_what_waits_for_what() {
       │  ■  work
       │  ●  judge   agent a  ← work (ran)
       ■     last    ← rounds (ended)
+      plan → judge  handoff Plan
 
     swarm team
+      anyone may write to anyone
       ●  lead  supervisor, agent a
       ●  one   agent a
-      lead → one  handoff Plan
     ");
 }
 

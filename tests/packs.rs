@@ -7,9 +7,39 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::specs::{Project, only};
+use crate::specs::{Project, only, texts};
 
 mod summed;
+
+/// A swarm with a pack in the task of one member, and nothing else in that of another.
+const TEAM: &str = r##"
+workflow packed { default team }
+provider p { script { answer #"{"action": "done", "response": "x"}"# } }
+agent a provider=p
+context-pack lore { constraint lamps-are-old #true }
+swarm team {
+    goal "Light the lamps"
+    member one "Light the first. <<context:lore>>"
+    member two "<<context:lore>>"
+    member three "Light the third."
+}
+"##;
+
+#[test]
+fn a_pack_in_the_task_of_a_member_is_for_that_member_alone() {
+    let project = plain(TEAM);
+    project.done(&["run", "spec.kdl"]);
+    let prompts = texts(&folder(&project).join("prompts"));
+    let of = |name: &str| {
+        let mut own = prompts.values().filter(|prompt| prompt.contains(&format!("- **{name} (you)**")));
+        own.next().unwrap_or_else(|| panic!("{name}: {prompts:#?}"))
+    };
+    for (name, packs) in [("one", 1), ("two", 1), ("three", 0)] {
+        assert_eq!(of(name).matches("lampsAreOld").count(), packs, "{}", of(name));
+    }
+    let team = "- one: \"Light the first.\"\n- two: \"What its context pack says\"\n- **three (you)**";
+    assert!(of("three").contains(team), "{}", of("three"));
+}
 
 /// A project with one spec, in a repository with a commit.
 fn repository(spec: &str) -> Project {

@@ -1,4 +1,4 @@
-//! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and that `run` refuses them.
+//! Swarms, edges, packs and file contracts: what the plan holds of them, what `plan` shows, and what nobody can run.
 
 pub(crate) mod members;
 mod recorded;
@@ -51,12 +51,12 @@ fn a_swarm_is_in_the_plan_with_every_number() {
         assert_eq!(&written[key], value, "{key}");
     }
     assert_eq!(swarm.members.iter().map(|member| member.count).collect::<Vec<_>>(), [1, 1, 3]);
-    assert_eq!(swarm.worktrees[0].agent.as_deref(), Some("wtm"));
     let synthesize = swarm.synthesize.as_ref().expect("somebody sums up");
     assert_eq!(synthesize.provider.as_deref(), Some("large-model"));
     assert!(plan.provider("large-model").is_some(), "the provider of the tier is in the plan");
-    let carries = swarm.edges[0].carries.as_ref().expect("the edge carries something");
-    assert_eq!(carries.0, serde_json::json!({"$ref": "#/$defs/Finding"}));
+    let edges: Vec<(&str, &str, bool)> =
+        swarm.edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str(), edge.both)).collect();
+    assert_eq!(edges, [("takao", "mitaka", true), ("lead", "takao", false)]);
     assert_eq!(swarmc_plan::read(&swarmc_plan::write(&plan)).expect("it can be read back"), plan);
 }
 
@@ -84,10 +84,10 @@ fn packs_and_files_are_in_the_plan_and_order_the_steps() {
 }
 
 #[test]
-fn plan_shows_a_swarm_and_run_refuses_it() {
+fn plan_shows_a_swarm() {
     let place = Place::new(
         r#"
-        provider local { exec cat }
+        provider local { script { answer "x" } }
         agent coder provider=local
         swarm build {
             goal "Build it"
@@ -105,12 +105,30 @@ fn plan_shows_a_swarm_and_run_refuses_it() {
     place.swarmc(&["plan", "flow.kdl"]).expect(0, &shown, &[]);
     place.swarmc(&["plan", "flow.kdl", "--pipeline", "build"]).expect(0, &shown, &[]);
     place.swarmc(&["check", "flow.kdl"]).expect(0, &[], &[]);
-    place.swarmc(&["run", "flow.kdl"]).expect(2, &[], &["agent `coder` of swarm `build` is a program"]);
-    place.swarmc(&["run", "flow.kdl", "--pipeline", "build"]).expect(
-        2,
-        &[],
-        &["agent `coder` of swarm `build` is a program"],
-    );
+}
+
+#[test]
+fn what_a_run_refuses_of_a_plan_the_check_refuses_of_its_spec() {
+    let spec = |lead: &str| {
+        format!(
+            "provider local {{ script {{ answer x }} }}\nagent coder provider=local\n\
+             swarm build {{\n    goal \"Build it\"\n    {lead} chief\n    member one \"Do this\"\n}}\n\
+             pipeline main {{\n    task team {{ swarm build }}\n}}\n"
+        )
+    };
+    let place = Place::new(&spec("coordinator"));
+    let said = "this version cannot run swarm `build`: it has a `coordinator`";
+    let help = "write `supervisor`, who splits the goal and merges the results";
+    place.swarmc(&["check", "flow.kdl"]).expect(1, &[&format!("flow.kdl:3:7: error[SW706]: {said}"), help], &[]);
+    place.swarmc(&["run", "flow.kdl"]).expect(1, &[], &[said]);
+    place.write("flow.kdl", &spec("supervisor"));
+    place.swarmc(&["plan", "flow.kdl", "-o", "plan.json"]).expect(0, &[], &[]);
+    let path = place.work().join("plan.json");
+    let mut plan: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).expect("it is written")).expect("a plan is JSON");
+    plan["swarms"][0]["lead"]["coordinator"] = true.into();
+    place.write("plan.json", &plan.to_string());
+    place.swarmc(&["run", "plan.json"]).expect(2, &[], &[&format!("flow.kdl:3:7: {said}; {help}")]);
 }
 
 #[test]

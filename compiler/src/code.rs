@@ -179,6 +179,8 @@ codes! {
     Deprecated = "SW704" "deprecated" Warning;
     /// Something of a compose file that no spec says.
     NotImported = "SW705" "not-imported" Error;
+    /// Something that this version cannot run.
+    CannotRun = "SW706" "cannot-run" Error;
 }
 
 impl Code {
@@ -222,7 +224,7 @@ impl Code {
 
     /// Whether it is found in the plan rather than in the text, so that what is wrong in the text hides it.
     pub(crate) fn of_plan(self) -> bool {
-        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded)
+        matches!(self, Code::ContextOverflow | Code::UnboundedInput | Code::BudgetExceeded | Code::CannotRun)
     }
 
     /// The code with this id or name, in any case.

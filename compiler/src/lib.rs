@@ -172,6 +172,7 @@ fn observed(
     suppressions.apply(&mut diagnostics);
     let mut plan = if diagnostics.has_errors() { None } else { emit::emit(&model, &loader, stem(path)) };
     if let Some(plan) = &plan {
+        check::unsupported::check(plan, &loader.sources, &mut diagnostics);
         bounds::check(plan, &model, &loader.sources, &mut diagnostics);
         suppressions.apply(&mut diagnostics);
     }

@@ -14,6 +14,7 @@ mod step;
 mod swarm;
 mod template;
 pub mod tools;
+mod unsupported;
 
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
@@ -35,6 +36,7 @@ pub use swarm::{
     Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
+pub use unsupported::Unsupported;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -504,6 +504,10 @@ pub struct FileProtocol {
     /// What lies in `inbox/`, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<FileInput>,
+    /// The bytes of an input that are copied at most; of a larger one the path is given. None is
+    /// [`FileProtocol::COPIED`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_max: Option<u64>,
     /// What is expected in `outbox/`, in declaration order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<FileOutput>,
@@ -519,6 +523,16 @@ pub struct FileProtocol {
     /// The steps that must have succeeded first, whether or not their files are copied. They are needs of the step too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wait_for: Vec<String>,
+}
+
+impl FileProtocol {
+    /// The bytes of an input that are copied at most where it does not say: 1 MB.
+    pub const COPIED: u64 = 1024 * 1024;
+
+    /// The bytes of an input that are copied at most.
+    pub fn copied(&self) -> u64 {
+        self.copy_max.unwrap_or(FileProtocol::COPIED)
+    }
 }
 
 /// A file, or with a final `/` a folder, that lies in `inbox/`.
@@ -539,6 +553,9 @@ pub struct FileInput {
     /// Whether its path alone is given, and nothing is copied.
     #[serde(default, skip_serializing_if = "crate::is_false")]
     pub reference: bool,
+    /// Whether it may be absent: it is left out then, and the agent is told so.
+    #[serde(default, skip_serializing_if = "crate::is_false")]
+    pub optional: bool,
 }
 
 /// A file, or with a final `/` a folder, that is expected in `outbox/`.

@@ -23,7 +23,13 @@ pub struct Template {
 impl Template {
     /// Whether a directive of it reads such a value.
     pub fn reads(&self, kind: DirectiveKind) -> bool {
-        self.segments.iter().any(|segment| matches!(segment, Segment::Directive(found) if found.kind == kind))
+        self.segments.iter().any(|segment| segment.reads(kind))
+    }
+
+    /// The same text without the directives that read such a value, and without a digest; none where it has none.
+    pub fn without(&self, kind: DirectiveKind) -> Option<Template> {
+        let segments = || self.segments.iter().filter(|segment| !segment.reads(kind)).cloned().collect();
+        self.reads(kind).then(|| Template { segments: segments(), digest: String::new() })
     }
 }
 
@@ -37,6 +43,12 @@ pub enum Segment {
     Directive(Directive),
     /// A minijinja expression, block or comment, delimiters included; or a whole `raw` region.
     Logic(Expression),
+}
+
+impl Segment {
+    fn reads(&self, kind: DirectiveKind) -> bool {
+        matches!(self, Segment::Directive(found) if found.kind == kind)
+    }
 }
 
 /// A minijinja source with its place.

@@ -92,7 +92,7 @@ impl Run {
             Order::Spawn { name, plays, .. } => {
                 self.names.push(Arc::clone(&name));
                 let task = Some(Content::Text("Research US AI chip market".to_owned()));
-                self.record(Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
+                self.record(Fact::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
             }
             Order::Ask(turn) => {
                 let answer = Answer::Acts(self.act(&turn));

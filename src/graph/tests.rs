@@ -10,7 +10,7 @@ use super::*;
 
 const SPEC: &str = r#"
 workflow w { default p }
-provider local { exec cat }
+provider local { script { answer "x" } }
 agent a provider=local
 pipeline p {
     budget calls=100

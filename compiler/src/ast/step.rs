@@ -149,6 +149,8 @@ pub(crate) struct Files {
     /// The file that becomes `SKILL.md`.
     pub skill: Option<Text>,
     pub inputs: Vec<FileInput>,
+    /// The bytes of an input that are copied at most.
+    pub copy_max: u64,
     pub outputs: Vec<FileOutput>,
     pub requirements: Vec<Text>,
     pub criteria: Vec<Text>,
@@ -170,6 +172,8 @@ pub(crate) struct FileInput {
     pub copy_to: Option<Text>,
     /// Whether only its path is given, and nothing is copied.
     pub reference: bool,
+    /// Whether it is there for sure.
+    pub required: bool,
 }
 
 /// What must lie in the outbox at the end.

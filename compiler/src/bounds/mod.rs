@@ -7,7 +7,7 @@ mod amount;
 mod budget;
 mod input;
 mod path;
-mod place;
+pub(crate) mod place;
 mod prompt;
 mod schema;
 #[cfg(test)]

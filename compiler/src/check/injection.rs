@@ -114,8 +114,8 @@ impl Flow<'_> {
         match before.or(after) {
             Some(node) => format!("{}, and nothing else of it passes", graph.typed(node)),
             None => {
-                "let only a type without free text pass between them, `carries=TYPE` on an edge, or take from one of \
-                     them what it can do"
+                "take from one of them what it can do; or let tasks of a pipeline hand over a type without free text, \
+                 `carries=TYPE` on an edge"
                     .to_owned()
             }
         }

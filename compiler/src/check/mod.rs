@@ -39,6 +39,7 @@ mod test_blocks;
 mod tools;
 mod types;
 mod unhandled;
+pub(crate) mod unsupported;
 mod unused;
 pub(crate) mod upstream;
 mod writers;

@@ -88,6 +88,7 @@ impl Emitter<'_, '_, '_> {
             from: input.from.as_ref().map(|from| from.value.clone()),
             copy_to: input.copy_to.as_ref().map(text),
             reference: input.reference,
+            optional: !input.required,
         };
         let output = |(position, output): (usize, &ast::FileOutput)| plan::FileOutput {
             path: text(&output.path),
@@ -99,6 +100,7 @@ impl Emitter<'_, '_, '_> {
         Some(plan::FileProtocol {
             skill: found.skill.map(|file| self.loader.sources.text(file).to_owned()),
             inputs: written.inputs.iter().map(input).collect(),
+            copy_max: Some(written.copy_max),
             outputs: written.outputs.iter().enumerate().map(output).collect(),
             requirements: texts(&found.requirements),
             criteria: texts(&found.criteria),

@@ -8,13 +8,25 @@ use crate::ast;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
+/// The bytes that `copy-max` may say.
+const MOST_COPIED: u64 = 100 * 1024 * 1024;
+
 pub(super) fn files(element: &Element, diagnostics: &mut Diagnostics) -> ast::Files {
     let texts = |child: &'static str| {
         element.children(child).filter_map(|node| Some(node.argument(0)?.text.clone())).collect::<Vec<_>>()
     };
+    let copy_max = Section::of(element).number_of("copy-max");
+    if let Some(written) = element.property("copy-max").filter(|_| copy_max > MOST_COPIED) {
+        let diagnostic =
+            Diagnostic::new(Code::WrongValue, format!("`{}` is more than an inbox is to hold", written.text.as_str()))
+                .label(written.span, "the folder of an agent holds 1 GiB")
+                .help("write `copy-max=\"100MB\"`, or less: of a larger input the path is given");
+        diagnostics.push(diagnostic);
+    }
     ast::Files {
         skill: argument(element, "skill"),
         inputs: element.children("input").filter_map(|node| input(node, diagnostics)).collect(),
+        copy_max,
         outputs: element.children("output").filter_map(|node| output(node, diagnostics)).collect(),
         requirements: texts("requirement"),
         criteria: texts("criterion"),
@@ -38,6 +50,7 @@ fn input(node: &Element, diagnostics: &mut Diagnostics) -> Option<ast::FileInput
         from,
         copy_to: copy_to.map(|folder| folder.text.clone()),
         reference: Section::of(node).is("reference"),
+        required: Section::of(node).is("required"),
     })
 }
 

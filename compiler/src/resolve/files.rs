@@ -16,7 +16,10 @@ use crate::syntax::Text;
 use crate::types::{Lookup, Type, Types};
 
 /// What each agent leaves whether or not its `files` say so (seed 003).
-const ALWAYS: &[&str] = &["summary.md", "changelog.md", "issues.md", "metadata.json", "error_report.md"];
+const ALWAYS: &str = "summary.md";
+
+/// What each agent may leave besides.
+const MAYBE: &[&str] = &["changelog.md", "issues.md", "metadata.json", "error_report.md", "partial"];
 
 /// What lies in each inbox besides.
 const OURS: &[&str] = &["instructions.md", "dependencies.json", "references.json"];
@@ -140,6 +143,10 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         if let Some(files) = files_of(step, agents) {
             for input in &files.inputs {
                 match &input.from {
+                    // What may be absent need not lie in the workspace, and not outside of it either.
+                    None if !input.required => {
+                        self.loader.path(input.path.as_str(), whole(&input.path), self.diagnostics);
+                    }
                     None => self.lies_there(&input.path, steps, agents),
                     Some(from) => {
                         let Some(target) = self.maker(step, from, names, steps) else { continue };
@@ -147,7 +154,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                             self.one_of_many(&steps[target], from);
                             continue;
                         }
-                        self.leaves(&steps[target], &input.path, from, agents);
+                        self.leaves(&steps[target], input, from, agents);
                         awaits.push(success(target, from.span));
                     }
                 }
@@ -232,8 +239,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         self.loader.find(path.as_str().trim_end_matches('/'), wanted, home, Some(&made), self.diagnostics);
     }
 
-    /// Reports a file that a task does not say it leaves.
-    fn leaves(&mut self, maker: &Step<'a>, path: &Text, from: &Name, agents: &[Agent<'a>]) {
+    /// Reports a file that a task does not say it leaves, or says it may leave out.
+    fn leaves(&mut self, maker: &Step<'a>, input: &ast::FileInput, from: &Name, agents: &[Agent<'a>]) {
+        let path = &input.path;
         let wanted = plain(path.as_str());
         let outputs: Vec<&FileOutput> = outputs(maker, agents).collect();
         let none = files_of(maker, agents).is_none();
@@ -253,8 +261,20 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         // Reported where it is read.
         let strays =
             path.as_str().starts_with(['/', '~']) || path.as_str().contains(['\0', '\\']) || wanted.contains("..");
-        let optional = !none && ALWAYS.contains(&wanted.as_str());
-        if optional || strays || wanted.is_empty() || outputs.iter().any(covers) {
+        if strays || wanted.is_empty() || !none && wanted == ALWAYS {
+            return;
+        }
+        let mut covering = outputs.iter().copied().filter(covers).peekable();
+        if let Some(first) = covering.peek().copied() {
+            if input.required && covering.all(|output| !output.required) {
+                self.diagnostics.push(may_be_absent(path, from, Some(first)));
+            }
+            return;
+        }
+        if !none && MAYBE.iter().any(|maybe| lies_in(&wanted, maybe)) {
+            if input.required {
+                self.diagnostics.push(may_be_absent(path, from, None));
+            }
             return;
         }
         let known: Vec<&str> = outputs.iter().map(|output| output.path.as_str()).collect();
@@ -270,6 +290,22 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
             None => diagnostic,
         });
+    }
+}
+
+/// A file without which there is no turn, and that its task may leave out.
+fn may_be_absent(path: &Text, from: &Name, output: Option<&FileOutput>) -> Diagnostic {
+    let (task, name) = (&from.value, path.as_str());
+    let message = format!("task `{task}` may leave no `{name}`, and without it nobody can begin here");
+    let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message).label(whole(path), "may be absent");
+    let leave = "write `required=#false` behind this input: it is left out then, and the agent is told";
+    match output {
+        Some(output) => diagnostic
+            .label(whole(&output.path), "`required=#false`")
+            .help(format!("{leave}; or take `required=#false` out there")),
+        None => diagnostic
+            .label(from.span, "is free to leave it")
+            .help(format!("{leave}; or declare it there: `files {{ output \"{name}\" }}`")),
     }
 }
 

@@ -150,10 +150,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         for (index, pack) in packs.iter().enumerate() {
             let places = places.get(&index).unwrap_or(&everywhere);
             for name in handed_on(pack.ast) {
-                if !places.iter().any(|&place| people[place].contains(name.value.as_str())) {
-                    let known: BTreeSet<&str> =
-                        places.iter().flat_map(|&place| people[place].iter().copied()).collect();
-                    self.diagnostics.push(nobody(pack, name, &known));
+                let has = |place: &&usize| people[**place].contains(name.value.as_str());
+                match places.iter().find(has).map(|place| place.checked_sub(pipelines.len())) {
+                    None => {
+                        let known: BTreeSet<&str> =
+                            places.iter().flat_map(|&place| people[place].iter().copied()).collect();
+                        self.diagnostics.push(nobody(pack, name, &known));
+                    }
+                    // No pipeline has it, for those come first.
+                    Some(Some(swarm)) => self.diagnostics.push(of_a_member(pack, name, &swarms[swarm])),
+                    Some(None) => {}
                 }
             }
         }
@@ -183,6 +189,18 @@ fn nobody(pack: &Pack<'_>, name: &Name, known: &BTreeSet<&str>) -> Diagnostic {
         Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
         None => diagnostic,
     }
+}
+
+/// A member that is to hand something on, which none does: its pack is put together before anybody acts.
+fn of_a_member(pack: &Pack<'_>, name: &Name, swarm: &Swarm<'_>) -> Diagnostic {
+    let (pack, member, swarm) = (&pack.ast.name.value, &name.value, &swarm.ast.name);
+    let message = format!("member `{member}` of swarm `{}` hands nothing on to pack `{pack}`", swarm.value);
+    Diagnostic::new(Code::UnknownReference, message)
+        .label(name.span, "of a member there is nothing yet")
+        .label(swarm.span, "read here, before anybody acts")
+        .help(format!(
+            "take `{member}` out: members are told what others write and publish; a pack hands on the work of steps"
+        ))
 }
 
 /// Packs that take each other in, drawn.

@@ -181,6 +181,12 @@ pub(super) static FILES: Node = Node::new(
     "files",
     "The file protocol: the agent gets a folder with `inbox/`, `outbox/`, `workspace/` and `status.json`.",
 )
+.properties(&[Property::new(
+    "copy-max",
+    Kind::Size,
+    "The bytes of an input that are copied at most; of a larger one the path is given.",
+)
+.default("1MB")])
 .children(&[&SKILL, &FILE_INPUT, &FILE_OUTPUT, &REQUIREMENT, &CRITERION, &FILE_CONSTRAINT, &WAIT_FOR]);
 static SKILL: Node =
     Node::new("skill", "The file that becomes its `SKILL.md`.").arguments(&[required("PATH", Kind::Path)]);
@@ -194,6 +200,12 @@ static FILE_INPUT: Node = Node::new("input", "A file or folder for the inbox.")
         ),
         Property::new("copy-to", Kind::Glob, "The folder of the inbox for it; the inbox itself, when left out."),
         Property::new("reference", Kind::Bool, "Whether only its path is given, as for large files.").default("#false"),
+        Property::new(
+            "required",
+            Kind::Bool,
+            "Whether it is there for sure; what may be absent is left out then, and the agent is told.",
+        )
+        .default("#true"),
     ])
     .many();
 static FILE_OUTPUT: Node =

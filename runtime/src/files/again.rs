@@ -31,6 +31,9 @@ pub(crate) struct Laying {
     /// Where it lies outside.
     pub source: String,
     pub bytes: u64,
+    /// Whether it was not there, which it may be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub absent: bool,
 }
 
 /// What was laid out before a turn.
@@ -65,6 +68,7 @@ impl Remains {
             place: laying.place.clone(),
             source: laying.source.clone(),
             bytes: laying.bytes,
+            absent: laying.absent,
         };
         let laid: Vec<Input<'_>> = desk.inputs.iter().zip(&self.given.inputs).map(laid).collect();
         Ok(texts(desk, &laid))
@@ -131,7 +135,7 @@ impl Remains {
 pub(super) fn texts(desk: &Desk, laid: &[Input<'_>]) -> BTreeMap<String, String> {
     let inbox = [
         (OURS[0], Some(instructions::instructions(desk, laid))),
-        (OURS[1], instructions::dependencies(desk)),
+        (OURS[1], instructions::dependencies(desk, laid)),
         (OURS[2], instructions::references(laid)),
     ];
     let inbox = inbox.into_iter().filter_map(|(name, text)| Some((format!("inbox/{name}"), text?)));

@@ -17,7 +17,7 @@ use super::paths::{last, plain};
 use super::status::{AgentState, AgentStatus};
 use super::watch::MOST;
 use super::workspace::{Laid, note_corrected};
-use super::{COPIED, Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
+use super::{Desk, MOST_OUTPUTS, READ, SUMMARY, Wanted, messages, tree};
 use crate::control::Wish;
 use crate::event::Failure;
 use crate::handoff::Operation;
@@ -160,7 +160,7 @@ impl Laid {
         let inbox = tree::folder(self.root.as_fd(), "inbox")?;
         let mut changed = Vec::new();
         for kept in &self.inbox {
-            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(COPIED))?;
+            let (digest, _) = self.digested(inbox.as_fd(), &kept.path, kept.bytes.max(desk.copied))?;
             if digest != kept.digest {
                 changed.push(kept.path.clone());
             }

@@ -28,6 +28,8 @@ pub(super) struct Input<'d> {
     /// Where it lies outside.
     pub source: String,
     pub bytes: u64,
+    /// Whether it is not there, which it may be.
+    pub absent: bool,
 }
 
 /// `inbox/instructions.md`.
@@ -72,6 +74,7 @@ fn input(laid: &Input<'_>) -> String {
         };
     }
     match &laid.place {
+        None if laid.absent => format!("`{}` - {about} (absent: it may be, so do without it)", laid.given.path),
         Some(place) => format!("`{place}` - {about}"),
         None => {
             format!("`{}` - {about} (by reference, {} bytes: read it there, it is not copied)", laid.source, laid.bytes)
@@ -107,19 +110,31 @@ fn place(path: &str) -> String {
     plain(path).map_or_else(|_| path.to_owned(), |plain| plain + slash)
 }
 
+/// What an agent has of another one in one folder of its inbox.
+struct Depends<'d> {
+    agent: &'d str,
+    folder: &'d str,
+    outputs: Vec<String>,
+    /// Those of the outputs that are not there.
+    absent: Vec<String>,
+}
+
 /// `inbox/dependencies.json`; none where the agent depends on nobody.
-pub(super) fn dependencies(desk: &Desk) -> Option<String> {
-    let mut depends: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for given in &desk.inputs {
+pub(super) fn dependencies(desk: &Desk, laid: &[Input<'_>]) -> Option<String> {
+    let mut depends: Vec<Depends<'_>> = Vec::new();
+    for Input { given, absent, .. } in laid {
         let Some(maker) = &given.from else { continue };
-        let output = format!("outbox/{}", place(&given.path));
-        match depends.iter_mut().find(|(agent, folder, _)| *agent == maker.agent && *folder == given.folder) {
-            Some((_, _, outputs)) => outputs.push(output),
-            None => depends.push((&maker.agent, &given.folder, vec![output])),
-        }
+        let (agent, folder) = (maker.agent.as_str(), given.folder.as_str());
+        let known = depends.iter().position(|it| it.agent == agent && it.folder == folder);
+        let known = known.unwrap_or_else(|| {
+            depends.push(Depends { agent, folder, outputs: Vec::new(), absent: Vec::new() });
+            depends.len() - 1
+        });
+        let list = if *absent { &mut depends[known].absent } else { &mut depends[known].outputs };
+        list.push(format!("outbox/{}", place(&given.path)));
     }
     let mut wait_for: Vec<&str> = Vec::new();
-    for name in depends.iter().map(|(agent, ..)| *agent).chain(desk.wait_for.iter().map(String::as_str)) {
+    for name in depends.iter().map(|it| it.agent).chain(desk.wait_for.iter().map(String::as_str)) {
         if !wait_for.contains(&name) {
             wait_for.push(name);
         }
@@ -129,9 +144,13 @@ pub(super) fn dependencies(desk: &Desk) -> Option<String> {
     }
     let depends: Vec<Value> = depends
         .into_iter()
-        .map(|(agent, folder, outputs)| {
+        .map(|Depends { agent, folder, outputs, absent }| {
             let folder = if folder.is_empty() { "inbox/".to_owned() } else { format!("inbox/{folder}/") };
-            json!({ "agent": agent, "outputs": outputs, "copy_to": folder })
+            let mut entry = json!({ "agent": agent, "outputs": outputs, "copy_to": folder });
+            if !absent.is_empty() {
+                entry["absent"] = json!(absent);
+            }
+            entry
         })
         .collect();
     Some(format!("{:#}\n", json!({ "depends_on": depends, "wait_for": wait_for })))
@@ -141,7 +160,7 @@ pub(super) fn dependencies(desk: &Desk) -> Option<String> {
 pub(super) fn references(laid: &[Input<'_>]) -> Option<String> {
     let references: Vec<Value> = laid
         .iter()
-        .filter(|laid| laid.place.is_none())
+        .filter(|laid| laid.place.is_none() && !laid.absent)
         .map(|laid| json!({ "name": last(laid.given.path.trim_end_matches('/')), "path": laid.source, "bytes": laid.bytes }))
         .collect();
     (!references.is_empty()).then(|| format!("{:#}\n", json!({ "references": references })))

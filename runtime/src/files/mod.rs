@@ -34,9 +34,6 @@ use crate::answer::Shape;
 /// The variable that names the folder of the agent.
 pub(crate) const WORKSPACE: &str = "SWARM_WORKSPACE";
 
-/// Inputs of more bytes are not copied: the agent is told where they lie.
-pub(crate) const COPIED: u64 = 1024 * 1024;
-
 /// The files and folders of an outbox.
 pub(crate) const MOST_OUTPUTS: usize = 10_000;
 
@@ -68,6 +65,8 @@ pub(crate) struct Desk {
     /// What `inbox/instructions.md` says.
     pub brief: Brief,
     pub inputs: Vec<Given>,
+    /// The bytes of an input that are copied at most: of a larger one the agent is told where it lies.
+    pub copied: u64,
     pub outputs: Vec<Wanted>,
     pub wait_for: Vec<String>,
     /// What it reads of others, as files by name; none where no edge leads to it or away from it.
@@ -90,6 +89,8 @@ pub(crate) struct Given {
     pub folder: String,
     /// Whether it is not to be copied.
     pub reference: bool,
+    /// Whether it may be absent.
+    pub optional: bool,
     /// Who made it; none: it lies in the workspace.
     pub from: Option<Maker>,
 }

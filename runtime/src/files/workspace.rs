@@ -16,7 +16,7 @@ use super::manifest::Kept;
 use super::paths::{last, plain, shown};
 use super::tree;
 use super::watch::Watch;
-use super::{COPIED, Desk, Given, MOST_OUTPUTS, Maker, status};
+use super::{Desk, Given, MOST_OUTPUTS, Maker, READ, status};
 use crate::executor::Cancel;
 use crate::home::create_private;
 use crate::tools::Folder;
@@ -72,7 +72,8 @@ impl Laid {
         let kept = inbox.kept;
         let skill = create(&desk.folder.join(SKILL), 0o400, &mut told[SKILL].as_bytes())
             .map(|(digest, bytes)| Kept { path: SKILL.to_owned(), bytes, digest })?;
-        let laying = |Input { place, source, bytes, .. }: Input<'_>| again::Laying { place, source, bytes };
+        let laying =
+            |Input { place, source, bytes, absent, .. }: Input<'_>| again::Laying { place, source, bytes, absent };
         let given = again::Given { inputs: laid.into_iter().map(laying).collect(), told };
         create(&desk.folder.join("status.json"), 0o600, &mut status::pending().as_bytes())?;
         if let Some(messages) = &desk.messages {
@@ -100,7 +101,7 @@ pub(super) fn note_corrected(folder: &Path, changed: &[String]) -> Result<(), St
 fn corrected(folder: &Path) -> Vec<(String, PathBuf)> {
     let read = || -> Option<Vec<String>> {
         let root = tree::open(folder).ok()?;
-        serde_json::from_slice(&tree::read(root.as_fd(), CORRECTED, COPIED).ok()?).ok()
+        serde_json::from_slice(&tree::read(root.as_fd(), CORRECTED, READ).ok()?).ok()
     };
     let paths = read().unwrap_or_default().into_iter().filter(|path| plain(path).as_deref() == Ok(path));
     paths.map(|path| (path, folder.to_owned())).collect()
@@ -143,6 +144,9 @@ impl Inbox<'_> {
             folder => format!("{folder}/{}", last(&path)),
         };
         let is_folder = given.path.ends_with('/');
+        if given.optional && self.is_absent(given, workspace, &path) {
+            return Ok(Input { given, place: None, source: String::new(), bytes: 0, absent: true });
+        }
         let found = match &given.from {
             Some(maker) => self.collected(maker, &path, is_folder)?,
             None => in_workspace(workspace, &path, is_folder)?,
@@ -150,8 +154,9 @@ impl Inbox<'_> {
         let bytes = found.files.iter().map(|(_, bytes, _)| bytes).sum();
         let slash = if is_folder { "/" } else { "" };
         let source = format!("{}{slash}", found.source.display());
-        if given.reference || !found.can_copy || bytes > COPIED {
-            return Ok(Input { given, place: None, source, bytes });
+        let most = self.desk.copied;
+        if given.reference || !found.can_copy || bytes > most {
+            return Ok(Input { given, place: None, source, bytes, absent: false });
         }
         if OURS.iter().any(|ours| super::paths::lies_in(&place, ours)) {
             return Err(format!("`inbox/{place}` is the runner's: give the input a `copy-to` of its own"));
@@ -165,14 +170,14 @@ impl Inbox<'_> {
             if let Some((_, folder)) = corrected.iter().find(|(path, _)| *path == target) {
                 let root = tree::open(folder).map_err(|error| told("opened", folder, &error))?;
                 let inbox = tree::folder(root.as_fd(), "inbox")?;
-                let bytes = tree::read(inbox.as_fd(), &target, COPIED)?;
+                let bytes = tree::read(inbox.as_fd(), &target, most)?;
                 self.write(&target, &mut bytes.as_slice())?;
                 continue;
             }
             // Whatever it has become meanwhile.
-            let mut file = found.origin.open(&inner)?.take(COPIED + 1);
+            let mut file = found.origin.open(&inner)?.take(most + 1);
             let written = self.write(&target, &mut file)?;
-            if self.kept.last().is_some_and(|kept| kept.bytes > COPIED) {
+            if self.kept.last().is_some_and(|kept| kept.bytes > most) {
                 return Err(format!("`{}` grew while it was copied", given.path));
             }
             if digest.is_some_and(|digest| digest != written) {
@@ -180,7 +185,17 @@ impl Inbox<'_> {
                 return Err(format!("`{}` of `{maker}` is not what was collected of it", given.path));
             }
         }
-        Ok(Input { given, place: Some(format!("{place}{slash}")), source, bytes })
+        Ok(Input { given, place: Some(format!("{place}{slash}")), source, bytes, absent: false })
+    }
+
+    /// Whether nothing lies where an input should. What is there and cannot be given is another matter.
+    fn is_absent(&self, given: &Given, workspace: &Path, path: &str) -> bool {
+        match &given.from {
+            Some(maker) => maker.left.under(path).next().is_none(),
+            None => {
+                workspace.join(path).symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+            }
+        }
     }
 
     /// What another step left.

@@ -14,7 +14,6 @@ use crate::approval::{Choice, Request, Verdict, Wants};
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, StepId};
 use crate::graph::Key;
 use crate::llm;
-use crate::run::refuse::of_rules;
 use crate::run::scene::{At, Finished, Scene, render, short, unknown};
 use crate::state::budget::Refusal;
 use crate::swarm::state::Stage as Standing;
@@ -64,10 +63,13 @@ impl Stage<'_, '_> {
                     self.fact(step, attempt, fact);
                     Ok(())
                 }
-                Order::Spawn { place, name, plays, task } => self.task(key, attempt, place).map(|own| {
-                    let task = own.or(task);
-                    self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
-                }),
+                Order::Spawn { place, name, plays, task } => {
+                    let told = self.scene.task_of(self.at(key, attempt), place, task);
+                    told.map(|(task, brief)| {
+                        let spawned = Fact::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None };
+                        self.fact(step, attempt, spawned);
+                    })
+                }
                 Order::Ask(turn) => self.ask_turn(step, attempt, key, turn),
                 Order::Call(turn) => self.call(step, attempt, key, turn),
                 Order::Agree { agent, wants } => self.unattended(step, attempt, key, agent, wants),
@@ -120,7 +122,7 @@ impl Stage<'_, '_> {
             Body::Swarm(call) => self.scene.plan.swarm(&call.swarm),
             _ => None,
         };
-        match swarm.and_then(|swarm| Some((swarm, of_rules(swarm)?))) {
+        match swarm.and_then(|swarm| Some((swarm, swarm.unknown_part()?))) {
             None => Ok(()),
             Some((swarm, part)) => {
                 Err(render(format!("swarm `{}` has {part}, which is not rehearsed yet", swarm.name)))
@@ -134,10 +136,6 @@ impl Stage<'_, '_> {
 
     fn at(&self, key: Key, attempt: u32) -> At<'_> {
         At { state: &self.state, key, attempt }
-    }
-
-    fn task(&self, key: Key, attempt: u32, place: u32) -> Result<Option<Content>, Failure> {
-        self.scene.own_task(self.at(key, attempt), place)?.map(|text| self.scene.keep(text)).transpose()
     }
 
     fn ask_turn(&mut self, step: &StepId, attempt: u32, key: Key, turn: TurnId) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ mod limits;
 mod messages;
 mod outside;
 mod prepare;
-pub(crate) mod refuse;
+mod refuse;
 mod replay;
 mod run_loop;
 pub(crate) mod scene;

@@ -286,12 +286,8 @@ impl Loop<'_> {
         key: Key,
         (place, name, plays, task): (u32, Arc<str>, Arc<str>, Option<Content>),
     ) -> Result<(), Stuck> {
-        let own = self.scene.own_task(At { state: &self.state, key, attempt }, place)?;
-        let task = match own {
-            Some(text) => Some(self.scene.keep(text)?),
-            None => task,
-        };
-        self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
+        let (task, brief) = self.scene.task_of(At { state: &self.state, key, attempt }, place, task)?;
+        self.fact(step, attempt, Fact::AgentSpawned { agent: name, plays, task, brief, by: None, tools: None });
         Ok(())
     }
 

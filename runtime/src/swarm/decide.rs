@@ -287,6 +287,7 @@ fn help(swarm: &Swarm, index: u32, description: Content, skills: Vec<String>) ->
         agent: name.into(),
         plays: Arc::clone(&agent.plays),
         task: Some(description),
+        brief: None,
         by: Some(Arc::clone(&agent.name)),
         tools: Some(skills),
     })

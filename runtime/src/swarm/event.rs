@@ -93,6 +93,9 @@ pub enum Fact {
         /// Its task; none: it waits for its first message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<Content>,
+        /// What the others are told of its task: what that says without its context packs. None: the whole of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brief: Option<Content>,
         /// Who asked for it; none for those of the roster.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Arc<str>>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swarmc_plan::{Agent, Body, Connection, Provider, Recorded, ToolProtocol};
+use swarmc_plan::{Agent, Body, Connection, DirectiveKind, Provider, Recorded, Template, ToolProtocol};
 
 use super::{Scene, failed, render, unknown};
 use crate::Failure;
@@ -22,6 +22,9 @@ pub(crate) const MAX_OUTPUT: u64 = 2048;
 
 /// The bytes that are added to what a budget reserves for a turn, for what surrounds the prompt.
 const AROUND: u64 = 256;
+
+/// What the others are told of a task that is nothing but a context pack.
+const PACKED: &str = "What its context pack says";
 
 /// The swarm of an attempt of a step.
 #[derive(Clone, Copy)]
@@ -55,6 +58,20 @@ impl Asked {
 
     fn new(prompt: Prompt) -> Asked {
         Asked { prompt, schema: None, tools: Vec::new(), is_json: false }
+    }
+}
+
+/// A member's own task.
+struct OwnTask {
+    text: String,
+    /// What it says without its context packs, where it has some: they are for who does it.
+    brief: Option<String>,
+}
+
+impl OwnTask {
+    /// What the others are told of it.
+    fn shown(&self) -> &str {
+        self.brief.as_deref().unwrap_or(&self.text)
     }
 }
 
@@ -105,9 +122,9 @@ impl<'a> Scene<'a> {
             return Err(render(format!("there is no agent `{}`", turn.agent)));
         };
         let role = self.role(at, player)?;
-        let text = |content: &Option<Content>| content.as_ref().map_or(Ok(String::new()), |content| self.told(content));
-        let (task, goal) = (text(&agent.task)?, self.told(&swarm.goal)?);
-        let tasks = swarm.agents.iter().map(|agent| text(&agent.task)).collect::<Result<Vec<String>, Failure>>()?;
+        let text = |content: Option<&Content>| content.map_or(Ok(String::new()), |content| self.told(content));
+        let (task, goal) = (text(agent.task.as_ref())?, self.told(&swarm.goal)?);
+        let tasks = swarm.agents.iter().map(|agent| text(agent.shown())).collect::<Result<Vec<String>, Failure>>()?;
         let roster: Vec<Mate<'_>> = swarm
             .agents
             .iter()
@@ -195,9 +212,9 @@ impl<'a> Scene<'a> {
         let (role, goal) = (self.role(at, player)?, self.told(&swarm.goal)?);
         let tasks = (0..swarm.rules.roster.len() as u32).map(|place| self.own_task(at, place));
         let tasks = tasks.collect::<Result<Vec<_>, Failure>>()?;
-        let team = swarm.rules.roster.iter().zip(&tasks).filter_map(|(place, task)| {
-            let name = place.name.as_deref()?;
-            Some(Mate { name, task: task.as_deref().unwrap_or_default(), is_you: false, state: "" })
+        let team = swarm.rules.roster.iter().zip(&tasks).filter_map(|(place, own)| {
+            let (name, task) = (place.name.as_deref()?, own.as_ref().map_or("", OwnTask::shown));
+            Some(Mate { name, task, is_you: false, state: "" })
         });
         let open = swarm.rules.roster.iter().filter(|place| !place.has_task).count() as u32;
         let most = swarm.rules.parts.unwrap_or(open);
@@ -220,7 +237,7 @@ impl<'a> Scene<'a> {
                 Some(response) => self.told(response)?,
                 None => end.and_then(|end| end.error.clone()).unwrap_or_default(),
             };
-            texts.push((text(agent.task.as_ref())?, result));
+            texts.push((text(agent.shown())?, result));
         }
         let ended: Vec<prompt::Ended<'_>> = swarm
             .agents
@@ -318,8 +335,22 @@ impl<'a> Scene<'a> {
         self.renderer.text(goal, &View { attempt: at.attempt, ..view }).map_err(failed)
     }
 
+    /// What a place of the roster is to do, stored, and what the others are told of that where it is less: its own task,
+    /// else its part of the goal.
+    pub(crate) fn task_of(
+        &self,
+        at: At<'_>,
+        place: u32,
+        part: Option<Content>,
+    ) -> Result<(Option<Content>, Option<Content>), Failure> {
+        match self.own_task(at, place)? {
+            None => Ok((part, None)),
+            Some(own) => Ok((Some(self.keep(own.text)?), own.brief.map(|brief| self.keep(brief)).transpose()?)),
+        }
+    }
+
     /// The task that the plan gives a place of the roster.
-    pub(crate) fn own_task(&self, at: At<'_>, place: u32) -> Result<Option<String>, Failure> {
+    fn own_task(&self, at: At<'_>, place: u32) -> Result<Option<OwnTask>, Failure> {
         let step = self.step(at.state, at.key);
         let Body::Swarm(call) = &step.body else { return Ok(None) };
         let (Some(swarm), Some(rules)) = (self.plan.swarm(&call.swarm), &at.state.node(at.key).swarm) else {
@@ -329,7 +360,10 @@ impl<'a> Scene<'a> {
         let Some(task) = member.and_then(|member| member.task.as_ref()) else { return Ok(None) };
         let view = self.view(at.state, at.key.frame, Some(step)).map_err(render)?;
         let view = View { attempt: at.attempt, ..view };
-        self.renderer.text(task, &view).map(Some).map_err(failed)
+        let text = |task: &Template| self.renderer.text(task, &view).map_err(failed);
+        let brief = task.without(DirectiveKind::Context).map(|task| text(&task)).transpose()?;
+        let brief = brief.map(|brief| if brief.trim().is_empty() { PACKED.to_owned() } else { brief });
+        Ok(Some(OwnTask { text: text(task)?, brief }))
     }
 
     /// The declared agent that takes a turn: who plays the part, or the fallback that stands in.

@@ -213,15 +213,17 @@ fn what_cannot_be_run_yet_is_refused_before_anything_starts() {
     tree.pipelines[0].steps[0].body = Body::Value(Default::default());
     tree.pipelines[0].steps[0].files = Some(swarmc_plan::FileProtocol::default());
     let error = world.start_with(&tree, world.options(), Control::new()).unwrap_err().to_string();
-    assert_eq!(error, "flow.kdl:1:1: this version cannot run `a`: it says `files`, which are for prompts and commands");
+    assert_eq!(
+        error,
+        "flow.kdl:1:1: this version cannot run `a`: it says `files`, which are for prompts and commands; take `files` \
+         out, or move it to a task with a `prompt` or a `run`"
+    );
     let mut items = plan(vec![each("a", "[1]", argv(&["true"])), step("b", argv(&["true"]), &[])]);
     items.pipelines[0].edges = vec![crate::simulate::build::edge("a -> b optional")];
     let error = world.start_with(&items, world.options(), Control::new()).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "this version cannot run pipeline `main`: `a` expects answers of `b`, and runs once for each item, so that \
-         nobody in particular receives them"
-    );
+    let expected = "this version cannot run pipeline `main`: `a` expects answers of `b`, and runs once for each item, \
+                    so that nobody in particular receives them; take `response=` out, or the `for-each`";
+    assert!(error.ends_with(expected), "{error}");
     assert!(!world.home().root().exists());
 }
 

@@ -17,8 +17,8 @@ impl Swarm {
         match fact {
             Fact::WorkflowStarted { .. } => {}
             Fact::Progress { phase } => self.entered(*phase),
-            Fact::AgentSpawned { agent, plays, task, by, tools } => {
-                self.spawned(agent, plays, task.clone(), by.as_ref(), tools.clone());
+            Fact::AgentSpawned { agent, plays, task, brief, by, tools } => {
+                self.spawned((agent, plays), (task.clone(), brief.clone()), by.as_ref(), tools.clone());
             }
             Fact::AgentStarted { agent } => {
                 if let Some(index) = self.at(agent, |stage| *stage == Stage::Ready)
@@ -247,9 +247,8 @@ impl Swarm {
 
     fn spawned(
         &mut self,
-        name: &Arc<str>,
-        plays: &Arc<str>,
-        task: Option<Content>,
+        (name, plays): (&Arc<str>, &Arc<str>),
+        (task, brief): (Option<Content>, Option<Content>),
         by: Option<&Arc<str>>,
         tools: Option<Vec<String>>,
     ) {
@@ -263,6 +262,7 @@ impl Swarm {
             name: Arc::clone(name),
             plays: Arc::clone(plays),
             task,
+            brief,
             by: by.cloned(),
             tools,
             stage: Stage::Waiting,

@@ -51,6 +51,8 @@ pub(crate) struct Agent {
     /// The declared agent that it plays.
     pub(crate) plays: Arc<str>,
     pub(crate) task: Option<Content>,
+    /// What the others are told of its task, where that is less.
+    pub(crate) brief: Option<Content>,
     /// Who asked for it.
     pub(crate) by: Option<Arc<str>>,
     /// The tools that it may use, where those are not its player's.
@@ -413,6 +415,11 @@ impl Swarm {
 }
 
 impl Agent {
+    /// What the others are told of its task.
+    pub(crate) fn shown(&self) -> Option<&Content> {
+        self.brief.as_ref().or(self.task.as_ref())
+    }
+
     /// Whether it is done.
     pub(crate) fn is_done(&self) -> bool {
         self.stage == Stage::Done

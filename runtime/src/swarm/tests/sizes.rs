@@ -101,6 +101,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
                         agent,
                         plays: Arc::clone(&name),
                         task,
+                        brief: None,
                         by: Some(Arc::clone(&name)),
                         tools,
                     });

@@ -185,7 +185,7 @@ impl World {
             Order::Spawn { place, name, plays, task } => {
                 let own = self.rules.roster.get(place as usize).is_some_and(|place| place.has_task);
                 let task = if own { text(format!("the task of {name}")) } else { task };
-                self.record(Fact::AgentSpawned { agent: name, plays, task, by: None, tools: None });
+                self.record(Fact::AgentSpawned { agent: name, plays, task, brief: None, by: None, tools: None });
             }
             Order::Ask(turn) => {
                 let (answer, takes) = self.answer(&turn);
@@ -449,7 +449,7 @@ fn line_of(fact: &Fact) -> String {
     match fact {
         Fact::WorkflowStarted { .. } => "started".to_owned(),
         Fact::Progress { phase } => format!("phase {}", phase_word(*phase)),
-        Fact::AgentSpawned { agent, plays, task, by, tools } => {
+        Fact::AgentSpawned { agent, plays, task, by, tools, .. } => {
             let task = task.as_ref().map_or("nothing", words);
             let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
             let tools = tools.as_ref().map(|tools| format!(" with {}", tools.join(" "))).unwrap_or_default();

@@ -1,0 +1,371 @@
+//! What a plan may hold and this version cannot run: found before anything starts, and said in the same words by
+//! whoever writes a plan and by whoever is to run one.
+//!
+//! In: a plan. Out: every such problem with the place that it belongs to. A problem of a swarm belongs to the swarm, so
+//! that it is told once however many steps start it.
+
+use std::collections::HashSet;
+
+use crate::{
+    Agent, Approval, Body, Connection, DirectiveKind, Edge, EdgeKind, FileProtocol, OnFailure, Origin, Pipeline, Plan,
+    Response, Step, Swarm, Template,
+};
+
+/// Something that this version cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Unsupported {
+    /// Where it is said.
+    pub origin: Origin,
+    /// What cannot be run, and why: without a full stop, names in backticks.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl Unsupported {
+    fn of_step(step: &Step, problem: impl Into<String>, help: impl Into<String>) -> Unsupported {
+        Unsupported::new(&step.origin, &format!("`{}`", step.name), problem, help)
+    }
+
+    fn of_swarm(swarm: &Swarm, origin: &Origin, problem: impl Into<String>, help: impl Into<String>) -> Unsupported {
+        Unsupported::new(origin, &format!("swarm `{}`", swarm.name), problem, help)
+    }
+
+    fn new(origin: &Origin, what: &str, problem: impl Into<String>, help: impl Into<String>) -> Unsupported {
+        let message = format!("this version cannot run {what}: {}", problem.into());
+        Unsupported { origin: origin.clone(), message, help: help.into() }
+    }
+}
+
+impl std::fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}; {}", self.origin, self.message, self.help)
+    }
+}
+
+impl Plan {
+    /// Everything that this version cannot run of the pipelines and swarms of this plan, each once, in their order.
+    pub fn unsupported(&self) -> Vec<Unsupported> {
+        let of_pipelines = self.pipelines.iter().flat_map(|pipeline| self.unsupported_in(pipeline, |_| true));
+        let mut seen = HashSet::new();
+        let of_swarms = self.swarms.iter().flat_map(|swarm| of_swarm(self, swarm));
+        of_pipelines.chain(of_swarms).filter(|problem| seen.insert(problem.clone())).collect()
+    }
+
+    /// What this version cannot run of one pipeline, when those of its steps run that `runs` says.
+    pub fn unsupported_in(&self, pipeline: &Pipeline, runs: impl Fn(&Step) -> bool) -> Vec<Unsupported> {
+        let steps = pipeline.all_steps().filter(|step| runs(step));
+        edges(pipeline).into_iter().chain(steps.flat_map(|step| of_step(self, pipeline, step))).collect()
+    }
+
+    /// The file protocol of a step: its own, or else that of its agent.
+    pub fn files_of<'p>(&'p self, step: &'p Step) -> Option<&'p FileProtocol> {
+        let of_agent = match &step.body {
+            Body::Prompt(body) => self.agent(&body.agent).and_then(|agent| agent.files.as_ref()),
+            _ => None,
+        };
+        step.files.as_ref().or(of_agent)
+    }
+}
+
+/// Edges to steps that run once for each item.
+fn edges(pipeline: &Pipeline) -> Vec<Unsupported> {
+    let repeated = |name: &str| pipeline.all_steps().any(|step| step.name == name && step.for_each.is_some());
+    let mut found = Vec::new();
+    for edge in &pipeline.edges {
+        let what = format!("pipeline `{}`", pipeline.name);
+        let receives = [Some(&edge.to), Some(&edge.from).filter(|_| edge.both)];
+        for name in receives.into_iter().flatten().filter(|name| repeated(name)) {
+            let problem = format!(
+                "an edge leads to `{name}`, which runs once for each item, so that nobody in particular receives"
+            );
+            found.push(Unsupported::new(&edge.origin, &what, problem, "take the edge out, or the `for-each`"));
+        }
+        if edge.response != Response::None && repeated(&edge.from) {
+            let problem = format!(
+                "`{}` expects answers of `{}`, and runs once for each item, so that nobody in particular receives them",
+                edge.from, edge.to
+            );
+            found.push(Unsupported::new(&edge.origin, &what, problem, "take `response=` out, or the `for-each`"));
+        }
+    }
+    found
+}
+
+fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Vec<Unsupported> {
+    let mut found = Vec::new();
+    let mut cannot = |problem: String, help: String| found.push(Unsupported::of_step(step, problem, help));
+    if let Body::Call(call) = &step.body
+        && plan.pipeline(&call.pipeline).is_some_and(|called| called.parallelism > 1)
+    {
+        cannot(
+            format!("pipeline `{}` is called, and has `parallelism`: a call has one value", call.pipeline),
+            "take `parallelism` out, and write `for-each` in the step".to_owned(),
+        );
+    }
+    if let (OnFailure::Fix(fixer), body) = (&step.on_failure, &step.body) {
+        match body {
+            Body::Prompt(_) | Body::Run(_) if step.for_each.is_some() => cannot(
+                "it says `on-failure fix` for each of its items".to_owned(),
+                "write `retry N`, or `call` a pipeline of one task that says `on-failure fix`".to_owned(),
+            ),
+            Body::Prompt(_) | Body::Run(_) if !reaches(plan, fixer) => {
+                cannot(format!("agent `{fixer}` cannot be reached"), "name an agent that has a provider".to_owned());
+            }
+            Body::Prompt(_) | Body::Run(_) => {}
+            _ => cannot(
+                "`on-failure fix` is for prompts and commands".to_owned(),
+                "write `on-failure skip`, or let the task that fails in it say `on-failure fix`".to_owned(),
+            ),
+        }
+    }
+    files(plan, pipeline, step, &mut cannot);
+    if let Body::Swarm(call) = &step.body {
+        if !step.checks.is_empty() {
+            cannot(
+                "it is a swarm, and says `check`".to_owned(),
+                "put the check into a step behind it: `run …`".to_owned(),
+            );
+        }
+        found.extend(plan.swarm(&call.swarm).into_iter().flat_map(|swarm| of_swarm(plan, swarm)));
+        return found;
+    }
+    let Body::Prompt(body) = &step.body else { return found };
+    let agent = plan.agent(&body.agent);
+    let system = agent.and_then(|agent| agent.system.as_ref());
+    for word in std::iter::once(&body.prompt).chain(system).filter_map(of_swarms_alone) {
+        cannot(
+            format!("it reads `{word}`"),
+            format!("take `<<{word}>>` out: it is there for the members of a swarm alone"),
+        );
+    }
+    if let Some(agent) = agent {
+        model(plan, agent, step.session.is_some()).into_iter().for_each(|(problem, help)| cannot(problem, help));
+    }
+    found
+}
+
+/// Whether there is a way to an agent.
+fn reaches(plan: &Plan, agent: &str) -> bool {
+    plan.agent(agent).is_some_and(|agent| plan.provider(&agent.provider).is_some())
+}
+
+/// What a step says of files that nobody can do.
+fn files(plan: &Plan, pipeline: &Pipeline, step: &Step, cannot: &mut dyn FnMut(String, String)) {
+    let Some(files) = plan.files_of(step) else { return };
+    if !matches!(step.body, Body::Prompt(_) | Body::Run(_)) {
+        let help = "take `files` out, or move it to a task with a `prompt` or a `run`";
+        return cannot("it says `files`, which are for prompts and commands".to_owned(), help.to_owned());
+    }
+    for name in files.inputs.iter().filter_map(|input| input.from.as_ref()) {
+        match pipeline.all_steps().find(|step| step.name == *name) {
+            None => cannot(
+                format!("its files come from `{name}`, and there is no such step"),
+                "name a task of the same pipeline".to_owned(),
+            ),
+            Some(maker) if maker.for_each.is_some() => cannot(
+                format!("its files come from `{name}`, which runs once for each item, so that nobody's are meant"),
+                "let a task behind it gather what they make, and name that one".to_owned(),
+            ),
+            Some(maker) if plan.files_of(maker).is_none() => cannot(
+                format!("its files come from `{name}`, which does not say `files`"),
+                format!("write `files` in `{name}`"),
+            ),
+            Some(_) => {}
+        }
+    }
+}
+
+/// What the provider of an agent lacks, where that is a model: the problem, and what to write.
+fn model(plan: &Plan, agent: &Agent, goes_on: bool) -> Vec<(String, String)> {
+    let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
+    let Connection::Llm { model, tools, .. } = &provider.connection else { return Vec::new() };
+    let (name, other) = (&agent.name, &provider.name);
+    let mut found = Vec::new();
+    if model.is_none() && agent.model.is_none() {
+        found.push((
+            format!("neither its agent `{name}` nor provider `{other}` names a model"),
+            "write `model \"NAME\"` in the agent".to_owned(),
+        ));
+    }
+    if goes_on {
+        found.push((
+            format!("it goes on with a session, and its provider `{other}` is an `llm`"),
+            "take `session` out, or an agent of another provider".to_owned(),
+        ));
+    }
+    if tools.is_none() && agent.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+        found.push((
+            format!("its agent `{name}` uses tools, and its provider `{other}` says neither `provides tools` nor `tools=schema`"),
+            format!("write `provides tools` in provider `{other}`, or `tools=schema` behind the kind of its `llm`"),
+        ));
+    }
+    found
+}
+
+fn of_swarm(plan: &Plan, swarm: &Swarm) -> Vec<Unsupported> {
+    let mut found: Vec<Unsupported> = parts(swarm)
+        .map(|(part, help)| Unsupported::of_swarm(swarm, &swarm.origin, format!("it has {part}"), help))
+        .collect();
+    for edge in &swarm.edges {
+        let arrow = if edge.both { "<->" } else { "->" };
+        for (word, help) in beyond_pairs(edge) {
+            let problem = format!(
+                "its edge `{} {arrow} {}` says `{word}=`, and in a swarm edges say who may write to whom, and nothing else",
+                edge.from, edge.to
+            );
+            found.push(Unsupported::of_swarm(swarm, &edge.origin, problem, help));
+        }
+    }
+    let members = swarm.members.iter().map(|member| (&member.agent, &member.origin));
+    let lead = swarm.lead.iter().map(|lead| (&lead.agent, &swarm.origin));
+    let merger = swarm.synthesize.iter().map(|merge| (&merge.agent, &swarm.origin));
+    let mut told = HashSet::new();
+    for (name, origin) in members.chain(lead).chain(merger) {
+        let Some(agent) = plan.agent(name).filter(|_| told.insert(name)) else { continue };
+        found.extend(player(plan, agent).into_iter().map(|(it, help)| Unsupported::of_swarm(swarm, origin, it, help)));
+    }
+    let tasks = swarm.members.iter().filter_map(|member| Some((member.task.as_ref()?, &member.origin)));
+    for (task, origin) in tasks.chain(swarm.goal.iter().map(|goal| (goal, &swarm.origin))) {
+        if let Some(word) = of_swarms_alone(task) {
+            let help = format!("take `<<{word}>>` out: every member is told of its team and of what was found anyway");
+            found.push(Unsupported::of_swarm(swarm, origin, format!("it reads `{word}`"), help));
+        }
+    }
+    found
+}
+
+/// What an edge says besides who may write to whom, with what to write instead.
+fn beyond_pairs(edge: &Edge) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let tasks = "take it out, or make the members tasks of a pipeline, between which edges may say so";
+    let parts = [
+        (edge.carries.is_some(), "carries", tasks),
+        (edge.response != Response::None, "response", tasks),
+        (edge.kind != EdgeKind::Handoff, "kind", "take it out: what is written to a member waits for its next turn"),
+        (edge.max.is_some(), "max", "write `limits { messages N }`: so many may each member send"),
+    ];
+    parts.into_iter().filter(|(there, ..)| *there).map(|(_, word, help)| (word, help))
+}
+
+/// What an agent that plays in a swarm cannot be: the problem, and what to write.
+fn player(plan: &Plan, agent: &Agent) -> Vec<(String, String)> {
+    let Some(provider) = plan.provider(&agent.provider) else { return Vec::new() };
+    let name = &agent.name;
+    let mut found = Vec::new();
+    match &provider.connection {
+        Connection::Exec { .. } | Connection::Acp { .. } => found.push((
+            format!("its agent `{name}` is a program: members of swarms are models (`llm`) or recorded (`script`)"),
+            format!("give `{name}` a provider with an `llm`, or write tasks of a pipeline with `edges` between them"),
+        )),
+        Connection::Llm { model: None, .. } if agent.model.is_none() => found.push((
+            format!("neither its agent `{name}` nor provider `{}` names a model", provider.name),
+            "write `model \"NAME\"` in the agent".to_owned(),
+        )),
+        Connection::Llm { .. } | Connection::Script { .. } => {}
+    }
+    if agent.files.is_some() {
+        found.push((
+            format!(
+                "its agent `{name}` works by `files`, and members of swarms have no folder: nobody would ask for them"
+            ),
+            format!("take `files` out of agent `{name}`, or move it to the tasks of pipelines that it takes"),
+        ));
+    }
+    if let Some(word) = agent.system.as_ref().and_then(of_swarms_alone) {
+        found.push((
+            format!("the system text of its agent `{name}` reads `{word}`"),
+            format!("take `<<{word}>>` out: every member is told of its team and of what was found anyway"),
+        ));
+    }
+    found
+}
+
+/// What the rules of a swarm say that this version does not know, with what to write instead.
+fn parts(swarm: &Swarm) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let asks = swarm.spawn.approval == Approval::Coordinator && swarm.spawn.per_agent > 0;
+    let parts = [
+        (
+            swarm.lead.as_ref().is_some_and(|lead| lead.coordinator),
+            "a `coordinator`",
+            "write `supervisor`, who splits the goal and merges the results",
+        ),
+        (!swarm.channels.is_empty(), "a `channel`", "take it out: members write to each other by name"),
+        (!swarm.items.is_empty(), "an `item`", "give each member its part as its task: `member NAME \"TASK\"`"),
+        (!swarm.worktrees.is_empty(), "a `worktree`", "take it out, or write tasks of a pipeline, which may have one"),
+        (asks, "`spawn` that a coordinator approves", "write `spawn approval=human`, or `approval=auto`"),
+    ];
+    parts.into_iter().filter(|(there, ..)| *there).map(|(_, part, help)| (part, help))
+}
+
+impl Swarm {
+    /// The first part of its rules that this version does not know, in words.
+    pub fn unknown_part(&self) -> Option<&'static str> {
+        parts(self).next().map(|(part, _)| part)
+    }
+}
+
+/// What a text reads that nobody gives yet.
+fn of_swarms_alone(text: &Template) -> Option<&'static str> {
+    let words = [(DirectiveKind::Shared, "shared"), (DirectiveKind::Team, "team"), (DirectiveKind::Plan, "plan")];
+    words.into_iter().find(|(kind, _)| text.reads(*kind)).map(|(_, word)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EachJoin, Expression, ForEach};
+
+    fn edge(from: &str, to: &str) -> Edge {
+        Edge {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            both: false,
+            kind: EdgeKind::Handoff,
+            carries: None,
+            response: Response::None,
+            max: None,
+            origin: Origin::default(),
+        }
+    }
+
+    fn pipeline(steps: Vec<Step>) -> Pipeline {
+        Pipeline { name: "main".to_owned(), steps, ..Pipeline::default() }
+    }
+
+    fn step(name: &str) -> Step {
+        Step { name: name.to_owned(), ..Step::default() }
+    }
+
+    fn messages(found: &[Unsupported]) -> Vec<&str> {
+        found.iter().map(|found| found.message.as_str()).collect()
+    }
+
+    #[test]
+    fn steps_that_do_not_run_are_no_problem() {
+        let with_files = Step { files: Some(FileProtocol::default()), ..step("a") };
+        let plan = Plan { pipelines: vec![pipeline(vec![with_files, step("b")])], ..Plan::default() };
+        let all = plan.unsupported();
+        assert_eq!(
+            messages(&all),
+            ["this version cannot run `a`: it says `files`, which are for prompts and commands"]
+        );
+        assert_eq!(plan.unsupported_in(&plan.pipelines[0], |step| step.name == "b"), []);
+    }
+
+    #[test]
+    fn nobody_in_particular_receives_among_items() {
+        let list = Expression { source: "[1]".to_owned(), origin: Origin::default() };
+        let each = Step { for_each: Some(ForEach { list, parallel: None, join: EachJoin::All }), ..step("each") };
+        let mut plan = pipeline(vec![each, step("one")]);
+        plan.edges = vec![
+            edge("each", "one"),
+            edge("one", "each"),
+            Edge { both: true, ..edge("each", "one") },
+            Edge { response: Response::Optional, ..edge("each", "one") },
+        ];
+        let found = edges(&plan);
+        assert_eq!(messages(&found).iter().filter(|it| it.contains("an edge leads to `each`")).count(), 2);
+        assert_eq!(messages(&found).iter().filter(|it| it.contains("`each` expects answers of `one`")).count(), 1);
+        assert_eq!(found.len(), 3);
+    }
+}
