@@ -145,7 +145,8 @@ impl Paint {
 }
 
 /// The text without anything that a terminal would obey: escape sequences are cut out, other control characters and
-/// marks that reorder text become `\u{FFFD}`. Tabs stay. A carriage return restarts the line, as on a terminal.
+/// marks that reorder text become `\u{FFFD}`. Tabs stay. A carriage return becomes a sign, since a terminal would hide what
+/// stands before it; one at the end of the line goes.
 pub(crate) fn printable(line: &str) -> Cow<'_, str> {
     if !line.chars().any(is_control) {
         return Cow::Borrowed(line);
@@ -155,7 +156,7 @@ pub(crate) fn printable(line: &str) -> Cow<'_, str> {
     while let Some(c) = chars.next() {
         match c {
             '\x1b' => skip_escape(&mut chars),
-            '\r' => out.clear(),
+            '\r' => out.push('␍'),
             c if is_control(c) => out.push('\u{FFFD}'),
             c => out.push(c),
         }
@@ -254,8 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn a_carriage_return_restarts_the_line() {
-        assert_eq!(printable("10%\r50%\r100%"), "100%");
+    fn a_carriage_return_hides_nothing() {
+        assert_eq!(printable("10%\r50%\r100%"), "10%␍50%␍100%");
+        assert_eq!(printable("rm -rf /\r\x1b[2Kls"), "rm -rf /␍ls");
         assert_eq!(printable("text\r"), "text");
     }
 

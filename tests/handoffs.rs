@@ -4,6 +4,7 @@ mod hostile;
 mod kills;
 mod mcp;
 mod owed;
+mod peers;
 mod scripts;
 mod voices;
 

@@ -22,6 +22,7 @@ mod journal;
 mod llm;
 mod observer;
 pub mod pack;
+mod peer;
 mod pulse;
 mod reactor;
 mod recording;
@@ -37,6 +38,7 @@ mod stream;
 pub mod swarm;
 mod tools;
 mod transient;
+mod unix;
 
 pub use answer::typed;
 pub use approval::{Choice, Request, Same, Verdict, Wants};

@@ -24,7 +24,7 @@ use crate::graph::{Graph, Key};
 use crate::handoff::Operation;
 use crate::render::RenderError;
 use crate::run::scene::{self, Scene};
-use crate::run::{self, Options, View};
+use crate::run::{self, Options, View, asked_for};
 use crate::state::State;
 use crate::state::budget::Refusal;
 
@@ -480,7 +480,7 @@ impl Stage<'_, '_> {
                 return Ok(Outcome { failure, exit: Some(exit), stderr, output, ..Outcome::default() });
             }
             if speaks {
-                let (asked, rest) = scene::handed::asked_for(&text);
+                let (asked, rest) = asked_for(&text, [&*prompt, &again].into_iter().chain(system.as_deref()));
                 self.asked.extend(asked);
                 text = rest;
             }

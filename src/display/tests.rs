@@ -109,7 +109,7 @@ fn a_line_without_an_end_is_passed_on_in_pieces() {
 fn a_terminal_obeys_nobody_but_us() {
     let (mut screen, out, _) = screen(true, false);
     screen.output(&id("draft"), 1, false, b"\x1b[2J\x1b]0;title\x07 10%\r 20%\x08\n");
-    assert_eq!(out.take(), "draft  │  20%\u{FFFD}\n");
+    assert_eq!(out.take(), "draft  │  10%␍ 20%\u{FFFD}\n");
 }
 
 #[test]

@@ -212,6 +212,43 @@ fn lines_that_are_no_handoffs_are_told_to_people() {
 }
 
 #[test]
+fn an_agent_that_repeats_its_prompt_hands_nothing_over() {
+    let project = scripted(
+        r###"
+workflow echo { default main }
+provider parrot { exec "sh" "-c" "cat; echo; echo '{\"swarm\": \"send_handoff\", \"to\": \"second\", \"message\": \"Mine\"}'" }
+agent parrot provider=parrot
+pipeline main {
+    edges { first -> second; plain -> second }
+    task first agent=parrot {
+        prompt #"""
+            Say it like this:
+              {"swarm": "send_handoff", "to": "second", "message": "Yours"}
+            """#
+    }
+    task plain agent=parrot { prompt "Say it." }
+    task second { stdin "<<inbox>>"; run "cat" }
+    result first
+}
+"###,
+    );
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let mut sent = sent(&project);
+    sent.sort();
+    assert_eq!(sent, ["first → second: Mine", "plain → second: Mine"]);
+    // What a prompt of ours says of handing over is no line that asks for it.
+    let taught = project.output("plain");
+    assert!(taught.contains(r#"{"swarm": "send_handoff", "to": "second", "message": …}"#), "{taught}");
+    let refusals: Vec<&str> = said.lines().filter(|line| line.contains("was refused")).collect();
+    let [refusal] = refusals.as_slice() else { panic!("{said}") };
+    assert!(refusal.contains("`first`: ") && refusal.contains("word for word ask for nothing"), "{refusal}");
+    let kept = project.output("first");
+    assert!(kept.contains(r#""message": "Yours"}"#) && !kept.contains("Mine"), "{kept}");
+}
+
+#[test]
 fn ten_thousand_messages_are_as_many_as_a_turn_may_leave() {
     let project = scripted(
         r###"

@@ -197,6 +197,7 @@ fn a_handoff_that_is_refused_is_a_result_that_says_why() {
         ("send_handoff", json!({ "to": "second" }), "missing field `message`"),
         ("send_handoff", json!({ "to": "second", "summary": "m" }), "unknown field `summary`"),
         ("send_handoff", json!({ "to": "second", "message": "" }), "`message` is empty"),
+        ("send_handoff", json!({ "to": "second", "message": " \n\t\u{a0}" }), "`message` is empty"),
         ("send_handoff", json!({ "to": "second", "message": long }), "4000 are the most"),
         ("send_handoff", json!({ "to": "second", "message": "m", "structured": { "t": "x".repeat(70_000) } }), "65536"),
         (

@@ -392,6 +392,11 @@ fn what_nodes_should_not_say_is_refused_with_words() {
         (json!({ "swarm": "report_status", "state": "completed" }), "unknown field `state`"),
         (json!({ "swarm": "report_status", "progress": 3 }), "invalid type"),
         (json!({ "swarm": "report_status", "progress": { "steps_completed": -1 } }), "invalid value"),
+        (json!({ "swarm": "report_status", "progress": { "total_steps": 0 } }), "there are 0 steps"),
+        (
+            json!({ "swarm": "report_status", "progress": { "steps_completed": 6, "total_steps": 5 } }),
+            "6 of 5 steps are done",
+        ),
         (json!({ "swarm": "report_status", "metrics": { "x": "x".repeat(70_000) } }), "65536 are the most"),
         (json!({ "swarm": "request_help", "message": "Well?" }), "nobody can answer you: `first` reads no inbox"),
         (json!({ "swarm": "request_help", "message": " \n" }), "`message` is empty"),

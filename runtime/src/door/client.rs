@@ -1,16 +1,14 @@
 //! The other side of the socket: what `swarmc agent` says for a script.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Offer;
 use crate::handoff::Operation;
+use crate::unix;
 
 /// The variable that tells an agent's processes where the socket is.
 pub const SOCKET: &str = "SWARM_SOCKET";
@@ -23,6 +21,10 @@ pub const MCP: &str = "SWARM_MCP";
 
 /// The longest answer: an inbox of many envelopes.
 const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// How long the run may take to answer, behind all that it has to decide and to write meanwhile: what is given up after
+/// that may have been taken.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,27 +53,11 @@ pub(super) fn note_listed(socket: &Path, token: &str) -> Result<(), String> {
 }
 
 fn say(socket: &Path, line: &Value) -> Result<Value, String> {
-    let asked = || {
-        let mut stream = through(socket, UnixStream::connect)?;
-        stream.write_all(format!("{line}\n").as_bytes())?;
-        let mut answer = String::new();
-        BufReader::new(stream.take(LONGEST)).read_line(&mut answer)?;
-        Ok(answer)
-    };
-    let answer =
-        asked().map_err(|error: io::Error| format!("cannot reach the run at {}: {error}", socket.display()))?;
+    let answer = unix::ask(socket, &line.to_string(), LONGEST, PATIENCE)
+        .map_err(|error| format!("cannot reach the run at {}: {error}", socket.display()))?;
     match serde_json::from_str(&answer) {
         Ok(Told::Ok(receipt)) => Ok(receipt),
         Ok(Told::Error(problem)) => Err(problem),
         Err(_) => Err("the run has ended".to_owned()),
     }
-}
-
-/// Does something with a socket however long its path is: an address holds about 100 bytes, so that both ends go
-/// through `/proc/self/fd`.
-pub(super) fn through<T>(socket: &Path, act: impl FnOnce(PathBuf) -> io::Result<T>) -> io::Result<T> {
-    let parts = socket.parent().zip(socket.file_name());
-    let (folder, name) = parts.ok_or_else(|| io::Error::other("it is no path of a socket"))?;
-    let directory = File::open(folder)?;
-    act(PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
 }

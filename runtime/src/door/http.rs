@@ -20,23 +20,20 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
 use tokio::time::{sleep, timeout};
 
-use super::Reception;
 use super::mcp::{Run, Tools};
+use super::places::{Place, Places};
+use super::{PAUSE, Reception};
 
 /// The bytes of a request's body at most.
 const BODY: usize = 256 * 1024;
 
-/// The connections at once; further ones wait.
+/// The connections at once.
 const CONNECTIONS: usize = 128;
 
 /// How long a connection may be silent, and a request may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long a connection may take to show a token.
-const STRANGER: Duration = Duration::from_secs(5);
 
 /// The headers of a request at most, and the bytes of all of them.
 const HEADERS: usize = 64;
@@ -59,29 +56,25 @@ pub(super) fn address(port: u16, node: &str) -> String {
 
 /// Takes what agents ask for, until the run has ended.
 pub(super) async fn serve(listener: TcpListener, port: u16, reception: Arc<Reception>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let places = Places::new(CONNECTIONS);
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Too many files are open: somebody has to close one first.
-            sleep(Duration::from_millis(100)).await;
+            sleep(PAUSE).await;
             continue;
         };
-        let reception = Arc::clone(&reception);
-        tokio::spawn(async move {
-            converse(stream, port, reception).await;
-            drop(place);
-        });
+        let (place, reception) = (places.take().await, Arc::clone(&reception));
+        tokio::spawn(converse(stream, port, reception, Arc::new(place)));
     }
 }
 
-async fn converse(stream: TcpStream, port: u16, reception: Arc<Reception>) {
+async fn converse(stream: TcpStream, port: u16, reception: Arc<Reception>, place: Arc<Place>) {
     // Answers are small, and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let known = Arc::new(Notify::new());
-    let guest = Arc::clone(&known);
+    let holder = Arc::clone(&place);
     let service = service_fn(move |request| {
-        let (reception, known) = (Arc::clone(&reception), Arc::clone(&known));
-        async move { Ok::<_, Infallible>(answer(request, port, reception, &known).await) }
+        let (reception, place) = (Arc::clone(&reception), Arc::clone(&holder));
+        async move { Ok::<_, Infallible>(answer(request, port, reception, &place).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -89,24 +82,19 @@ async fn converse(stream: TcpStream, port: u16, reception: Arc<Reception>) {
         .max_headers(HEADERS)
         .max_buf_size(HEAD)
         .serve_connection(TokioIo::new(stream), service);
-    let stranger = async move {
-        if timeout(STRANGER, guest.notified()).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         // A client that goes away early has nobody left to complain to.
         _ = connection => {}
-        () = stranger => {}
+        () = place.lost() => {}
     }
 }
 
-async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Reception>, known: &Notify) -> Answer {
+async fn answer(request: Request<Incoming>, port: u16, reception: Arc<Reception>, place: &Place) -> Answer {
     let tools = match admitted(&request, port, &reception) {
         Ok(tools) => tools,
         Err((status, why)) => return refused(status, why),
     };
-    known.notify_one();
+    place.keep();
     if length(request.headers()).is_some_and(|length| length > BODY as u64) {
         return refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request has {} KB at most", BODY / 1024));
     }

@@ -1,8 +1,10 @@
 //! The door of scripts: a Unix socket on which a line of JSON asks and a line answers.
 //!
 //! A line in is `{"token": "…", "operation": {"swarm": "send_handoff", …}}`, a line out `{"ok": …}` or
-//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are; with `"listed": true` it
-//! says as well that a client knows them.
+//! `{"error": "…"}`; a connection may ask again and again. A line without an operation asks for the tools that there are;
+//! with `"listed": true` it says as well that a client knows them.
+//!
+//! Here the kernel says whose process it is that asks: a token is not taken from a process of another attempt.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use super::Reception;
+use super::places::{Place, Places};
+use super::{PAUSE, Reception, stranger};
 use crate::handoff::{ENVELOPE_LIMIT, Operation};
+use crate::peer::Peer;
 
 /// The longest line: an envelope whose every character is escaped, and what is around it.
 const LONGEST: u64 = ENVELOPE_LIMIT as u64 * 6 + 1024;
 
-/// The connections at once; further ones wait.
+/// The connections at once.
 const CONNECTIONS: usize = 64;
 
 /// How long a connection may say nothing.
@@ -38,23 +41,26 @@ struct Line {
 
 /// Takes what agents ask for, until the run has ended.
 pub(super) async fn serve(listener: UnixListener, reception: Arc<Reception>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let places = Places::new(CONNECTIONS);
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Too many files are open: somebody has to close one first.
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            sleep(PAUSE).await;
             continue;
         };
-        let reception = Arc::clone(&reception);
+        let (place, reception) = (places.take().await, Arc::clone(&reception));
         tokio::spawn(async move {
-            // A client that goes away early has nobody left to complain to.
-            let _ = converse(stream, &reception).await;
-            drop(place);
+            tokio::select! {
+                // A client that goes away early has nobody left to complain to.
+                _ = converse(stream, &reception, &place) => {}
+                () = place.lost() => {}
+            }
         });
     }
 }
 
-async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<()> {
+async fn converse(stream: UnixStream, reception: &Reception, place: &Place) -> std::io::Result<()> {
+    let peer = reception.processes.peer(&stream);
     let (reader, mut writer) = stream.into_split();
     let mut reader = BufReader::new(reader);
     loop {
@@ -68,15 +74,7 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
         let is_whole = line.ends_with(b"\n");
         let told = match serde_json::from_slice::<Line>(&line) {
             _ if !is_whole && count as u64 >= LONGEST => Err(format!("the line is longer than {} KB", LONGEST / 1024)),
-            Ok(Line { token, operation: Some(operation), .. }) => {
-                reception.ask(&token, Operation::read(operation)).await
-            }
-            Ok(Line { token, listed, .. }) => {
-                if listed {
-                    reception.note_listed(&token);
-                }
-                reception.offers(&token).map(|offers| json!(*offers))
-            }
+            Ok(line) => answer(line, &peer, reception, place).await,
             Err(error) => Err(format!("no operation: {error}")),
         };
         let answer = match told {
@@ -89,4 +87,23 @@ async fn converse(stream: UnixStream, reception: &Reception) -> std::io::Result<
             _ => return Ok(()),
         }
     }
+}
+
+/// What one line gets.
+async fn answer(line: Line, peer: &Peer, reception: &Reception, place: &Place) -> Result<Value, String> {
+    let Line { token, operation, listed } = line;
+    let guest = reception.guest(&token).ok_or_else(stranger)?;
+    if let Peer::Within(Some(owner)) = peer
+        && *owner != (guest.step.clone(), guest.attempt)
+    {
+        return Err(reception.accuse(owner, &guest));
+    }
+    place.keep();
+    if let Some(operation) = operation {
+        return reception.ask(&token, Operation::read(operation)).await;
+    }
+    if listed {
+        guest.listed.note();
+    }
+    Ok(json!(*guest.offers))
 }

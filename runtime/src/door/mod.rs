@@ -2,13 +2,14 @@
 //!
 //! In: what an agent asks for, with the token that only its attempt has. Out: an [`Operation`] for the loop, and what
 //! came of it. Invariant: whoever has no token of an attempt that is under way is told so and nothing else, and nobody
-//! speaks as another: who asks is known by the token alone.
+//! speaks as another: who asks is known by the token, and a process that is known to be another's is not believed.
 
 mod client;
 mod http;
 mod line;
 mod listed;
 mod mcp;
+mod places;
 mod stdio;
 mod tools;
 
@@ -20,14 +21,17 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::event::StepId;
 use crate::handoff::Operation;
+use crate::peer::{Owner, Processes};
 use crate::reactor::Reactor;
 use crate::run::{Input, Reach};
+use crate::unix::through;
 
 pub use client::{MCP, SOCKET, TOKEN, ask};
 pub(crate) use listed::Listed;
@@ -36,6 +40,9 @@ pub(crate) use tools::{Offer, offers, operation};
 
 /// The bytes of a token: nobody guesses 128 bits.
 const TOKEN_BYTES: usize = 16;
+
+/// How long nobody is let in where the system has no file for one more.
+const PAUSE: Duration = Duration::from_millis(100);
 
 const RANDOM: &str = "/dev/urandom";
 
@@ -54,6 +61,7 @@ pub(crate) struct Doors {
 struct Reception {
     guests: Mutex<HashMap<String, Arc<Guest>>>,
     inputs: Sender<Input>,
+    processes: Processes,
 }
 
 /// Whose token it is.
@@ -69,8 +77,8 @@ struct Guest {
 
 impl Doors {
     /// The doors of a run whose folder is `folder`.
-    pub(crate) fn new(folder: &Path, inputs: Sender<Input>, reactor: Arc<Reactor>) -> Doors {
-        let reception = Reception { guests: Mutex::default(), inputs };
+    pub(crate) fn new(folder: &Path, inputs: Sender<Input>, reactor: Arc<Reactor>, processes: Processes) -> Doors {
+        let reception = Reception { guests: Mutex::default(), inputs, processes };
         Doors {
             reception: Arc::new(reception),
             reactor,
@@ -109,8 +117,14 @@ impl Doors {
         self.reception.guest(token).map(|guest| Arc::clone(&guest.listed))
     }
 
+    /// An attempt has started this process group.
+    pub(crate) fn lives(&self, step: &StepId, attempt: u32, group: i32) {
+        self.reception.processes.add(group, (step.clone(), attempt));
+    }
+
     /// An attempt is over: its tokens open nothing any more.
     pub(crate) fn dismiss(&self, step: &StepId, attempt: u32) {
+        self.reception.processes.remove(step, attempt);
         self.reception.guests().retain(|_, guest| guest.step != *step || guest.attempt != attempt);
     }
 
@@ -123,7 +137,7 @@ impl Doors {
         let failed = |error: std::io::Error| format!("cannot listen on {}: {error}", self.socket.display());
         // A killed runner leaves its socket behind, and the lock of the run says that nobody else listens.
         let _ = std::fs::remove_file(&self.socket);
-        let listener = client::through(&self.socket, UnixListener::bind).map_err(failed)?;
+        let listener = through(&self.socket, UnixListener::bind).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let closed = |error: std::io::Error| format!("cannot listen on a port of 127.0.0.1: {error}");
         let (web, port) = http::bind().map_err(closed)?;
@@ -164,9 +178,14 @@ impl Reception {
         }
     }
 
-    /// The tools of whoever has this token.
-    fn offers(&self, token: &str) -> Result<Arc<[Offer]>, String> {
-        Ok(Arc::clone(&self.guest(token).ok_or_else(stranger)?.offers))
+    /// Tells people that a process of one attempt has shown the token of another; what it hears itself.
+    fn accuse(&self, owner: &Owner, guest: &Guest) -> String {
+        let (own, other) = (owner.0.label(), guest.step.label());
+        let why = format!("{TOKEN} is that of `{other}`, and this is a process of `{own}`: each speaks for itself");
+        let (step, attempt) = owner.clone();
+        // A run that has ended no longer listens.
+        let _ = self.inputs.send(Input::Said { step, attempt, operation: Err(why.clone()), hearer: None });
+        why
     }
 
     /// Whose token it is.

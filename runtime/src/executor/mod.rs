@@ -37,7 +37,7 @@ pub(crate) use lending::Lending;
 pub(crate) use model::Model;
 pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
-pub(crate) use process::{group_ends, start_time};
+pub(crate) use process::{group_ends, start_time, stat};
 pub(crate) use scribe::Scribe;
 pub(crate) use spawn::{Finder, Launch};
 pub(crate) use trees::{Repository, Tree, Trees, any_in};

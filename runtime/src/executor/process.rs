@@ -569,8 +569,14 @@ fn lives(group: Pid) -> bool {
 
 /// When process `pid` started, in clock ticks since boot; none when there is no such process.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    after_name(&stat).get(19)?.parse().ok()
+    stat(pid, |fields| fields.get(19)?.parse().ok())
+}
+
+/// Reads something of the fields of a process's `stat` file, from the third on; none when there is no such process.
+pub(crate) fn stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
+    // Its name may hold anything, also what is no text.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    read(&after_name(&String::from_utf8_lossy(&stat)))
 }
 
 /// The fields of a `stat` file from the third on: the name before them may hold anything.

@@ -180,7 +180,7 @@ impl Conversation<'_> {
             }
         })?;
         self.messages = messages;
-        let answer = if self.job.speaks { self.heard(answer, place) } else { answer };
+        let answer = if self.job.speaks { self.heard(answer, prompt, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
         self.used = answer.usage.map_or(earlier, |usage| sum(earlier, usage));
         Ok(Turn::of(self.job, answer))
@@ -216,7 +216,7 @@ impl Conversation<'_> {
     }
 
     /// Hands on what lines of an answer ask for; the rest of them is the answer.
-    fn heard(&self, mut answer: Answer, place: &Place<'_, '_>) -> Answer {
+    fn heard(&self, mut answer: Answer, prompt: &str, place: &Place<'_, '_>) -> Answer {
         if answer.failure.is_some() {
             return answer;
         }
@@ -225,7 +225,8 @@ impl Conversation<'_> {
             (None, Some(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
             (None, None) => return answer,
         };
-        let (operations, rest) = asked_for(&said);
+        let told = self.taker.effective.0.iter().map(|block| block.text.as_str()).chain([prompt]);
+        let (operations, rest) = asked_for(&said, told);
         if operations.is_empty() {
             return answer;
         }

@@ -122,6 +122,19 @@ pub struct Progress {
     pub more: Map<String, Value>,
 }
 
+impl Progress {
+    /// What cannot be so, where it says how many steps are done of how many.
+    pub(crate) fn problem(&self) -> Option<String> {
+        match (self.steps_completed, self.total_steps?) {
+            (_, 0) => Some("that there are 0 steps: leave `total_steps` out".to_owned()),
+            (Some(done), total) if done > total => {
+                Some(format!("that {done} of {total} steps are done: `total_steps` is all of them"))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl AgentState {
     /// The word for it.
     pub fn word(self) -> &'static str {
@@ -206,8 +219,13 @@ pub(crate) fn summed(
     message: Option<&str>,
 ) -> String {
     let mut sum = String::new();
-    if let Some(Progress { current_step, steps_completed, total_steps, .. }) = progress {
+    if let Some(progress) = progress {
+        let Progress { current_step, steps_completed, total_steps, .. } = progress;
         match (steps_completed, total_steps) {
+            // What a file says cannot be refused, and its state counts whatever its numbers are.
+            (Some(done), Some(total)) if progress.problem().is_some() => {
+                sum.push_str(&format!(" {done} (it says of {total})"));
+            }
             (Some(done), Some(total)) => sum.push_str(&format!(" {done}/{total}")),
             (Some(done), None) => sum.push_str(&format!(" {done}")),
             (None, _) => {}
@@ -272,5 +290,10 @@ mod tests {
         assert!(problem("{\"state\": \"running\", \"progress\": 3}").starts_with("it is no status"));
         assert!(problem("[]").contains("no `state`"));
         assert_eq!(AgentStatus::read(&pending()).unwrap().sum(), "pending 0");
+        let progress = |done: u64, total: u64| {
+            let status = json!({ "state": "running", "progress": { "steps_completed": done, "total_steps": total } });
+            AgentStatus::read(&status.to_string()).unwrap().sum()
+        };
+        assert_eq!([progress(3, 5), progress(7, 5)], ["running 3/5", "running 7 (it says of 5)"]);
     }
 }

@@ -30,10 +30,13 @@ impl Report {
     /// It as JSON, within the bounds of a `status.json`.
     ///
     /// # Errors
-    /// It says nothing, or too much.
+    /// It says nothing, too much, or that more is done than there is.
     pub(crate) fn text(&self) -> Result<String, String> {
         if *self == Report::default() {
             return Err("the report says nothing: give `progress`, `message` or `metrics`".to_owned());
+        }
+        if let Some(problem) = self.progress.as_ref().and_then(Progress::problem) {
+            return Err(format!("`progress` says {problem}"));
         }
         let chars = self.message.as_deref().map_or(0, |message| message.chars().count());
         if chars > MESSAGE_LIMIT {
@@ -88,6 +91,15 @@ mod tests {
     #[test]
     fn a_report_says_something_and_not_too_much() {
         assert!(Report::default().text().unwrap_err().starts_with("the report says nothing"));
+        let progress = |done: u64, total: u64| {
+            report(json!({ "progress": { "steps_completed": done, "total_steps": total } })).text()
+        };
+        assert!(progress(5, 5).is_ok() && progress(0, 1).is_ok());
+        assert_eq!(
+            progress(6, 5).unwrap_err(),
+            "`progress` says that 6 of 5 steps are done: `total_steps` is all of them"
+        );
+        assert_eq!(progress(0, 0).unwrap_err(), "`progress` says that there are 0 steps: leave `total_steps` out");
         assert!(report(json!({ "message": "x".repeat(4001) })).text().unwrap_err().ends_with("4000 are the most"));
         assert!(report(json!({ "metrics": { "a": "x".repeat(70_000) } })).text().unwrap_err().contains("65536"));
         let wrong: Result<Report, _> = serde_json::from_value(json!({ "state": "completed" }));

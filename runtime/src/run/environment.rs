@@ -11,13 +11,11 @@ use swarmc_plan::{EnvValue, Environment, Pipeline};
 
 use crate::error::RunError;
 use crate::event::StepId;
+use crate::peer::MARK;
 use crate::render::{RenderError, Renderer, Values};
 
 /// What every process gets when the caller has it; `LC_*` besides.
 const ALLOWED: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
-
-/// The variable by which a process of a run is known, whatever became of its process group.
-pub(super) const MARK: &str = "SWARM_RUN";
 
 /// The world around a run's processes.
 #[derive(Debug)]

@@ -52,6 +52,7 @@ use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{self, FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
+use crate::peer::Processes;
 use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::{self, Blanks, Recorder, Recording, Replay, Source};
@@ -348,10 +349,11 @@ impl Begin<'_> {
         let concurrency = self.state.graph().concurrency();
         limits::allow_files(concurrency);
         let pulses = Pulses::default();
-        let socket = Socket::listen(&self.folder, control.clone(), pulses.clone())?;
+        let processes = Processes::new(&self.folder.id);
+        let socket = Socket::listen(&self.folder, control.clone(), pulses.clone(), processes.clone())?;
         let (viewer, watching) = Viewer::start(observer);
         self.notices.iter().for_each(|notice| viewer.notice(notice));
-        let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses));
+        let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses, processes));
         drop(socket);
         drop(viewer);
         let watched = watching.join();
@@ -368,7 +370,7 @@ impl Begin<'_> {
         viewer: &Viewer,
         inputs: &Sender<Input>,
         receiver: Receiver<Input>,
-        (control, pulses): (&Control, Pulses),
+        (control, pulses, processes): (&Control, Pulses, Processes),
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
         let trees = self.trees.map(Arc::new);
@@ -408,7 +410,7 @@ impl Begin<'_> {
         };
         let pool = Pool::new(services, state.graph().concurrency());
         control.attach(inputs.clone());
-        let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor));
+        let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let mut run_loop = Loop {
             scene,
             surroundings,

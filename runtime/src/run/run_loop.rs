@@ -258,7 +258,10 @@ impl Loop<'_> {
             Input::Diverged { step, attempt, divergence } => self.end_diverged(step, attempt, divergence),
             // Only a replay hears of it.
             Input::Parked { .. } => {}
-            Input::Lives { step, attempt, process } => self.record(Event::ProcessStarted { step, attempt, process }),
+            Input::Lives { step, attempt, process } => {
+                self.doors.lives(&step, attempt, process.group);
+                self.record(Event::ProcessStarted { step, attempt, process });
+            }
             Input::Session { step, attempt, session } => self.talks(step, attempt, session),
             Input::Wants { step, attempt, wish, reply } => self.task_wants(step, attempt, *wish, reply),
             Input::Ended { step, attempt, outcome } => {

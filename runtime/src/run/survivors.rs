@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
 
-use super::environment::MARK;
 use crate::event::Process;
 use crate::executor::{group_ends, start_time};
+use crate::peer::MARK;
 
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);

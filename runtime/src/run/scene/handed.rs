@@ -3,6 +3,7 @@
 //! In: what an agent asks for, in whatever turn it is. Out: the fact to record and a receipt, or the reason why not, in
 //! words that tell it what to do. Nothing that an agent wrote becomes a line of a prompt: envelopes are shown as JSON.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::{Component, Path};
 
@@ -324,7 +325,9 @@ impl Scene<'_> {
     fn fits(&self, handoff: &Handoff, way: &Way, edge: &Edge) -> Result<(), String> {
         let chars = handoff.message.chars().count();
         match chars {
-            0 => return Err("`message` is empty: say in a sentence what you hand over".to_owned()),
+            _ if handoff.message.trim().is_empty() => {
+                return Err("`message` is empty: say in a sentence what you hand over".to_owned());
+            }
             _ if chars > MESSAGE_LIMIT => {
                 return Err(format!(
                     "`message` has {chars} characters, and {MESSAGE_LIMIT} are the most: write what is long into a \
@@ -389,11 +392,13 @@ impl Reach {
     }
 }
 
-/// What a prompt says of an operation, for agents that have no tools for it.
+/// What a prompt says of an operation, for agents that have no tools for it. The line is no JSON, so that whoever repeats
+/// its prompt asks for nothing.
 fn taught(operation: &str, to: &str) -> String {
     format!(
-        "with the tool `{operation}` where you have it, else by a line of your answer that is JSON and nothing else:\n\
-         {{\"swarm\": \"{operation}\", \"to\": \"{to}\", \"message\": \"...\"}}"
+        "with the tool `{operation}` where you have it, else by a line of your answer that is JSON and nothing else, with \
+         your words as a text in the place of …:\n\
+         {{\"swarm\": \"{operation}\", \"to\": \"{to}\", \"message\": …}}"
     )
 }
 
@@ -443,15 +448,24 @@ pub(super) fn stamp(at: u64) -> String {
 }
 
 /// What the answer of an agent asks for by lines of JSON, and the answer without them. A line that looks like one and is
-/// none stays, with what is wrong with it.
-pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String) {
+/// none stays, with what is wrong with it; so does one that the agent was `told`, and only repeats.
+pub(crate) fn asked_for<'t>(
+    answer: &str,
+    told: impl IntoIterator<Item = &'t str>,
+) -> (Vec<Result<Operation, String>>, String) {
+    let is_one = |line: &str| line.starts_with('{') && line.contains("\"swarm\"");
+    let told: HashSet<&str> =
+        told.into_iter().flat_map(|text| text.lines().map(str::trim).filter(|line| is_one(line))).collect();
     let mut operations = Vec::new();
-    let (mut rest, mut more) = (String::new(), 0);
+    let (mut rest, mut more, mut repeated) = (String::new(), 0, 0);
     for line in answer.split_inclusive('\n') {
         let trimmed = line.trim();
-        let is_one = trimmed.starts_with('{') && trimmed.contains("\"swarm\"");
-        let value = if is_one { serde_json::from_str::<Value>(trimmed).ok() } else { None };
+        let value = if is_one(trimmed) { serde_json::from_str::<Value>(trimmed).ok() } else { None };
         match value.filter(|value| value.get("swarm").is_some()) {
+            Some(_) if told.contains(trimmed) => {
+                repeated += 1;
+                rest.push_str(line);
+            }
             Some(_) if operations.len() >= OPERATIONS => more += 1,
             Some(value) => {
                 let operation = Operation::read(value);
@@ -466,6 +480,10 @@ pub(crate) fn asked_for(answer: &str) -> (Vec<Result<Operation, String>>, String
     if more > 0 {
         let most = format!("{more} more lines ask for something, and {OPERATIONS} of one answer are the most");
         operations.push(Err(most));
+    }
+    if repeated > 0 {
+        let quoted = format!("lines that its prompt says word for word ask for nothing, and its answer has {repeated}");
+        operations.push(Err(quoted));
     }
     (operations, rest)
 }
