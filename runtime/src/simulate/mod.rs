@@ -11,4 +11,5 @@ mod run;
 mod stalls;
 mod tables;
 mod timeouts;
+mod waits;
 mod world;
