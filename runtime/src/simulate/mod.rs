@@ -11,5 +11,4 @@ mod run;
 mod stalls;
 mod tables;
 mod timeouts;
-mod waits;
 mod world;
