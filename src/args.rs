@@ -306,7 +306,8 @@ pub(crate) struct Show {
     /// Prints what happens as JSON lines, versioned, on standard output.
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
-    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output.
+    /// Prints the events of steps and of the agents of swarms as JSON lines, versioned, on standard output; and how nodes
+    /// stand with their agents, and the tools that those use.
     #[arg(long, conflicts_with_all = ["quiet", "json"])]
     pub(crate) events: bool,
     /// Prints the result only, and on standard error what failed.
@@ -421,16 +422,21 @@ pub(crate) struct Logs {
 /// Shows a run, a step of it, or an agent of a step that is a swarm.
 ///
 /// Of a run: its steps, why they were skipped, attempts, usage and paths. Of a step: all of its attempts, with their
-/// prompts and logs; of a swarm its agents, how each ended, and what it used. Of an agent: its turns, each with what it
+/// prompts and logs, the tools that it used and the artifacts that it left; of a swarm its agents, how each ended, and what it used. Of an agent: its turns, each with what it
 /// did, what came of it and the prompt that it was asked with, and its mailbox.
 #[derive(Debug, Args)]
 pub(crate) struct Inspect {
     /// The run: its id, the beginning of it, or `last` (the default).
     pub(crate) run: Option<String>,
-    /// The step, by its name, with what it is inside of where there are several.
+    /// The step, by its name, with what it is inside of where there are several; or an artifact by its reference,
+    /// `artifact://diff/ID` or `contextpack://pack/ID`, which is printed as it was stored.
+    #[arg(value_name = "STEP|REFERENCE")]
     pub(crate) step: Option<String>,
     /// The agent of a swarm, or `swarm-supervisor`.
     pub(crate) agent: Option<String>,
+    /// Prints the envelopes that came to a step and left it, whole, as JSON for people.
+    #[arg(long, requires = "step", conflicts_with_all = ["json", "agent"])]
+    pub(crate) raw: bool,
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::json;
 use swarmc_plan::{Pipeline, StopStatus};
 use swarmc_runtime::swarm::Fact;
-use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Status, StepId};
+use swarmc_runtime::{AnsweredBy, Content, Event, Failure, Observer, Record, Signal, Status, StepId};
 
 use crate::approvals::{Pending, options, said};
 use crate::args::Show;
@@ -168,6 +168,14 @@ impl Observer for Display {
 
     fn notice(&mut self, text: &str) {
         self.screen().notice(text);
+    }
+
+    fn signal(&mut self, signal: &Signal) {
+        self.screen().json(&crate::events::signal(signal));
+    }
+
+    fn wants_signals(&self) -> bool {
+        self.screen().show.is_machine()
     }
 
     fn wants_output(&self) -> bool {
@@ -364,8 +372,8 @@ impl Screen {
             RowState::Running if row.attempt > 1 => format!("  {name}: attempt {} started{round}", row.attempt),
             RowState::Running => format!("  {name}: started{round}"),
             RowState::Asking => format!("{} {name}: waits for an answer{round}", paint.yellow("?")),
-            // What is asked stands beside it.
-            RowState::Stalled => return None,
+            // What is asked stands beside it; and what has not begun is no change.
+            RowState::Stalled | RowState::Blocked => return None,
             RowState::Idle => {
                 let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
                 format!("  {name}: waits for envelopes after {took}: {post}")

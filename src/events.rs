@@ -1,10 +1,19 @@
-//! `--events`: a record of the journal as one event, for programs that watch a run.
+//! `--events`: a record of the journal as one event, and what stands in none, for programs that watch a run.
 //!
 //! In: a record. Out: a flat JSON object; `type` is what happened, and `agent_id` who did it in a swarm, with the names
 //! that seed dashboards know. The other fields are those of the journal.
 
 use serde_json::{Value, json};
-use swarmc_runtime::{Event, Record};
+use swarmc_runtime::{Event, Record, Signal};
+
+/// What stands in no journal as an event: it has no number.
+pub(crate) fn signal(signal: &Signal) -> Value {
+    let mut value = json!({ "version": 1 });
+    if let (Ok(Value::Object(fields)), Some(object)) = (serde_json::to_value(signal), value.as_object_mut()) {
+        object.extend(fields);
+    }
+    value
+}
 
 /// The record as an event.
 pub(crate) fn of(record: &Record) -> Value {

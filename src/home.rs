@@ -1,10 +1,11 @@
 //! Where runs lie, and finding the one that a person means.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Pipeline, Plan};
-use swarmc_runtime::{Event, Home, Record, RunFolder, RunSummary, RunningState};
+use swarmc_runtime::{Event, Graph, Home, Record, RunFolder, RunSummary, RunningState};
 
 use crate::ledger::Ledger;
 
@@ -76,6 +77,11 @@ impl Past {
 
     pub(crate) fn pipeline(&self) -> &Pipeline {
         self.plan.pipeline(&self.pipeline).expect("it was looked up when this was read")
+    }
+
+    /// What runs of it, as whoever ran it saw it; none where its plan cannot be scheduled.
+    pub(crate) fn graph(&self, folder: &RunFolder) -> Option<Arc<Graph>> {
+        Graph::new(&self.plan, &self.pipeline, self.task.as_deref(), folder.concurrency()).ok().map(Arc::new)
     }
 
     pub(crate) fn ledger(&self) -> Ledger {

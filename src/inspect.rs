@@ -3,7 +3,9 @@
 //! In: the journal, and the files beside it. Out: text for people, or one JSON document. What agents say is shown by
 //! [`told`] to people, and whole to programs.
 
+mod artifact;
 mod node;
+mod tools;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use swarmc_runtime::handoff::Report;
 use swarmc_runtime::swarm::{Act, Answer, Fact, Purpose, Sent, TurnId};
 use swarmc_runtime::{
-    AgentFiles, Content, Event, Layout, RunFolder, Stream as TaskStream, Verdict, Wants, agent_status,
+    AgentFiles, Content, Event, Layout, RunFolder, State, StepId, Stream as TaskStream, Verdict, Wants, agent_status,
 };
 
 use node::{Node, summarizer};
@@ -36,10 +38,23 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     let Some(name) = &args.step else { return runs::inspect(args) };
     let folder = find(&home()?, args.run.as_deref(), "to look at: there are none", |_| true)?;
     let past = Past::read(&folder)?;
-    let ledger = past.ledger();
+    let mut ledger = past.ledger();
+    if artifact::is_reference(name) {
+        terminal::print(artifact::show((&folder, &past, &ledger), name, args.json)?)?;
+        return Ok(Exit::Done);
+    }
+    note_blocked(&mut ledger, (&past, &folder), name);
     let layout = folder.layout(past.pipeline());
     let row = wanted(&ledger, &folder, name)?;
     let view = View { folder: &folder, layout: &layout, past: &past, ledger: &ledger, row };
+    if args.raw {
+        let raw = view.node().raw();
+        if raw.is_empty() {
+            terminal::eprint(format!("no envelope has come to `{name}` or left it\n"));
+        }
+        terminal::print(raw)?;
+        return Ok(Exit::Done);
+    }
     let out = match (&args.agent, args.json) {
         (None, true) => format!("{}\n", view.step_json()),
         (None, false) => view.step(),
@@ -52,10 +67,25 @@ pub(crate) fn exec(args: &Inspect) -> miette::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Takes note of the steps that the name means and that have not begun, where it means none that has.
+fn note_blocked(ledger: &mut Ledger, (past, folder): (&Past, &RunFolder), name: &str) {
+    if ledger.rows.iter().any(|row| means(ledger, &row.step, name)) {
+        return;
+    }
+    let Some(graph) = past.graph(folder) else { return };
+    let mut state = State::new(graph);
+    past.records.iter().for_each(|record| state.apply(record));
+    let blocked: Vec<StepId> = state.blocked().map(|(step, _)| step).filter(|step| means(ledger, step, name)).collect();
+    blocked.iter().for_each(|step| ledger.block(step));
+}
+
+fn means(ledger: &Ledger, step: &StepId, name: &str) -> bool {
+    *step.name == *name || step.label() == name || ledger.label(step) == name
+}
+
 /// The last of the rows that the name means.
 fn wanted<'a>(ledger: &'a Ledger, folder: &RunFolder, name: &str) -> miette::Result<&'a Row> {
-    let fits = |row: &&Row| *row.step.name == *name || row.step.label() == name || ledger.label(&row.step) == name;
-    ledger.rows.iter().rev().find(fits).ok_or_else(|| {
+    ledger.rows.iter().rev().find(|row| means(ledger, &row.step, name)).ok_or_else(|| {
         let labels: Vec<String> = ledger.rows.iter().map(|row| ledger.label(&row.step)).collect();
         let help = did_you_mean(name, labels.iter().map(String::as_str));
         miette!(help = help, "nothing is known of a step `{name}` in run `{}`", folder.id)

@@ -122,6 +122,8 @@ pub(crate) enum RowState {
     Stalled,
     /// A gate that nobody has answered.
     Asking,
+    /// It has not begun: it waits for other steps, or until there is room for it.
+    Blocked,
     Cancelled,
     Ended(Status),
 }
@@ -133,7 +135,7 @@ impl RowState {
             RowState::Waiting => "retrying",
             RowState::Idle => "idle",
             RowState::Stalled => "stalled",
-            RowState::Asking => "waiting",
+            RowState::Asking | RowState::Blocked => "waiting",
             RowState::Cancelled => "cancelled",
             RowState::Ended(status) => status.word(),
         }
@@ -320,6 +322,12 @@ impl Ledger {
         Some(row)
     }
 
+    /// Takes note of a step that has not begun.
+    pub(crate) fn block(&mut self, step: &StepId) {
+        let row = self.row(step, self.changed_ms);
+        self.rows[row].state = RowState::Blocked;
+    }
+
     fn row(&mut self, step: &StepId, at: u64) -> usize {
         if let Some(index) = self.index.get(step) {
             return *index;
@@ -454,6 +462,7 @@ impl Ledger {
                 RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking => {
                     counts.running += 1
                 }
+                RowState::Blocked => {}
                 RowState::Ended(Status::Succeeded) => counts.succeeded += 1,
                 RowState::Ended(Status::Failed) => counts.failed += 1,
                 RowState::Ended(Status::Skipped) => counts.skipped += 1,
@@ -537,8 +546,8 @@ impl Row {
             "reason": Some(self.reason()).filter(|reason| !reason.is_empty()),
             "skip": self.skip,
             "attempts": self.attempt,
-            "started_ms": self.started_ms,
-            "ended_ms": (!matches!(self.state, RowState::Running | RowState::Waiting | RowState::Idle | RowState::Stalled | RowState::Asking)).then_some(self.ended_ms),
+            "started_ms": (self.state != RowState::Blocked).then_some(self.started_ms),
+            "ended_ms": matches!(self.state, RowState::Cancelled | RowState::Ended(_)).then_some(self.ended_ms),
             "exit": self.exit,
             "stderr": self.stderr,
             "usage": self.usage,

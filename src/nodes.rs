@@ -6,16 +6,18 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use swarmc_runtime::{AgentStatus, Link, RunSummary, Standing};
+use swarmc_runtime::{AgentStatus, Blocked, Link, RunSummary, Standing};
 
 use crate::approvals::visible;
 use crate::terminal::{Paint, printable};
-use crate::units::duration;
+use crate::units::{duration, grouped};
 
-/// The lines of a run among others.
-const FEW: usize = 20;
+/// The lines of a run among others, and those of steps that have not begun.
+pub(crate) const FEW: usize = 20;
+const FIRST: usize = 3;
 
-/// The lines of a run's nodes: `all` of them, or those that are not over, and not too many.
+/// The lines of a run's nodes: `all` of them, or those that are not over, and not too many; and of the steps that have not
+/// begun, the first.
 pub(crate) fn lines(run: &RunSummary, all: bool, now: u64, paint: Paint) -> String {
     let mut out = String::new();
     let shown = |node: &&Standing| all || node.state != Link::Disconnected;
@@ -45,7 +47,53 @@ pub(crate) fn lines(run: &RunSummary, all: bool, now: u64, paint: Paint) -> Stri
             let _ = writeln!(out, "    {step}: {}", printable(&status.sum()));
         }
     }
+    out.push_str(&blocked(run, if all { FEW } else { FIRST }, paint));
     out
+}
+
+/// The lines of the steps that have not begun, so many at most; nodes have theirs already.
+pub(crate) fn blocked(run: &RunSummary, most: usize, paint: Paint) -> String {
+    let mut out = String::new();
+    let several = run.blocked.iter().any(|blocked| blocked.step.instance > 1);
+    let known = |blocked: &&Blocked| !run.nodes.iter().any(|node| node.step == blocked.step);
+    let waiting: Vec<&Blocked> = run.blocked.iter().filter(known).collect();
+    for blocked in waiting.iter().take(most) {
+        let label = blocked.step.label();
+        let name = if several { format!("{label}.{}", blocked.step.instance) } else { label };
+        let _ = writeln!(out, "    {}", paint.dim(&format!("{name}: {}", waits(blocked))));
+    }
+    let unseen = run.blocked_count - run.blocked.len() as u64;
+    let rest = unseen + waiting.len().saturating_sub(most) as u64;
+    if rest > 0 {
+        let waits = if rest == 1 { "waits" } else { "wait" };
+        let more = format!("and {} more {waits}: swarmc inspect {} STEP", grouped(rest), run.id);
+        let _ = writeln!(out, "    {}", paint.dim(&more));
+    }
+    out
+}
+
+/// What a step that has not begun waits for, in a line.
+fn waits(blocked: &Blocked) -> String {
+    let first = blocked.pending.iter().take(FIRST).map(|other| format!("{}: {}", other.step, other.why));
+    let mut pending: Vec<String> = first.collect();
+    if blocked.pending.len() > FIRST {
+        pending.push(format!("and {} more", blocked.pending.len() - FIRST));
+    }
+    match pending.is_empty() {
+        true => format!("waits for {}", blocked.waits),
+        false => format!("waits for {} ({})", blocked.waits, pending.join("; ")),
+    }
+}
+
+/// The steps that have not begun as JSON.
+pub(crate) fn blocked_json(run: &RunSummary) -> Value {
+    let steps = run.blocked.iter().map(|blocked| {
+        json!({
+            "step": blocked.step.label(), "instance": blocked.step.instance, "waits": blocked.waits,
+            "pending": blocked.pending,
+        })
+    });
+    json!({ "count": run.blocked_count, "steps": steps.collect::<Vec<_>>() })
 }
 
 /// How a node stands, in a line.
@@ -102,5 +150,15 @@ mod tests {
         node.pending = vec![Pending { step: "reviewer".into(), why: "its turn goes on" }];
         let expected = "idle, active 2.0s ago, waits for envelopes (reviewer: its turn goes on)";
         assert_eq!(words(&node, 3_000), expected);
+    }
+
+    #[test]
+    fn of_those_that_are_waited_for_the_first_are_named_and_the_others_counted() {
+        let mut blocked = Blocked { step: StepId::new("c", 1, 1), waits: "other steps", pending: Vec::new() };
+        assert_eq!(waits(&blocked), "waits for other steps");
+        blocked.pending = ["a", "b", "d"].map(|step| Pending { step: step.into(), why: "it runs" }).into();
+        assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs)");
+        blocked.pending.push(Pending { step: "e".into(), why: "it runs" });
+        assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs; and 1 more)");
     }
 }

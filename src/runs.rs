@@ -96,7 +96,7 @@ fn document(run: &RunSummary) -> serde_json::Value {
         "run": run.id, "workflow": run.workflow, "pipeline": run.pipeline, "state": word(run.state),
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
         "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
-        "nodes": nodes::json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
+        "nodes": nodes::json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
         "problem": run.problem,
     })
 }
@@ -177,6 +177,7 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
         table(&mut out, &ledger, std::iter::once(row), paint);
         details(&mut out, row, &paths(row), &folder, paint);
     }
+    out.push_str(&nodes::blocked(run, nodes::FEW, paint));
     let left = run.total.saturating_sub(run.done);
     if left > 0 {
         let _ = writeln!(out, "{} of {} not done", grouped(left), count(run.total, "step"));

@@ -85,6 +85,7 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
             | RowState::Idle
             | RowState::Stalled
             | RowState::Asking
+            | RowState::Blocked
             | RowState::Cancelled => paint.yellow(&status),
         };
         let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };

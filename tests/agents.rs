@@ -128,8 +128,8 @@ impl Place {
         let mut decoder = Decoder::new(format);
         let mut tools = Vec::new();
         let mut emit = |item: Item<'_>| {
-            if let Item::Tool(name) = item {
-                tools.push(name.to_owned());
+            if let Item::Tool(used) = item {
+                tools.push(used.name.to_owned());
             }
         };
         let mut stdout = child.stdout.take().expect("stdout is a pipe");

@@ -438,6 +438,16 @@ fn json_has_the_fields_that_its_page_shows() {
     same(&["run", "flow.kdl", "--json"], 0, Some("output"));
     same(&["run", "flow.kdl", "--json"], 0, Some("result"));
     same(&["run", "changed.kdl", "--replay", "recorded", "--json"], 3, Some("divergence"));
+    place.write("stream", STREAM);
+    place.write(
+        "agent.kdl",
+        "provider program { exec \"sh\" \"-c\" \"cat >/dev/null; cat stream\"; reads claude-stream-json }\n\
+         agent worker provider=program\npipeline main { task draft agent=worker { prompt \"Draft\" } }",
+    );
+    for kind in ["connection", "tool_started", "tool_ended"] {
+        same(&["run", "agent.kdl", "--json"], 0, Some(kind));
+    }
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
     same(&["ps", "--all", "--json"], 0, None);
     place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &[]);
     same(&["inspect", "--json"], 0, None);
@@ -449,6 +459,12 @@ fn json_has_the_fields_that_its_page_shows() {
     same(&["test", "tested.kdl", "--format", "json"], 3, None);
     assert_eq!(shown.next(), None, "every block was compared");
 }
+
+/// What a program prints that uses a tool.
+const STREAM: &str = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{}}]}}
+{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"1","content":"hello"}]}}
+{"type":"result","subtype":"success","is_error":false,"result":"Done."}
+"#;
 
 /// The paths of all fields, looking into the first element of a list.
 fn fields(value: &Value) -> std::collections::BTreeSet<String> {

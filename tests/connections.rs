@@ -162,3 +162,67 @@ fn waiting_and_synchronization() {
     let read: usize = read.map(|record| record["inputs"].as_array().map_or(0, Vec::len)).sum();
     assert_eq!(read, 2);
 }
+
+/// `a` fails, and is tried again; `b` works; a called pipeline has begun. All wait to be let go.
+const FAN_IN: &str = r##"
+workflow waiting { default main }
+pipeline inner {
+    task early { run "until [ -e go ]; do sleep 0.01; done" }
+    task late { depends-on early; run echo late }
+    result late
+}
+pipeline main {
+    concurrency 4
+    task a { retry 1; run "if [ ! -e failed ]; then touch failed; exit 1; fi; until [ -e go ]; do sleep 0.01; done" }
+    task b { run "until [ -e go ]; do sleep 0.01; done" }
+    gate leave { message "May it?"; options yes; on-timeout yes after="24h" }
+    task c { depends-on a b leave; run echo together }
+    task d { depends-on c; run echo after }
+    task e { depends-on d; run echo last }
+    task f { depends-on e; run echo never }
+    task sub { call inner }
+    result c sub
+}
+"##;
+
+#[test]
+fn a_step_that_waits_for_its_dependencies_is_listed_with_what_they_are_doing() {
+    let project = Project::new();
+    fs::write(project.root().join("spec.kdl"), FAN_IN).expect("a spec can be written");
+    let mut running = begin(&project);
+    let why = "c: waits for other steps (a: it failed, and is tried again; b: it runs; leave: it waits for a person)";
+    let ps = until(&project, &["ps"], |ps| ps.contains(why) && ps.contains("and 2 more"));
+    let lines: Vec<&str> = ps.lines().filter(|line| line.contains("wait")).map(str::trim).collect();
+    assert!(lines.contains(&"d: waits for other steps (c: it waits for other steps)"), "{ps}");
+    let run = ps.lines().nth(1).and_then(|line| line.split_whitespace().next()).expect("a run is listed");
+    assert!(lines.contains(&format!("and 2 more wait: swarmc inspect {run} STEP").as_str()), "{ps}");
+    let all = project.done(&["ps", "last"]);
+    assert!(all.contains("    sub/late: waits for other steps (early: it runs)"), "{all}");
+
+    let inspected = project.done(&["inspect", "last", "c"]);
+    let lines: Vec<&str> = inspected.lines().map(str::trim).collect();
+    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["c", "waiting"], "{inspected}");
+    assert!(lines.contains(&"waits   for a: it failed, and is tried again"), "{inspected}");
+    assert!(lines.contains(&"waits   for leave: it waits for a person"), "{inspected}");
+    let said = json(&project.done(&["inspect", "last", "sub/late", "--json"]));
+    assert_eq!((&said["status"], &said["attempts"], &said["started_ms"]), (&"waiting".into(), &0.into(), &Value::Null));
+    assert_eq!(said["pending"], serde_json::json!([{ "step": "early", "why": "it runs" }]));
+    let said = json(&project.done(&["ps", "last", "--json"]))["runs"][0]["waiting"].clone();
+    assert_eq!(said["count"], 5, "{said}");
+    let first = serde_json::json!([
+        { "step": "a", "why": "it failed, and is tried again" },
+        { "step": "b", "why": "it runs" },
+        { "step": "leave", "why": "it waits for a person" },
+    ]);
+    assert_eq!((&said["steps"][0]["step"], &said["steps"][0]["pending"]), (&"c".into(), &first));
+
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+    let left = project.done(&["inspect", "last", "c"]);
+    assert!(left.contains("waits   for b: it had begun when the run was ended"), "{left}");
+    let_go(&project, "go");
+    let output = project.swarmc(&["approve", "last", "leave", "yes"]);
+    assert!(!output.status.success(), "nobody runs it");
+    let nothing = project.swarmc(&["inspect", "last", "g"]);
+    assert_eq!(nothing.status.code(), Some(2));
+}

@@ -14,6 +14,7 @@ mod graph;
 mod handoffs;
 mod hostile;
 mod import;
+mod inspected;
 mod judge;
 mod kill;
 mod lsp;

@@ -30,6 +30,7 @@ mod rehearse;
 mod render;
 mod run;
 mod secrets;
+mod signal;
 #[cfg(test)]
 mod simulate;
 mod socket;
@@ -55,6 +56,7 @@ pub use pulse::{Flow, Pulse};
 pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use run::{Ended, Options, Outcome as RunOutcome, resume, start};
+pub use signal::{Sign, Signal, TOOL_USES};
 pub use socket::{answer_gate, pulses, request_stop, send_message};
-pub use state::{Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};
-pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report};
+pub use state::{Blocked, Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};
+pub use stream::{ANSWER_LIMIT, Decoder, Item, LINE_LIMIT, Report, ToolResult, ToolUse};

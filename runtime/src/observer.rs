@@ -1,6 +1,7 @@
 //! Who watches a run: called from a thread of its own, so that a slow terminal stalls neither the run nor its pipes.
 
 use crate::event::{Record, StepId};
+use crate::signal::Signal;
 
 /// Watches a run as it happens.
 ///
@@ -16,6 +17,14 @@ pub trait Observer: Send {
     /// Whether [`Observer::output`] is to be called at all; asked once. Copying a gigabyte for nobody takes its time.
     fn wants_output(&self) -> bool {
         true
+    }
+
+    /// A node stands otherwise with its agent, or uses a tool: what stands in no journal.
+    fn signal(&mut self, _signal: &Signal) {}
+
+    /// Whether [`Observer::signal`] is to be called at all; asked once.
+    fn wants_signals(&self) -> bool {
+        false
     }
 
     /// Something a person should know that is no event of the workflow, as one line without a full stop.

@@ -92,19 +92,19 @@ impl Pulses {
 }
 
 impl Hand {
-    /// It was sent something.
-    pub(crate) fn reads(&self) {
-        self.sign(false);
+    /// It was sent something; whether it did something else before.
+    pub(crate) fn reads(&self) -> bool {
+        self.sign(false)
     }
 
-    /// It put something out.
-    pub(crate) fn writes(&self) {
-        self.sign(true);
+    /// It put something out; whether it did something else before.
+    pub(crate) fn writes(&self) -> bool {
+        self.sign(true)
     }
 
-    fn sign(&self, writing: bool) {
-        self.signs.writing.store(writing, Ordering::Relaxed);
+    fn sign(&self, writing: bool) -> bool {
         self.signs.active_ms.store(now(), Ordering::Relaxed);
+        self.signs.writing.swap(writing, Ordering::Relaxed) != writing
     }
 }
 
@@ -119,7 +119,7 @@ impl Drop for Hand {
 }
 
 /// The time in milliseconds since 1970.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
@@ -136,11 +136,12 @@ mod tests {
         let first = pulses.all();
         assert_eq!((first.len(), &first[0].step, first[0].attempt), (1, &step, 2));
         assert_eq!(first[0].stream, Flow::Reading);
-        hand.writes();
+        assert!(hand.writes(), "that is a change");
+        assert!(!hand.writes());
         let later = pulses.all();
         assert_eq!(later[0].stream, Flow::Writing);
         assert!(later[0].active_ms >= first[0].active_ms && first[0].active_ms > 0);
-        hand.reads();
+        assert!(hand.reads());
         assert_eq!(pulses.all()[0].stream, Flow::Reading);
         let again = pulses.open(&step, 2);
         drop(hand);

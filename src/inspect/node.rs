@@ -4,26 +4,20 @@
 //!
 //! In: the records of a run, and the files beside them. Out: lines for people, or JSON fields.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use swarmc_plan::{Agent, Body, Connection, Format, Plan};
 use swarmc_runtime::artifact::{ArtifactKind, Kept};
-use swarmc_runtime::{
-    Decoder, Event, Graph, Item, Layout, Letter, RunFolder, Standing, State, StepId, Stream as TaskStream, standings,
-};
+use swarmc_runtime::{Event, Layout, Letter, Pending, RunFolder, Standing, State, StepId, standings};
 
+use super::artifact::{bytes, digest};
+use super::tools::{Used, tools};
 use crate::home::Past;
 use crate::nodes::words;
 use crate::team::told;
-use crate::units::now;
-
-/// The uses of tools that are shown at most, and the bytes of a log in which they are looked for.
-const TOOLS: usize = 1_000;
-const LOG: u64 = 256 << 20;
+use crate::terminal::printable;
+use crate::units::{now, size};
 
 /// What is known of a step as a node.
 pub(super) struct Node {
@@ -31,9 +25,9 @@ pub(super) struct Node {
     outgoing: Vec<Post>,
     artifacts: Vec<(u32, Kept)>,
     prompts: Vec<Prompt>,
-    tools: Vec<Tool>,
+    tools: Vec<Used>,
     standing: Option<Standing>,
-    pending: Vec<(Arc<str>, &'static str)>,
+    pending: Vec<Pending>,
 }
 
 /// An envelope.
@@ -56,12 +50,6 @@ struct Prompt {
     blocks: Value,
 }
 
-/// One use of a tool.
-struct Tool {
-    attempt: u32,
-    text: String,
-}
-
 impl Node {
     /// What the records of a run say of a step.
     pub(super) fn read((folder, layout, past): (&RunFolder, &Layout, &Past), step: &StepId, attempts: u32) -> Node {
@@ -77,14 +65,8 @@ impl Node {
         };
         node.gather(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
-            let told = prompts(layout, step, attempt);
-            let room = TOOLS.saturating_sub(node.tools.len());
-            // Those before the last one could not be reached, and used nothing.
-            let position = told.last().map_or(0, |prompt| prompt.position);
-            let by = summarizer(past, step, attempt);
-            let used = tools((&past.plan, layout), (step, attempt), by, position).into_iter().take(room);
-            node.tools.extend(used.map(|text| Tool { attempt, text }));
-            node.prompts.extend(told);
+            node.tools.extend(tools(layout, step, attempt));
+            node.prompts.extend(prompts(layout, step, attempt));
         }
         node
     }
@@ -155,7 +137,8 @@ impl Node {
         ways(&self.outgoing, "to", "toNodeId", "");
         for (attempt, kept) in &self.artifacts {
             let word = if kept.kind == ArtifactKind::ContextPack { "pack" } else { kept.kind.word() };
-            lines.push(format!("{word:<7} {} (turn {attempt}){}", kept.reference(), told(&about(kept))));
+            let bytes = size(bytes(&kept.content));
+            lines.push(format!("{word:<7} {} ({bytes}, turn {attempt}){}", kept.reference(), told(&about(kept))));
         }
         for prompt in &self.prompts {
             let blocks = prompt.blocks["blocks"].as_array().into_iter().flatten();
@@ -164,13 +147,28 @@ impl Node {
             let delta = if prompt.blocks["delta"] == true { "; sent: what is new" } else { "" };
             lines.push(format!("blocks  turn {}{}: {} bytes{delta}", prompt.attempt, prompt.by(), blocks.join(", ")));
         }
-        for tool in &self.tools {
-            lines.push(format!("tool    turn {}: {}", tool.attempt, told(&tool.text)));
-        }
-        for (name, why) in &self.pending {
-            lines.push(format!("waits   for {name}: {why}"));
+        lines.extend(self.tools.iter().map(Used::line));
+        for Pending { step, why } in &self.pending {
+            lines.push(format!("waits   for {step}: {why}"));
         }
         lines
+    }
+
+    /// Its envelopes whole, as they were sent, in text that no terminal obeys.
+    pub(super) fn raw(&self) -> String {
+        let mut out = String::new();
+        let mut all = |posts: &[Post], did: &str, not: &str| {
+            for post in posts {
+                let turn = post.attempt.map_or(not.to_owned(), |attempt| format!("{did} in turn {attempt}"));
+                out.push_str(&format!("{} ({turn})\n", printable(&post.id)));
+                // Pretty JSON of what was read as JSON: there is no other way for it to fail.
+                let text = serde_json::to_string_pretty(&post.envelope).unwrap_or_default();
+                text.lines().for_each(|line| out.push_str(&format!("{}\n", printable(line))));
+            }
+        };
+        all(&self.incoming, "read", "not read");
+        all(&self.outgoing, "sent", "sent");
+        out
     }
 
     /// The fields of it for programs.
@@ -180,12 +178,9 @@ impl Node {
             posts.iter().map(post).collect()
         };
         let artifact = |(attempt, kept): &(u32, Kept)| {
-            let (digest, bytes) = match &kept.content {
-                swarmc_runtime::Content::Artifact { digest, bytes } => (json!(digest), json!(bytes)),
-                swarmc_runtime::Content::Text(text) => (Value::Null, json!(text.len())),
-            };
+            let digest = digest(&kept.content);
             json!({
-                "ref": kept.reference(), "kind": kept.kind.word(), "id": &*kept.id, "turn": attempt, "bytes": bytes,
+                "ref": kept.reference(), "kind": kept.kind.word(), "id": &*kept.id, "turn": attempt, "bytes": bytes(&kept.content),
                 "digest": digest, "path": digest.as_str().map(|digest| folder.artifact(digest)), "pack": kept.pack,
                 "files": kept.files, "added": kept.added, "removed": kept.removed, "with": kept.with,
                 "omitted": kept.omitted,
@@ -200,8 +195,7 @@ impl Node {
                 "paths": paths.collect::<serde_json::Map<_, _>>(), "effective": prompt.blocks,
             })
         });
-        let tools = self.tools.iter().map(|tool| json!({ "turn": tool.attempt, "tool": tool.text }));
-        let pending = self.pending.iter().map(|(name, why)| json!({ "step": &**name, "why": why }));
+        let tools = self.tools.iter().map(Used::json);
         vec![
             ("connection", json!(self.standing)),
             ("incoming", posts(&self.incoming, "read_in")),
@@ -210,7 +204,7 @@ impl Node {
             ("artifacts", Value::Array(artifacts)),
             ("tools", tools.collect()),
             ("prompts", prompts.collect()),
-            ("pending", pending.collect()),
+            ("pending", json!(self.pending)),
         ]
     }
 }
@@ -235,20 +229,18 @@ fn about(kept: &Kept) -> String {
 }
 
 /// How a step stands with its agent, whom it waits for, and the call around it.
-type Stands = (Option<Standing>, Vec<(Arc<str>, &'static str)>, Option<Option<Arc<str>>>);
+type Stands = (Option<Standing>, Vec<Pending>, Option<Option<Arc<str>>>);
 
 fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
-    let Ok(graph) = Graph::new(&past.plan, &past.pipeline().name, past.task.as_deref(), 1) else {
-        return (None, Vec::new(), None);
-    };
-    let mut state = State::new(Arc::new(graph));
+    let Some(graph) = past.graph(folder) else { return (None, Vec::new(), None) };
+    let mut state = State::new(graph);
     let mut call = state.call_around(step);
     for record in &past.records {
         state.apply(record);
         // What is inside of a step is forgotten with it.
         call = call.or_else(|| state.call_around(step));
     }
-    let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step) };
+    let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step, folder.is_running()) };
     let found = standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
     (found, pending, call)
 }
@@ -296,101 +288,4 @@ pub(super) fn summarizer<'p>(past: &'p Past, step: &StepId, attempt: u32) -> Opt
         _ => None,
     });
     started?.as_deref()
-}
-
-/// The tools that a turn used: its program's stream says so, and of a model the log of its calls. It is that of the step's
-/// agent, unless another one sums up files in it; `position` says how far down the fallbacks of that one it was taken.
-fn tools(
-    (plan, layout): (&Plan, &Layout),
-    (step, attempt): (&StepId, u32),
-    summarizer: Option<&str>,
-    position: usize,
-) -> Vec<String> {
-    let steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
-    let prompts = steps.filter(|found| *found.name == *step.name).filter_map(|found| match &found.body {
-        Body::Prompt(body) => plan.agent(&body.agent),
-        _ => None,
-    });
-    let fallback = |agent: &&Agent| plan.agent(agent.fallback.as_deref()?);
-    let first = match summarizer {
-        Some(name) => plan.agent(name),
-        None => prompts.last(),
-    };
-    let Some(agent) = first.and_then(|first| std::iter::successors(Some(first), fallback).nth(position)) else {
-        return Vec::new();
-    };
-    match plan.provider(&agent.provider).map(|provider| &provider.connection) {
-        Some(Connection::Exec { reads, .. }) if !matches!(reads, Format::Text | Format::Json) => {
-            told_tools(*reads, &layout.log(step, attempt, TaskStream::Stdout))
-        }
-        Some(Connection::Acp { .. }) => messages(&layout.log(step, attempt, TaskStream::Stdout)),
-        Some(Connection::Llm { .. }) if lends(agent) || summarizer.is_none() && speaks(plan, &step.name) => {
-            called(&layout.log(step, attempt, TaskStream::Stderr))
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The tools that an agent told of by the protocol, and what it had its client do.
-fn messages(path: &Path) -> Vec<String> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
-    let lines = BufReader::new(file.take(LOG)).lines().map_while(Result::ok);
-    let used = lines.filter_map(|line| {
-        let message: Value = serde_json::from_str(&line).ok()?;
-        let params = &message["params"];
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        match message["method"].as_str()? {
-            "session/update" if params["update"]["sessionUpdate"] == "tool_call" => text(&params["update"]["title"]),
-            "fs/read_text_file" => Some(format!("file_read {}", text(&params["path"])?)),
-            "fs/write_text_file" => {
-                let bytes = params["content"].as_str()?.len();
-                Some(format!("file_write {} ({bytes} bytes)", text(&params["path"])?))
-            }
-            "terminal/create" => {
-                let words = params["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                let words: Vec<&str> = params["command"].as_str().into_iter().chain(words).collect();
-                Some(format!("shell {}", words.join(" ")))
-            }
-            _ => None,
-        }
-    });
-    used.take(TOOLS).collect()
-}
-
-fn lends(agent: &Agent) -> bool {
-    agent.tools.as_ref().is_some_and(|tools| !tools.is_empty())
-}
-
-/// Whether a task of this name has edges, so that its model is lent the tools of the run.
-fn speaks(plan: &Plan, name: &str) -> bool {
-    plan.pipelines.iter().flat_map(|pipeline| &pipeline.edges).any(|edge| edge.from == name || edge.to == name)
-}
-
-fn told_tools(format: Format, path: &Path) -> Vec<String> {
-    let mut tools = Vec::new();
-    let Ok(file) = File::open(path) else { return tools };
-    let mut decoder = Decoder::new(format);
-    let mut emit = |item: Item<'_>| {
-        if let (Item::Tool(name), true) = (item, tools.len() < TOOLS) {
-            tools.push(name.to_owned());
-        }
-    };
-    let mut reader = BufReader::with_capacity(1 << 16, file.take(LOG));
-    while let Ok(bytes) = reader.fill_buf() {
-        let count = bytes.len();
-        if count == 0 {
-            break;
-        }
-        decoder.feed(bytes, &mut emit);
-        reader.consume(count);
-    }
-    decoder.finish(&mut emit);
-    tools
-}
-
-/// The calls of a model in the log, and what came of them: lines that are neither are words of the same result.
-fn called(path: &Path) -> Vec<String> {
-    let Ok(file) = File::open(path) else { return Vec::new() };
-    let lines = BufReader::new(file.take(LOG)).lines().map_while(Result::ok);
-    lines.filter(|line| !line.is_empty()).take(TOOLS).collect()
 }

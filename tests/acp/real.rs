@@ -320,8 +320,8 @@ fn agents_that_call_tools_play_every_node_of_the_example_of_handoffs() {
     let pack = pack.expect("it was given a pack");
     let of_printer: Vec<&Value> = sent.iter().filter(|envelope| envelope["fromNodeId"] == "printer").collect();
     assert!(of_printer.iter().all(|envelope| envelope["contextRef"] == pack), "{pack}: {of_printer:?}");
-    let call = json!({ "turn": 1, "tool": "send_handoff" });
-    assert_eq!(printer["tools"], json!([call, call]), "what it says of its calls is kept");
+    let calls: Vec<&Value> = printer["tools"].as_array().expect("a list").iter().map(|call| &call["tool"]).collect();
+    assert_eq!(calls, ["send_handoff", "send_handoff"], "what it says of its calls is kept");
 }
 
 const SLIP: &str = r##"

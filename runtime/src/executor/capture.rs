@@ -9,12 +9,13 @@ use super::pool::Services;
 use super::process::Sink;
 use super::tail::Tail;
 use super::turn::may_pass;
+use super::uses::Uses;
 use crate::error::RunError;
 use crate::event::{INLINE, Process, SESSION, StepId, escaped};
 use crate::observer::Stream;
-use crate::pulse::Hand;
+use crate::pulse::{Flow, Hand};
 use crate::run::Input;
-use crate::stream::{Decoder, Item, Report};
+use crate::stream::{Decoder, Item, Report, ToolResult};
 
 /// The ids of conversations at most that are told of in one attempt.
 const SESSIONS: u32 = 8;
@@ -36,6 +37,8 @@ pub(super) struct Capture<'a> {
     pub stderr: Tail,
     /// The bytes of output kept.
     max_output: usize,
+    /// The tools that it used.
+    uses: Uses<'a>,
     /// Whether the agent used a tool.
     used_tool: bool,
     /// Whether what was shown last ended its line.
@@ -64,6 +67,7 @@ impl<'a> Capture<'a> {
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
             max_output,
+            uses: Uses::new(services, step, attempt),
             used_tool: false,
             fresh_line: true,
             broken: None,
@@ -76,10 +80,11 @@ impl<'a> Capture<'a> {
     /// What follows comes from a turn of an agent, in the format that `decoder` reads.
     pub(super) fn begin_turn(&mut self, decoder: Option<Decoder>) {
         self.yielding = None;
+        self.uses.begin_turn();
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
-        self.pulse.reads();
+        self.reads();
     }
 
     /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
@@ -100,7 +105,16 @@ impl<'a> Capture<'a> {
 
     /// What was asked for has been sent, and nothing come yet.
     pub(super) fn reads(&self) {
-        self.pulse.reads();
+        if self.pulse.reads() {
+            self.services.viewer.flow(self.step, self.attempt, Flow::Reading);
+        }
+    }
+
+    /// Something has come.
+    fn writes(&self) {
+        if self.pulse.writes() {
+            self.services.viewer.flow(self.step, self.attempt, Flow::Writing);
+        }
     }
 
     /// The turn can be interrupted once its session is known.
@@ -118,6 +132,18 @@ impl<'a> Capture<'a> {
         self.used_tool = true;
     }
 
+    /// A tool is called for an agent; the id under which its result is told.
+    pub(super) fn calls(&mut self, name: &str, arguments: &str) -> String {
+        self.uses.calls(name, arguments)
+    }
+
+    /// What came of that, or why it failed.
+    pub(super) fn came(&mut self, id: &str, outcome: Result<&str, &str>) {
+        let failed = outcome.is_err();
+        let (Ok(text) | Err(text)) = outcome;
+        self.uses.came(&ToolResult { id, failed, text });
+    }
+
     /// A model uses a tool, or is given what came of it: `shown` is for those who watch, `logged` for the log.
     pub(super) fn tool(&mut self, shown: &str, logged: &str) {
         self.used_tool = true;
@@ -133,7 +159,7 @@ impl<'a> Capture<'a> {
 
     /// Writes down bytes of standard output that are read elsewhere.
     pub(super) fn log(&mut self, bytes: &[u8]) {
-        self.pulse.writes();
+        self.writes();
         if self.broken.is_none() {
             let written = self.out.push(bytes);
             self.keep(written);
@@ -145,9 +171,10 @@ impl<'a> Capture<'a> {
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match item {
             Some(item) => {
-                self.pulse.writes();
+                self.writes();
                 self.used_tool |= matches!(item, Item::Tool(_));
-                show.item(&item, &mut self.output, &mut self.fresh_line);
+                let is_new = self.uses.take(&item);
+                show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
             }
             None if !self.fresh_line => {
                 show.bytes(b"\n");
@@ -172,7 +199,8 @@ impl<'a> Capture<'a> {
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
             note_session(&item, &mut session);
-            show.item(&item, &mut self.output, &mut self.fresh_line);
+            let is_new = self.uses.take(&item);
+            show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
         });
         self.tell(None);
         session.into_iter().for_each(|id| self.session(&id));
@@ -183,7 +211,11 @@ impl<'a> Capture<'a> {
     pub(super) fn finish(self) -> Result<bool, RunError> {
         let out = self.out.finish(&self.services.scribe);
         let err = self.err.finish(&self.services.scribe);
-        self.broken.map_or(Ok(out || err), Err)
+        let uses = self.uses.finish();
+        match self.broken {
+            Some(error) => Err(error),
+            None => Ok(uses? || out || err),
+        }
     }
 
     fn keep(&mut self, outcome: Result<(), RunError>) {
@@ -197,7 +229,7 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.pulse.writes();
+        self.writes();
         self.log(bytes);
         let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
         match &mut self.decoder {
@@ -212,7 +244,8 @@ impl Sink for Capture<'_> {
                 decoder.feed(bytes, &mut |item| {
                     self.used_tool |= matches!(item, Item::Tool(_));
                     note_session(&item, &mut session);
-                    show.item(&item, &mut self.output, &mut self.fresh_line);
+                    let is_new = self.uses.take(&item);
+                    show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
                 });
                 let reported = decoder.reported();
                 session.into_iter().for_each(|id| self.session(&id));
@@ -222,7 +255,7 @@ impl Sink for Capture<'_> {
     }
 
     fn stderr(&mut self, bytes: &[u8]) {
-        self.pulse.writes();
+        self.writes();
         if self.broken.is_none() {
             let written = self.err.push(bytes);
             self.keep(written);
@@ -236,12 +269,13 @@ impl Sink for Capture<'_> {
     }
 
     fn due(&self) -> Option<Instant> {
-        [self.out.due(), self.err.due()].into_iter().flatten().min()
+        [self.out.due(), self.err.due(), self.uses.due()].into_iter().flatten().min()
     }
 
     fn tick(&mut self, now: Instant) {
         let written = self.out.tick(now).and(self.err.tick(now));
         self.keep(written);
+        self.uses.tick(now);
     }
 }
 
@@ -260,7 +294,8 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn item(&mut self, item: &Item<'_>, output: &mut Tail, fresh_line: &mut bool) {
+    /// `is_new` says of a tool whether its use was not told before.
+    fn item(&mut self, item: &Item<'_>, is_new: bool, (output, fresh_line): (&mut Tail, &mut bool)) {
         match item {
             Item::Output(bytes) => {
                 output.push(bytes);
@@ -271,12 +306,18 @@ impl Show<'_> {
                 self.bytes(text.as_bytes());
                 *fresh_line = text.ends_with('\n');
             }
-            Item::Tool(name) => {
-                let break_line = if *fresh_line { "" } else { "\n" };
+            Item::Tool(used) if is_new => {
+                let (name, break_line) = (used.name, if *fresh_line { "" } else { "\n" });
                 self.bytes(format!("{break_line}[{name}]\n").as_bytes());
                 *fresh_line = true;
             }
-            Item::Session(_) | Item::Usage(_) | Item::Reported | Item::Continued | Item::Failed(_) => {}
+            Item::Tool(_)
+            | Item::Came(_)
+            | Item::Session(_)
+            | Item::Usage(_)
+            | Item::Reported
+            | Item::Continued
+            | Item::Failed(_) => {}
         }
     }
 

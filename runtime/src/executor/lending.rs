@@ -149,9 +149,10 @@ impl Lent {
         let tools = &place.services.tools;
         let asked = format!("{} {arguments}", tools.shown(name));
         place.capture.tool(&beginning(&asked), &asked);
+        let used = place.capture.calls(&tools.shown(name), &arguments.to_string());
         if self.own.iter().any(|own| own == name) {
             let outcome = operate(job, name, arguments, place)?;
-            logged(&outcome, place);
+            logged(&used, &outcome, place);
             return Ok(outcome);
         }
         let leave = match tools.gate(&self.grant, name) {
@@ -176,7 +177,7 @@ impl Lent {
             }
             Err(why) => Err(why),
         };
-        logged(&outcome, place);
+        logged(&used, &outcome, place);
         Ok(outcome)
     }
 }
@@ -219,12 +220,13 @@ fn operate(job: &Job, name: &str, arguments: &Value, place: &Place<'_, '_>) -> R
 }
 
 /// Writes down what came of a call.
-fn logged(outcome: &Result<String, String>, place: &mut Place<'_, '_>) {
+fn logged(used: &str, outcome: &Result<String, String>, place: &mut Place<'_, '_>) {
     let logged = match outcome {
         Ok(text) => format!("= {text}"),
         Err(problem) => format!("! {problem}"),
     };
     place.capture.tool(&beginning(&logged), &logged);
+    place.capture.came(used, outcome.as_deref().map_err(String::as_str));
 }
 
 /// Waits for a tool, as long as the attempt may take.

@@ -20,6 +20,7 @@ mod spawn;
 mod tail;
 mod trees;
 mod turn;
+mod uses;
 mod viewer;
 mod voice;
 

@@ -139,6 +139,11 @@ impl RunFolder {
         std::fs::write(&path, text).map_err(RunError::io("write", path))
     }
 
+    /// How many of its steps run at once where its pipeline does not say; 1 where that is not known.
+    pub fn concurrency(&self) -> u32 {
+        self.facts().map_or(1, |facts| facts.concurrency)
+    }
+
     /// Reads the facts that no event holds.
     pub(crate) fn facts(&self) -> Result<Facts, RunError> {
         let path = self.facts_path();

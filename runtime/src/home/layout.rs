@@ -53,6 +53,11 @@ impl Layout {
         self.of_attempt("logs", step, attempt, extension)
     }
 
+    /// Beside the logs, `TASK.[ITERATION.]ATTEMPT.tools.jsonl`: the tools that the attempt used, a [`crate::Signal`] a line.
+    pub fn tools(&self, step: &StepId, attempt: u32) -> PathBuf {
+        self.of_attempt("logs", step, attempt, "tools.jsonl")
+    }
+
     /// `prompts/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
     pub fn prompt(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("prompts", step, attempt, "txt")

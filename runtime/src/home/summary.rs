@@ -11,7 +11,10 @@ use crate::graph::Graph;
 use crate::handoff::Report;
 use crate::home::RunFolder;
 use crate::socket;
-use crate::state::{Progress, Standing, State, Waiting};
+use crate::state::{Blocked, Progress, Standing, State, Waiting};
+
+/// The steps that have not begun of which it is said what they wait for. A run can have millions.
+const BLOCKED: usize = 100;
 
 /// A run at a glance.
 #[derive(Clone, Debug)]
@@ -40,6 +43,10 @@ pub struct RunSummary {
     pub agents: Vec<(String, AgentStatus)>,
     /// How its nodes stand with their agents.
     pub nodes: Vec<Standing>,
+    /// The steps that have not begun and wait: the first 100 of them.
+    pub blocked: Vec<Blocked>,
+    /// How many there are.
+    pub blocked_count: u64,
     /// Why it cannot be read in full, where it cannot.
     pub problem: Option<String>,
 }
@@ -73,6 +80,8 @@ impl RunSummary {
             approvals: Vec::new(),
             agents: Vec::new(),
             nodes: Vec::new(),
+            blocked: Vec::new(),
+            blocked_count: 0,
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
@@ -94,8 +103,7 @@ impl RunSummary {
         let Some(pipeline) = plan.pipeline(pipeline) else {
             return Ok(());
         };
-        let concurrency = folder.facts().map_or(1, |facts| facts.concurrency);
-        let graph = Graph::new(&plan, &pipeline.name, task.as_deref(), concurrency);
+        let graph = Graph::new(&plan, &pipeline.name, task.as_deref(), folder.concurrency());
         let mut state = State::new(Arc::new(graph.map_err(|error| RunError::Request(error.to_string()))?));
         records.iter().for_each(|record| state.apply(record));
         let Progress { done, total } = state.progress();
@@ -117,6 +125,11 @@ impl RunSummary {
             self.agents = status.collect();
         }
         self.nodes = standings(folder, &state, &records);
+        let (mut blocked, is_run) = (state.blocked(), self.state == RunningState::Running);
+        let first = blocked.by_ref().take(BLOCKED);
+        let first = first.map(|(step, waits)| Blocked { waits, pending: state.pending(&step, is_run), step });
+        self.blocked = first.collect();
+        self.blocked_count = self.blocked.len() as u64 + blocked.count() as u64;
         self.approvals = state.waiting().filter(|_| state.finished().is_none()).cloned().collect();
         if let Some(Record { event: Event::RunFinished { status }, .. }) = records.last()
             && self.state == RunningState::Resumable

@@ -32,7 +32,8 @@ use crate::home::{Layout, RunFolder};
 use crate::journal::{Durability, Journal};
 use crate::llm::Models;
 use crate::reactor::Reactor;
-use crate::state::State;
+use crate::signal::{Sign, Signal};
+use crate::state::{Link, State};
 use crate::tools::Toolbox;
 
 /// A run in this process.
@@ -496,7 +497,25 @@ impl Loop<'_> {
         if !self.scene.plan.hooks.is_empty() && self.replaying.is_none() {
             fresh.iter().for_each(|record| self.fire(&record.event));
         }
+        let signals = if self.viewer.wants_signals() { self.connections(&fresh) } else { Vec::new() };
         self.viewer.records(fresh);
+        signals.into_iter().for_each(|signal| self.viewer.signal(signal));
+    }
+
+    /// How the nodes stand now that these records are about.
+    fn connections(&self, fresh: &[Record]) -> Vec<Signal> {
+        let changed: BTreeMap<&StepId, u64> =
+            fresh.iter().filter_map(|record| Some((record.event.step()?, record.at))).collect();
+        let signal = |(step, at): (&StepId, u64)| {
+            // What is inside of a step is forgotten with it.
+            let gone = || (0, Sign::Connection { state: Link::Disconnected, stream: None, session: None, waits: None });
+            let (attempt, sign) = match self.state.find(step) {
+                Some(_) => self.state.connection(step)?,
+                None => gone(),
+            };
+            Some(Signal { at, step: step.clone(), attempt, sign })
+        };
+        changed.into_iter().filter_map(signal).collect()
     }
 
     /// Hands this turn's records to the system.

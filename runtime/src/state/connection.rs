@@ -5,15 +5,16 @@
 //! the current rounds that has begun, or waits for an envelope.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::State;
 use super::frame::Phase;
+use super::pending::Pending;
 use crate::event::{Record, StepId};
 use crate::graph::Key;
 use crate::pulse::{Flow, Pulse};
+use crate::signal::Sign;
 
 /// How a node stands with its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,7 +39,7 @@ pub struct Standing {
 }
 
 /// Whether somebody answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Link {
     /// A turn goes on.
@@ -47,15 +48,6 @@ pub enum Link {
     Idle,
     /// Its turns are over, or nobody runs the run.
     Disconnected,
-}
-
-/// A step that is waited for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Pending {
-    /// Its name.
-    pub step: Arc<str>,
-    /// What it is doing.
-    pub why: &'static str,
 }
 
 impl Link {
@@ -91,7 +83,7 @@ impl State {
                     _ => Link::Disconnected,
                 };
                 let idle = state == Link::Idle;
-                let pending = if idle { self.pending(&step) } else { Vec::new() };
+                let pending = if idle { self.pending(&step, true) } else { Vec::new() };
                 Some(Standing {
                     attempt,
                     state,
@@ -99,7 +91,7 @@ impl State {
                     session: self.talk_of(key).map(str::to_owned),
                     active_ms: pulse.map_or(0, |pulse| pulse.active_ms),
                     waits: waits.filter(|_| idle),
-                    pending: pending.into_iter().map(|(step, why)| Pending { step, why }).collect(),
+                    pending,
                     step,
                 })
             })
@@ -117,16 +109,34 @@ impl State {
         standings
     }
 
+    /// How a node of a run that goes on stands, as far as its journal tells: its attempt, and the signal of that. None where
+    /// the step has not begun, or is no node.
+    pub(crate) fn connection(&self, step: &StepId) -> Option<(u32, Sign)> {
+        let key = self.find(step).filter(|&key| self.is_node(key))?;
+        let (runs, waits) = self.stance(key)?;
+        let state = match (runs, waits) {
+            (true, _) => Link::Connected,
+            (false, Some(_)) => Link::Idle,
+            (false, None) => Link::Disconnected,
+        };
+        let (session, waits) = (self.talk_of(key).map(str::to_owned), waits.map(str::to_owned));
+        // A turn begins with what its agent is sent.
+        let stream = runs.then_some(Flow::Reading);
+        Some((self.step(key).attempt, Sign::Connection { state, stream, session, waits }))
+    }
+
     /// The steps that agents take, and those that edges lead to or away from.
     fn nodes(&self) -> impl Iterator<Item = Key> {
         let frames = (0..).zip(&self.frames);
         let keys = frames.flat_map(|(frame, found)| (0..found.steps.len() as u32).map(move |step| Key { frame, step }));
-        keys.filter(|&key| {
-            let node = self.node(key);
-            let (scope, spot) = self.address(key);
-            let sends = || self.graph.scope(self.region(scope).scope).ways.from(spot).next().is_some();
-            node.agent.is_some() || node.swarm.is_some() || node.wired || sends()
-        })
+        keys.filter(|&key| self.is_node(key))
+    }
+
+    pub(super) fn is_node(&self, key: Key) -> bool {
+        let node = self.node(key);
+        let (scope, spot) = self.address(key);
+        let sends = || self.graph.scope(self.region(scope).scope).ways.from(spot).next().is_some();
+        node.agent.is_some() || node.swarm.is_some() || node.wired || sends()
     }
 
     /// Whether a turn of a step goes on, and else what it waits for; nothing of either when it has ended, and no answer

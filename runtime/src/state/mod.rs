@@ -35,8 +35,9 @@ use crate::event::{Process, RunStatus, StepId};
 use crate::graph::{Graph, Key, Node, Region};
 
 pub use self::approvals::Waiting;
-pub use self::connection::{Link, Pending, Standing};
+pub use self::connection::{Link, Standing};
 pub use self::frame::End;
+pub use self::pending::{Blocked, Pending};
 pub use self::progress::Progress;
 pub use self::read::Reading;
 pub(crate) use self::swarms::Hive;

@@ -1,36 +1,120 @@
-//! Whom a step waits for that edges lead to, and why: for people who wonder why nothing happens.
+//! Whom steps wait for, and why: for people who wonder why nothing happens.
+//!
+//! In: the state. Out: the steps that a step waits for, each with what it is doing, and the steps that have not begun.
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::State;
+use super::agenda::Place;
 use super::frame::Phase;
 use crate::event::StepId;
+use crate::graph::Key;
+
+/// A step that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pending {
+    /// Its name.
+    pub step: Arc<str>,
+    /// What it is doing.
+    pub why: &'static str,
+}
+
+/// A step of a round that is under way, which has not begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The step.
+    pub step: StepId,
+    /// What it waits for: `other steps`, `its first envelope`, or that there is room for it.
+    pub waits: &'static str,
+    /// Whom it waits for.
+    pub pending: Vec<Pending>,
+}
 
 impl State {
-    /// The steps that can still write to a step, each with what it is doing; nobody where the step has settled, or where
-    /// no edge leads to it.
-    pub fn pending(&self, id: &StepId) -> Vec<(Arc<str>, &'static str)> {
+    /// The steps that have not begun and may yet, each with what it waits for: in the instances of the pipeline, and in
+    /// what is inside of their steps, as far as that has begun. None where the run has ended.
+    pub fn blocked(&self) -> impl Iterator<Item = (StepId, &'static str)> {
+        let is_over = self.finished().is_some();
+        let frames = (0..).zip(&self.frames);
+        let open = frames.filter(move |(_, frame)| !is_over && frame.iteration > 0 && frame.end.is_none());
+        let keys = open.flat_map(|(frame, open)| (0..open.steps.len() as u32).map(move |step| Key { frame, step }));
+        keys.filter_map(|key| Some((self.id(key), self.holds_up(key)?)))
+    }
+
+    /// The steps that a step waits for: those that it depends on, and once they have ended those that can still write to
+    /// it. Nobody where it has settled, or waits for nothing of the kind. `is_run` says
+    /// whether somebody runs the run.
+    pub fn pending(&self, id: &StepId, is_run: bool) -> Vec<Pending> {
         let Some(key) = self.find(id).filter(|&key| self.step(key).status().is_none()) else { return Vec::new() };
+        let mut pending: Vec<Pending> = Vec::new();
+        // The reason is none where it has ended; without a key, what it is inside of has not begun.
+        let mut add = |name: &Arc<str>, key: Option<Key>| {
+            let why = key.map_or(Some("what it is inside of has not begun"), |key| self.doing(key, is_run));
+            if let Some(why) = why.filter(|_| !pending.iter().any(|known| known.step == *name)) {
+                pending.push(Pending { step: Arc::clone(name), why });
+            }
+        };
+        if self.step(key).phase == Phase::Waiting {
+            let needs = self.node(key).needs.iter().map(|need| Key { step: need.other, ..key });
+            needs.for_each(|need| add(&self.node(need).name, Some(need)));
+            return pending;
+        }
         let (scope, spot) = self.address(key);
         let ways = &self.graph.scope(self.region(scope).scope).ways;
-        let mut pending = Vec::new();
         for way in ways.list.iter().filter(|way| way.to == spot) {
             let name = &self.graph.region(way.from.region).nodes[way.from.step as usize].name;
-            let why = match self.receiver(scope, way.from).map(|key| self.step(key).phase) {
-                None => "what it is inside of has not begun",
-                Some(Phase::Settled(_) | Phase::Skipping(_)) => continue,
-                Some(Phase::Waiting) => "it waits for other steps",
-                Some(Phase::Judging | Phase::Ready) => "it is about to begin",
-                Some(Phase::Listening) => "it waits for its first envelope",
-                Some(Phase::Idle) => "it waits for envelopes itself",
-                Some(Phase::Running | Phase::Inside | Phase::Concluding) => "its turn goes on",
-                Some(Phase::Asking(_) | Phase::Stalled) => "it waits for a person",
-                Some(Phase::Resting(_)) => "it is about to try again",
-            };
-            if !pending.iter().any(|(known, _)| known == name) {
-                pending.push((Arc::clone(name), why));
-            }
+            add(name, self.receiver(scope, way.from));
         }
         pending
+    }
+
+    /// What a step is doing that others wait for; none where it has ended.
+    fn doing(&self, key: Key, is_run: bool) -> Option<&'static str> {
+        let is_asked = || {
+            let id = self.id(key);
+            self.waiting().any(|waiting| waiting.step == id && !waiting.request.wants.is_help())
+        };
+        Some(match self.step(key).phase {
+            Phase::Settled(_) | Phase::Skipping(_) => return None,
+            Phase::Waiting => "it waits for other steps",
+            Phase::Ready if self.lacks_room(key) => "it waits until there is room for it",
+            Phase::Judging | Phase::Ready => "it is about to begin",
+            Phase::Listening => "it waits for its first envelope",
+            Phase::Idle if self.waits_for_help(key) => "it waits for somebody's help",
+            Phase::Idle => "it waits for envelopes itself",
+            Phase::Running if !is_run => "it had begun when the run was ended",
+            Phase::Running if is_asked() => "it waits for an approval",
+            Phase::Running if self.step(key).tries() > 1 => "it failed, and is tried again",
+            Phase::Running if self.is_node(key) => "its turn goes on",
+            Phase::Running => "it runs",
+            Phase::Inside | Phase::Concluding => "what is inside of it goes on",
+            Phase::Asking(_) | Phase::Stalled => "it waits for a person",
+            Phase::Resting(_) => "it failed, and is about to be tried again",
+        })
+    }
+
+    /// What a step waits for that has not begun; none where it has, or never will.
+    fn holds_up(&self, key: Key) -> Option<&'static str> {
+        if self.is_dropped(key) || self.step(key).started {
+            return None;
+        }
+        match self.step(key).phase {
+            Phase::Waiting => Some("other steps"),
+            Phase::Listening => Some("its first envelope"),
+            Phase::Ready if self.lacks_room(key) => Some("room: as many run as may at once"),
+            Phase::Judging | Phase::Ready => Some("its turn"),
+            _ => None,
+        }
+    }
+
+    /// Whether as many run as may at once, so that a step that could begin does not.
+    fn lacks_room(&self, key: Key) -> bool {
+        match self.step(key).place {
+            Place::Parked(_) => true,
+            Place::Task => self.agenda.busy >= self.graph.concurrency,
+            _ => false,
+        }
     }
 }

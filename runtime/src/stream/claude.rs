@@ -18,6 +18,8 @@ impl Claude {
         let kind = event.get("type");
         if kind.is("assistant") {
             self.message(event, sink);
+        } else if kind.is("user") {
+            results(event, sink);
         } else if kind.is("result") {
             self.result(event, sink);
         } else if kind.is("system") && event.get("subtype").is("init") {
@@ -36,7 +38,8 @@ impl Claude {
         event.get("message").get("content").each(&mut |block| {
             let kind = block.get("type");
             if kind.is("tool_use") {
-                sink.tool(&block.get("name").text().unwrap_or_default());
+                let name = block.get("name").text().unwrap_or_default();
+                sink.tool(block.get("id"), &name, block.get("input").written());
             } else if kind.is("text") && own {
                 text.push_str(&block.get("text").text().unwrap_or_default());
             }
@@ -72,6 +75,16 @@ impl Claude {
         }
         sink.done();
     }
+}
+
+/// What came of tools is told as words of the user.
+fn results(event: Json<'_>, sink: &mut Sink<'_>) {
+    event.get("message").get("content").each(&mut |block| {
+        if block.get("type").is("tool_result") {
+            let failed = block.get("is_error").is_true();
+            sink.came(block.get("tool_use_id"), failed, &block.get("content").words());
+        }
+    });
 }
 
 /// What a result without an answer says about its failure.

@@ -57,7 +57,22 @@ impl Codex {
                 let id = item.get("id").text().unwrap_or_default();
                 let told = if completed { self.open.remove(&id) } else { !self.open(id) };
                 if !told {
-                    sink.tool(&item.get("tool").text().unwrap_or_else(|| tool.to_owned()));
+                    let arguments = match item.get("command").text() {
+                        Some(command) => command,
+                        None => ["arguments", "changes", "query"].map(|key| item.get(key).written()).concat(),
+                    };
+                    let name = item.get("tool").text().unwrap_or_else(|| tool.to_owned());
+                    sink.tool(item.get("id"), &name, &arguments);
+                }
+                if completed {
+                    let exit = item.get("exit_code").number().is_some_and(|code| code != 0.0);
+                    let texts = [
+                        item.get("aggregated_output").words(),
+                        item.get("result").get("content").words(),
+                        item.get("error").get("message").words(),
+                    ];
+                    let text = texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+                    sink.came(item.get("id"), exit || item.get("status").is("failed"), &text);
                 }
             }
         }

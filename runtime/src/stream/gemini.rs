@@ -24,7 +24,12 @@ impl Gemini {
             sink.session(event.get("session_id").text());
         } else if kind.is("tool_use") {
             sink.working();
-            sink.tool(&event.get("tool_name").text().unwrap_or_default());
+            let name = event.get("tool_name").text().unwrap_or_default();
+            sink.tool(event.get("tool_id"), &name, event.get("parameters").written());
+        } else if kind.is("tool_result") {
+            let failed = !event.get("status").is("success");
+            let (output, error) = (event.get("output").words(), event.get("error").get("message").words());
+            sink.came(event.get("tool_id"), failed, if failed && !error.is_empty() { &error } else { &output });
         } else if kind.is("error") {
             sink.complaint(event.get("message").text());
         } else if kind.is("result") {

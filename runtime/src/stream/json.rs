@@ -42,6 +42,22 @@ impl<'a> Json<'a> {
         serde_json::Deserializer::from_str(self.0).deserialize_bytes(Text).ok()
     }
 
+    /// What is told in words: a text, the texts of a list of blocks one under the other, or else the value as it is
+    /// written; empty where there is nothing.
+    pub(super) fn words(self) -> String {
+        if self.is_null() {
+            return String::new();
+        }
+        if let Some(text) = self.text() {
+            return text;
+        }
+        let mut texts = Vec::new();
+        if self.0.starts_with('[') {
+            self.each(&mut |block| texts.extend(block.get("text").text()));
+        }
+        if texts.is_empty() { self.0.to_owned() } else { texts.join("\n") }
+    }
+
     /// A number that is neither negative nor too large to count with.
     pub(super) fn count(self) -> Option<u64> {
         self.0.parse().ok().or_else(|| {
@@ -75,6 +91,11 @@ impl<'a> Json<'a> {
     /// The value as it is written.
     pub(super) fn raw(self) -> &'a str {
         self.0
+    }
+
+    /// The value as it is written, and nothing where there is none.
+    pub(super) fn written(self) -> &'a str {
+        if self.is_null() { "" } else { self.0 }
     }
 }
 

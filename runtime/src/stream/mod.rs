@@ -39,8 +39,10 @@ pub enum Item<'a> {
     /// A piece of what the agent says on its way, for display: one after the other they are whole lines, and every
     /// message ends with a newline.
     Said(&'a str),
-    /// The agent uses a tool of this name, for display.
-    Tool(&'a str),
+    /// The agent uses a tool. Told again where more of a use becomes known.
+    Tool(ToolUse<'a>),
+    /// What came of a use.
+    Came(ToolResult<'a>),
     /// The id under which the program keeps this conversation.
     Session(&'a str),
     /// The tokens of the turn so far, those of earlier items included.
@@ -51,6 +53,28 @@ pub enum Item<'a> {
     Continued,
     /// The turn failed, in the program's words, whatever its exit code will say; an [`Item::Reported`] follows.
     Failed(&'a str),
+}
+
+/// The use of a tool, as an agent tells it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ToolUse<'a> {
+    /// What its result is told under; empty where it tells of none.
+    pub id: &'a str,
+    /// The tool, in the words of the program.
+    pub name: &'a str,
+    /// Its arguments: JSON as it was written, or a command; empty where they are not told.
+    pub arguments: &'a str,
+}
+
+/// What came of the use of a tool.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ToolResult<'a> {
+    /// That of the use.
+    pub id: &'a str,
+    /// Whether it failed.
+    pub failed: bool,
+    /// What the agent was given, or why it failed.
+    pub text: &'a str,
 }
 
 /// What a whole stream came to.

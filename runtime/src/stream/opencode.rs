@@ -19,7 +19,15 @@ impl Opencode {
         } else if kind.is("text") {
             self.text(part, sink);
         } else if kind.is("tool_use") {
-            sink.tool(&part.get("tool").text().unwrap_or_default());
+            let state = part.get("state");
+            let name = part.get("tool").text().unwrap_or_default();
+            sink.tool(part.get("callID"), &name, state.get("input").written());
+            // It tells of a use once that is over.
+            let failed = state.get("status").is("error");
+            let text = state.get(if failed { "error" } else { "output" }).words();
+            if failed || state.get("status").is("completed") {
+                sink.came(part.get("callID"), failed, &text);
+            }
         } else if kind.is("step_finish") {
             sink.usage_more(usage(part));
             finish(part.get("reason"), sink);

@@ -19,7 +19,11 @@ impl Pi {
         if kind.is("message_end") && event.get("message").get("role").is("assistant") {
             self.message(event.get("message"), sink);
         } else if kind.is("tool_execution_start") {
-            sink.tool(&event.get("toolName").text().unwrap_or_default());
+            let name = event.get("toolName").text().unwrap_or_default();
+            sink.tool(event.get("toolCallId"), &name, event.get("args").written());
+        } else if kind.is("tool_execution_end") {
+            let failed = event.get("isError").is_true();
+            sink.came(event.get("toolCallId"), failed, &event.get("result").get("content").words());
         } else if ["agent_start", "auto_retry_start", "compaction_start"].iter().any(|start| kind.is(start)) {
             // It starts again by itself after an error that may pass, once it has waited, and after compacting.
             sink.working();

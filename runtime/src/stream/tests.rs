@@ -45,7 +45,14 @@ fn check(format: Format, sample: &str, tool: &str, answer: &str, usage: Usage) {
     assert_eq!(report.failure, None);
     let session = report.session.expect("every program names its session");
     assert_eq!(items.iter().filter(|item| **item == format!("Session({session:?})")).count(), 1);
-    assert_eq!(items.iter().filter(|item| **item == format!("Tool({tool:?})")).count(), 1, "{items:?}");
+    let uses: Vec<&String> = items.iter().filter(|item| item.starts_with("Tool(")).collect();
+    assert_eq!(uses.len(), 1, "{items:?}");
+    assert!(uses[0].contains(&format!("name: {tool:?}")) && uses[0].contains("echo hi there"), "{uses:?}");
+    let came: Vec<&String> = items.iter().filter(|item| item.starts_with("Came(")).collect();
+    assert_eq!(came.len(), 1, "{items:?}");
+    assert!(came[0].contains("failed: false, text: \"hi there"), "{came:?}");
+    let id = |item: &str| item.split("id: ").nth(1).and_then(|rest| rest.split(',').next()).map(str::to_owned);
+    assert!(id(uses[0]) == id(came[0]) && id(came[0]).is_some_and(|id| id.len() > 2), "{uses:?} {came:?}");
     assert!(items.last().is_some_and(|last| last == "Reported"), "{items:?}");
 }
 
@@ -203,7 +210,7 @@ fn what_an_agent_says_is_shown_in_whole_lines() {
         let mut decoder = Decoder::new(format);
         decoder.feed(sample.as_bytes(), &mut |item| match item {
             Item::Said(text) => said.push_str(text),
-            Item::Tool(name) => said.push_str(&format!("[{name}]\n")),
+            Item::Tool(used) => said.push_str(&format!("[{}]\n", used.name)),
             _ => {}
         });
         said
@@ -334,4 +341,52 @@ proptest! {
         let line = format!("{{\"type\":\"{kind}\",\"{key}\":{value}}}\n");
         read(FORMATS[which], &line);
     }
+}
+
+/// What a line tells of a tool that failed.
+#[track_caller]
+fn check_failed_tool(format: Format, lines: &str, expected: &[&str]) {
+    let (items, _) = read(format, lines);
+    let told: Vec<&String> =
+        items.iter().filter(|item| item.starts_with("Tool(") || item.starts_with("Came(")).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn tools_that_fail_are_told_with_the_reason() {
+    check_failed_tool(
+        Format::ClaudeStreamJson,
+        r#"{"type":"assistant","message":{"content":[{"id":"t1","input":{"path":"a"},"name":"Read","type":"tool_use"}]}}
+{"type":"user","message":{"content":[{"tool_use_id":"t1","type":"tool_result","content":[{"type":"text","text":"no such"},{"type":"text","text":"file"}],"is_error":true}]}}"#,
+        &[
+            r#"Tool(ToolUse { id: "t1", name: "Read", arguments: "{\"path\":\"a\"}" })"#,
+            r#"Came(ToolResult { id: "t1", failed: true, text: "no such\nfile" })"#,
+        ],
+    );
+    check_failed_tool(
+        Format::CodexJsonl,
+        r#"{"type":"item.completed","item":{"id":"i1","type":"mcp_tool_call","server":"swarm","tool":"send_handoff","arguments":{"to":"b"},"result":null,"error":{"message":"no edge"},"status":"failed"}}"#,
+        &[
+            r#"Tool(ToolUse { id: "i1", name: "send_handoff", arguments: "{\"to\":\"b\"}" })"#,
+            r#"Came(ToolResult { id: "i1", failed: true, text: "no edge" })"#,
+        ],
+    );
+    check_failed_tool(
+        Format::OpencodeJson,
+        r#"{"type":"tool_use","part":{"tool":"read","callID":"c1","state":{"status":"error","input":{},"error":"gone"}}}"#,
+        &[
+            r#"Tool(ToolUse { id: "c1", name: "read", arguments: "{}" })"#,
+            r#"Came(ToolResult { id: "c1", failed: true, text: "gone" })"#,
+        ],
+    );
+    check_failed_tool(
+        Format::GeminiStreamJson,
+        r#"{"type":"tool_result","tool_id":"g1","status":"error","output":"","error":{"type":"x","message":"denied"}}"#,
+        &[r#"Came(ToolResult { id: "g1", failed: true, text: "denied" })"#],
+    );
+    check_failed_tool(
+        Format::PiJson,
+        r#"{"type":"tool_execution_end","toolCallId":"p1","toolName":"bash","result":{"content":[{"type":"text","text":"exit 1"}]},"isError":true}"#,
+        &[r#"Came(ToolResult { id: "p1", failed: true, text: "exit 1" })"#],
+    );
 }

@@ -1,6 +1,7 @@
 //! What the dialects have in common: the turn as it stands, and the door through which they tell about it.
 
-use super::{ANSWER_LIMIT, Item, Report};
+use super::json::Json;
+use super::{ANSWER_LIMIT, Item, Report, ToolResult, ToolUse};
 use crate::Usage;
 
 #[derive(Debug, Default)]
@@ -72,8 +73,16 @@ impl Sink<'_> {
         self.turn.report.text = Some(text);
     }
 
-    pub(super) fn tool(&mut self, name: &str) {
-        (self.emit)(Item::Tool(name));
+    /// The agent uses a tool.
+    pub(super) fn tool(&mut self, id: Json<'_>, name: &str, arguments: &str) {
+        let id = id.text().unwrap_or_default();
+        (self.emit)(Item::Tool(ToolUse { id: &id, name, arguments }));
+    }
+
+    /// Something came of the use of a tool.
+    pub(super) fn came(&mut self, id: Json<'_>, failed: bool, text: &str) {
+        let id = id.text().unwrap_or_default();
+        (self.emit)(Item::Came(ToolResult { id: &id, failed, text }));
     }
 
     pub(super) fn session(&mut self, id: Option<String>) {

@@ -87,6 +87,17 @@ impl Toolbox {
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.secrets
     }
+
+    /// The first `most` bytes of a text, at most, without the secrets of the run; `…` stands for the rest.
+    pub(crate) fn beginning(&self, text: &str, most: usize) -> String {
+        let end = text.floor_char_boundary(most);
+        let around = &text[..text.floor_char_boundary(most.saturating_add(self.secrets.longest()))];
+        let mut beginning = self.secrets.redact_part(around, 0..end).into_owned();
+        if end < text.len() {
+            beginning.push('…');
+        }
+        beginning
+    }
 }
 
 /// Whether a path stays in its folder as far as its names say; else why not.

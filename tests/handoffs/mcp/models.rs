@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use swarmc_endpoint::{Answer, Endpoint, Script};
 
 use super::super::{err, records, sent, walk};
@@ -39,6 +39,14 @@ fn check(tools: &str, script: Script) -> Endpoint {
     let refusals = fs::read_to_string(log.expect("there is a log")).expect("a log can be read");
     assert!(refusals.contains("no edge leads from `first` to `third`"), "{refusals}");
     assert_eq!(records(&project, "inputs_taken").len(), 1);
+    let node = project.done(&["inspect", "last", "first", "--json"]);
+    let node: Value = serde_json::from_str(&node).expect("inspect writes JSON");
+    let [refused, taken] = node["tools"].as_array().expect("a list").as_slice() else { panic!("two calls: {node}") };
+    assert_eq!((&refused["tool"], &refused["ok"]), (&"send_handoff".into(), &false.into()));
+    assert!(refused["text"].as_str().is_some_and(|text| text.starts_with("no edge leads from `first`")), "{refused}");
+    assert!(refused["arguments"].as_str().is_some_and(|text| text.contains("\"third\"")), "{refused}");
+    assert_eq!((&taken["turn"], &taken["ok"]), (&1.into(), &true.into()));
+    assert!(taken["ended_ms"].as_u64() >= taken["at"].as_u64() && taken["at"].is_u64(), "{taken}");
     endpoint
 }
 

@@ -3,13 +3,19 @@
 //! In: updates of a session. Out: what people are shown, and at the end the answer. Invariant: nothing that it tells makes
 //! the account keep more than an answer of [`ANSWER_LIMIT`] and a name for each tool that it uses at once.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol::v1::schema::{
-    ContentBlock, ContentChunk, MessageId, PlanEntryStatus, PromptResponse, SessionUpdate, UsageUpdate,
+    ContentBlock, ContentChunk, MessageId, PlanEntryStatus, PromptResponse, SessionUpdate, ToolCallContent,
+    ToolCallStatus, UsageUpdate,
 };
 use serde_json::Value;
 
 use crate::event::Usage;
-use crate::stream::{ANSWER_LIMIT, Item, Report, cut};
+use crate::stream::{ANSWER_LIMIT, Item, Report, ToolResult, ToolUse, cut};
+
+/// The tools whose names are kept, for what is told of their use later; an agent uses a handful at once.
+const TOOLS: usize = 1_000;
 
 /// The characters of a tool's title that people are shown.
 const SHOWN: usize = 200;
@@ -28,6 +34,8 @@ pub(super) struct Account {
     cost: Option<f64>,
     /// What it had cost before this turn.
     before: f64,
+    /// The names of the tools that were told of, by the id of their use.
+    tools: BTreeMap<String, String>,
 }
 
 impl Account {
@@ -49,9 +57,27 @@ impl Account {
             SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, show),
             SessionUpdate::ToolCall(call) => {
                 (self.ended, self.within) = (true, false);
-                show(Item::Tool(&title(call.name.as_deref(), &call.title)));
+                let name = title(call.name.as_deref(), &call.title);
+                let arguments = written(call.raw_input.as_ref());
+                show(Item::Tool(ToolUse { id: &call.tool_call_id.0, name: &name, arguments: &arguments }));
+                came(&call.tool_call_id.0, call.status, (&call.content, call.raw_output.as_ref()), show);
+                self.tools.insert(call.tool_call_id.0.to_string(), name);
+                if self.tools.len() > TOOLS {
+                    self.tools.clear();
+                }
             }
-            SessionUpdate::ToolCallUpdate(_) => self.ended = true,
+            SessionUpdate::ToolCallUpdate(update) => {
+                self.ended = true;
+                let (id, fields) = (&update.tool_call_id.0, update.fields);
+                // Many tell the arguments once their model has written them all.
+                if let (Some(name), arguments @ Some(_)) = (self.tools.get(&**id), fields.raw_input.as_ref()) {
+                    show(Item::Tool(ToolUse { id, name, arguments: &written(arguments) }));
+                }
+                let content = fields.content.unwrap_or_default();
+                if let Some(status) = fields.status {
+                    came(id, status, (&content, fields.raw_output.as_ref()), show);
+                }
+            }
             SessionUpdate::Plan(plan) => {
                 let done = plan.entries.iter().filter(|entry| entry.status == PlanEntryStatus::Completed).count();
                 let now = plan.entries.iter().find(|entry| entry.status == PlanEntryStatus::InProgress);
@@ -100,6 +126,39 @@ impl Account {
         if self.text.len() > 2 * ANSWER_LIMIT {
             cut(&mut self.text);
         }
+    }
+}
+
+/// Tells what came of a tool, once its use has ended.
+fn came(
+    id: &str,
+    status: ToolCallStatus,
+    (content, output): (&[ToolCallContent], Option<&Value>),
+    show: &mut dyn FnMut(Item<'_>),
+) {
+    let failed = status == ToolCallStatus::Failed;
+    if failed || status == ToolCallStatus::Completed {
+        let texts = content.iter().filter_map(|content| match content {
+            ToolCallContent::Content(content) => match &content.content {
+                ContentBlock::Text(text) => Some(text.text.clone()),
+                _ => None,
+            },
+            ToolCallContent::Diff(diff) => Some(format!("{} was changed", diff.path.display())),
+            _ => None,
+        });
+        let texts: Vec<String> = texts.collect();
+        let text = if texts.is_empty() { written(output) } else { texts.join("\n") };
+        show(Item::Came(ToolResult { id, failed, text: &text }));
+    }
+}
+
+/// A value as it is shown: a text as it is, nothing where there is none or an empty object.
+fn written(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Object(fields)) if fields.is_empty() => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
     }
 }
 
@@ -158,7 +217,8 @@ mod tests {
             let update = serde_json::from_value(update.clone()).unwrap();
             account.take(update, &mut |item| match item {
                 Item::Said(text) => shown.push_str(text),
-                Item::Tool(name) => shown.push_str(&format!("[{name}]\n")),
+                Item::Tool(used) => shown.push_str(&format!("[{} {}{}]\n", used.id, used.name, used.arguments)),
+                Item::Came(came) => shown.push_str(&format!("[{} {} {}]\n", came.id, came.failed, came.text)),
                 _ => {}
             });
         }
@@ -174,8 +234,27 @@ mod tests {
         let tool = json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "Reads\nmuch" });
         let thought = json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "Hm." } });
         let (shown, text) = told(&[chunk("I will "), chunk("look."), tool, chunk("It is "), thought, chunk("right.")]);
-        assert_eq!(shown, "I will look.[Reads]\nIt is right.");
+        assert_eq!(shown, "I will look.[1 Reads]\nIt is right.");
         assert_eq!(text.as_deref(), Some("It is right."));
+    }
+
+    #[test]
+    fn arguments_and_results_of_tools_are_told_when_they_come() {
+        let call = json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "bash", "rawInput": {} });
+        let of = |fields: Value| {
+            let mut update = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "1" });
+            fields.as_object().unwrap().iter().for_each(|(key, value)| update[key] = value.clone());
+            update
+        };
+        let content = json!([{ "type": "content", "content": { "type": "text", "text": "no such file" } }]);
+        let (shown, _) = told(&[
+            call.clone(),
+            of(json!({ "rawInput": { "command": "cat a" }, "status": "in_progress" })),
+            of(json!({ "status": "failed", "content": content })),
+        ]);
+        assert_eq!(shown, "[1 bash]\n[1 bash{\"command\":\"cat a\"}]\n[1 true no such file]\n");
+        let (shown, _) = told(&[call, of(json!({ "status": "completed", "rawOutput": { "exit": 0 } }))]);
+        assert_eq!(shown, "[1 bash]\n[1 false {\"exit\":0}]\n");
     }
 
     #[test]

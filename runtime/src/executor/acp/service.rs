@@ -232,6 +232,7 @@ impl Service {
         let tools = &means.services.tools;
         let called = format!("{tool} {arguments}");
         log(means.capture, &called);
+        means.capture.calls(tool, &arguments.to_string());
         if let Err(why) = tools.lends(&self.grant, tool) {
             log(means.capture, &format!("! {why}"));
             return errand.refuse(error(ErrorCode::MethodNotFound, why));

@@ -1,0 +1,123 @@
+//! The tools that an attempt uses, as it is told of them: to those who watch, and to a file beside its logs.
+//!
+//! In: uses and their results, however often they are told. Out: a [`Signal`] for each, in both places. Invariant: no more
+//! than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::log::Log;
+use super::pool::Services;
+use crate::error::RunError;
+use crate::event::StepId;
+use crate::pulse::now;
+use crate::signal::{Sign, Signal, TOLD, TOOL_USES};
+use crate::stream::{Item, ToolResult, ToolUse};
+
+/// The bytes of an id that are told, and of the name of a tool.
+const NAME: usize = 200;
+
+/// The uses of an attempt so far.
+pub(super) struct Uses<'a> {
+    services: &'a Services,
+    step: &'a StepId,
+    attempt: u32,
+    log: Log,
+    count: usize,
+    /// The turns so far. What one says of a use is not about that of another with the same id.
+    turns: u32,
+    /// The uses whose result has not been told, with their arguments.
+    open: BTreeMap<String, String>,
+    broken: Option<RunError>,
+}
+
+impl<'a> Uses<'a> {
+    pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32) -> Uses<'a> {
+        let log = Log::new(services.layout.tools(step, attempt));
+        Uses { services, step, attempt, log, count: 0, turns: 0, open: BTreeMap::new(), broken: None }
+    }
+
+    /// What follows comes from another turn of the attempt.
+    pub(super) fn begin_turn(&mut self) {
+        self.turns += 1;
+        self.open.clear();
+    }
+
+    /// Takes what an agent tells; whether it is a use of which nothing was told before.
+    pub(super) fn take(&mut self, item: &Item<'_>) -> bool {
+        match item {
+            Item::Tool(used) => self.begins(used),
+            Item::Came(came) => {
+                self.came(came);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// A use that gets an id of its own, which is given back.
+    pub(super) fn calls(&mut self, name: &str, arguments: &str) -> String {
+        let id = format!("swarmc-{}", self.count + 1);
+        self.begins(&ToolUse { id: &id, name, arguments });
+        id
+    }
+
+    pub(super) fn came(&mut self, came: &ToolResult<'_>) {
+        let id = self.id(came.id);
+        if self.open.remove(&id).is_some() {
+            self.tell(Sign::ToolEnded { id, ok: !came.failed, text: self.told(came.text, TOLD) });
+        }
+    }
+
+    fn begins(&mut self, used: &ToolUse<'_>) -> bool {
+        let (id, arguments) = (self.id(used.id), self.told(used.arguments, TOLD));
+        let known = self.open.get(&id).cloned();
+        let is_new = known.is_none();
+        // Of one that is known, what was not known of it before.
+        if known.is_some_and(|known| known == arguments || arguments.is_empty()) || is_new && self.count == TOOL_USES {
+            return is_new;
+        }
+        self.count += usize::from(is_new);
+        if !id.is_empty() {
+            self.open.insert(id.clone(), arguments.clone());
+        }
+        self.tell(Sign::ToolStarted { id, tool: self.told(used.name, NAME), arguments });
+        is_new
+    }
+
+    /// The id of a use within the attempt.
+    fn id(&self, told: &str) -> String {
+        let id = self.told(told, NAME);
+        if self.turns > 1 && !id.is_empty() { format!("{}.{id}", self.turns) } else { id }
+    }
+
+    fn told(&self, text: &str, most: usize) -> String {
+        self.services.tools.beginning(text, most)
+    }
+
+    fn tell(&mut self, sign: Sign) {
+        let signal = Signal { at: now(), step: self.step.clone(), attempt: self.attempt, sign };
+        if self.broken.is_none() {
+            let line = serde_json::to_string(&signal).expect("a signal has string keys only");
+            self.broken = self.log.push(format!("{line}\n").as_bytes()).err();
+        }
+        self.services.viewer.signal(signal);
+    }
+
+    /// When [`Uses::tick`] wants to be called.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.log.due()
+    }
+
+    /// Writes what has waited long enough.
+    pub(super) fn tick(&mut self, now: Instant) {
+        let written = self.log.tick(now);
+        self.broken = self.broken.take().or(written.err());
+    }
+
+    /// Nothing more comes; true when the scribe has some to write, an error when something could not be written.
+    pub(super) fn finish(self) -> Result<bool, RunError> {
+        let waits = self.log.finish(&self.services.scribe);
+        self.broken.map_or(Ok(waits), Err)
+    }
+}

@@ -1,0 +1,86 @@
+//! `swarmc inspect RUN artifact://KIND/ID`: an artifact of a run, by its reference.
+//!
+//! In: the journal, and the text that was stored. Out: that text as it is, or on a terminal what of it no terminal obeys.
+
+use serde_json::{Value, json};
+use swarmc_runtime::artifact::Kept;
+use swarmc_runtime::{Content, Event, RunFolder};
+
+use miette::{IntoDiagnostic, miette};
+
+use crate::home::Past;
+use crate::ledger::Ledger;
+use crate::terminal::{Stream, printable};
+
+/// The references that are listed where one is not known.
+const LISTED: usize = 20;
+
+/// Whether a word is a reference, and no step.
+pub(super) fn is_reference(word: &str) -> bool {
+    word.contains("://")
+}
+
+/// What is printed of the artifact that a reference names.
+pub(super) fn show(
+    (folder, past, ledger): (&RunFolder, &Past, &Ledger),
+    reference: &str,
+    is_json: bool,
+) -> miette::Result<String> {
+    let stored = past.records.iter().filter_map(|record| match &record.event {
+        Event::ArtifactStored { step, attempt, artifact } => Some((step, *attempt, &**artifact)),
+        _ => None,
+    });
+    let mut known: Vec<String> = Vec::new();
+    let mut found: Vec<(String, u32, &Kept)> = Vec::new();
+    for (step, attempt, kept) in stored {
+        let name = kept.reference();
+        if name == reference {
+            found.push((ledger.label(step), attempt, kept));
+        } else if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let Some((_, _, kept)) = found.first() else {
+        let first = known.iter().take(LISTED).cloned().collect::<Vec<_>>().join("\n");
+        let help = match known.len() {
+            0 => "it has none".to_owned(),
+            1..=LISTED => format!("it has\n{first}"),
+            all => format!(
+                "it has\n{first}\nand {} more: `swarmc inspect {} STEP` lists those of a step",
+                all - LISTED,
+                folder.id
+            ),
+        };
+        return Err(miette!(help = help, "run `{}` has no artifact `{}`", folder.id, printable(reference)));
+    };
+    let text = folder.text(&kept.content).into_diagnostic()?;
+    if is_json {
+        let of = found.iter().map(|(step, turn, _)| json!({ "step": step, "turn": turn }));
+        let value = json!({
+            "version": 1, "run": folder.id, "ref": reference, "kind": kept.kind.word(), "id": &*kept.id, "bytes": text.len(),
+            "digest": digest(&kept.content), "of": of.collect::<Vec<_>>(), "text": text,
+        });
+        return Ok(format!("{value}\n"));
+    }
+    // A program gets it as it is: it may be a patch that is applied.
+    if !Stream::Out.is_terminal() {
+        return Ok(text);
+    }
+    Ok(text.lines().map(|line| format!("{}\n", printable(line))).collect())
+}
+
+/// How long a text is.
+pub(super) fn bytes(content: &Content) -> u64 {
+    match content {
+        Content::Artifact { bytes, .. } => *bytes,
+        Content::Text(text) => text.len() as u64,
+    }
+}
+
+/// Under which digest a text is stored; null where it stands in the journal itself.
+pub(super) fn digest(content: &Content) -> Value {
+    match content {
+        Content::Artifact { digest, .. } => json!(digest),
+        Content::Text(_) => Value::Null,
+    }
+}

@@ -1,0 +1,88 @@
+//! The tools that an attempt used, each with its arguments, what came of it, and how long that took.
+//!
+//! In: the signals that the runtime wrote beside the logs of the attempt. Out: a line for people, or JSON.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use swarmc_runtime::{Layout, Sign, Signal, StepId, TOOL_USES};
+
+use crate::team::told;
+use crate::units::duration;
+
+/// One use of a tool.
+pub(super) struct Used {
+    attempt: u32,
+    at: u64,
+    id: String,
+    tool: String,
+    arguments: String,
+    /// When it ended, whether it worked, and what came of it.
+    end: Option<(u64, bool, String)>,
+    /// Whether further uses of the attempt are not listed.
+    is_last: bool,
+}
+
+/// Those of an attempt, in the order in which they began.
+pub(super) fn tools(layout: &Layout, step: &StepId, attempt: u32) -> Vec<Used> {
+    let Ok(file) = File::open(layout.tools(step, attempt)) else { return Vec::new() };
+    let mut used: Vec<Used> = Vec::new();
+    // A runner that was killed may have left half a line.
+    let lines = BufReader::new(file).lines().map_while(Result::ok);
+    for Signal { at, sign, .. } in lines.filter_map(|line| serde_json::from_str(&line).ok()) {
+        match sign {
+            Sign::ToolStarted { id, tool, arguments } => match open(&mut used, &id) {
+                Some(known) => (known.tool, known.arguments) = (tool, arguments),
+                None => used.push(Used { attempt, at, id, tool, arguments, end: None, is_last: false }),
+            },
+            Sign::ToolEnded { id, ok, text } => {
+                if let Some(known) = open(&mut used, &id) {
+                    known.end = Some((at, ok, text));
+                }
+            }
+            Sign::Connection { .. } => {}
+        }
+    }
+    if let Some(last) = used.get_mut(TOOL_USES - 1) {
+        last.is_last = true;
+    }
+    used
+}
+
+/// The use of this id of which nothing has come yet.
+fn open<'u>(used: &'u mut [Used], id: &str) -> Option<&'u mut Used> {
+    used.iter_mut().rev().find(|used| !id.is_empty() && used.id == *id && used.end.is_none())
+}
+
+impl Used {
+    pub(super) fn line(&self) -> String {
+        let mut line = format!("tool    turn {}: {}", self.attempt, told(&self.tool));
+        if !self.arguments.is_empty() {
+            line.push_str(&format!(" {}", told(&self.arguments)));
+        }
+        if let Some((at, ok, text)) = &self.end {
+            let took = duration(Duration::from_millis(at.saturating_sub(self.at)));
+            line.push_str(&format!(", {} after {took}", if *ok { "ok" } else { "failed" }));
+            if !text.trim().is_empty() {
+                line.push_str(&format!(": {}", told(text)));
+            }
+        }
+        if self.is_last {
+            line.push_str(" (what it used further is not listed)");
+        }
+        line
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let (ended, ok, text) = match &self.end {
+            Some((at, ok, text)) => (Some(at), Some(ok), Some(text)),
+            None => (None, None, None),
+        };
+        json!({
+            "turn": self.attempt, "tool": self.tool, "arguments": self.arguments, "at": self.at, "ended_ms": ended,
+            "ok": ok, "text": text,
+        })
+    }
+}
