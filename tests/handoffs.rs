@@ -4,6 +4,7 @@ mod hostile;
 mod kills;
 mod mcp;
 mod owed;
+mod references;
 mod scripts;
 mod voices;
 
