@@ -36,11 +36,11 @@ const NOTE: usize = 160;
 pub enum ArtifactKind {
     /// What changed in a tree while a turn went on.
     Diff,
-    /// What processes put out.
+    /// What processes put out, each stream for itself.
     Log,
     /// What an agent was told.
     Prompt,
-    /// What an agent's program printed.
+    /// What an agent was told and said in a turn, and which tools it called.
     Transcript,
     /// A context pack.
     ContextPack,
@@ -109,7 +109,11 @@ pub struct Kept {
 impl Kept {
     /// The artifact of this text, which lies at `content`.
     pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> Kept {
-        let id = id_of(text).into();
+        Kept::named(kind, id_of(text).into(), content)
+    }
+
+    /// The artifact of this id, whose text lies at `content`.
+    pub(crate) fn named(kind: ArtifactKind, id: Arc<str>, content: Content) -> Kept {
         let (pack, files, added, removed) = (None, None, None, None);
         Kept { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
     }

@@ -168,7 +168,9 @@ fn work(shared: &Shared, mut means: Means) {
             Err(failure) => Ok(Ended::failed(failure)),
         };
         // What printed nothing has no files to wait for.
-        let quiet = ended.as_ref().is_ok_and(|ended| ended.captured.is_none() && !ended.logs);
+        let quiet = ended
+            .as_ref()
+            .is_ok_and(|ended| ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty());
         let outcome = ended.and_then(|ended| store(&job, ended, services));
         let outcome = match outcome {
             Ok(outcome) => outcome,
