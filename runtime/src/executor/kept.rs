@@ -104,12 +104,11 @@ fn store(job: &Job, kind: ArtifactKind, text: &str, services: &Services) -> Opti
 
 /// An artifact of a log that lies in a file: a second name of that where it is text.
 fn link(job: &Job, path: &Path, services: &Services) -> Result<Option<Kept>, RunError> {
-    let unread = |error| RunError::io("read", path)(error);
-    let bytes = fs::metadata(path).map_err(unread)?.len();
+    let bytes = fs::metadata(path).map_err(RunError::io("read", path))?.len();
     if !fits(job, ArtifactKind::Log, bytes, services) {
         return Ok(None);
     }
-    let text = match String::from_utf8(fs::read(path).map_err(unread)?) {
+    let text = match String::from_utf8(fs::read(path).map_err(RunError::io("read", path))?) {
         Ok(text) => text,
         Err(error) => {
             return Ok(store(job, ArtifactKind::Log, &String::from_utf8_lossy(error.as_bytes()), services));

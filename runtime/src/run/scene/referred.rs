@@ -140,7 +140,7 @@ mod tests {
         check("./src/parse.rs", "file ./src/parse.rs");
         check("artifact://nokind/aaaa", "there are no artifacts of kind `nokind`: there are `diff`, `log`, `prompt`,");
         for outside in ["", "/etc/passwd", "../x", "src/../../x", "file:///etc/passwd", "artifact://log/../../x"] {
-            check(outside, &format!("`{}` lies outside of the run", outside));
+            check(outside, &format!("`{outside}` lies outside of the run"));
         }
         check("a\0b", "`ab` holds control characters");
         check("sub/.GIT/config", "`sub/.GIT/config` belongs to git");
