@@ -74,6 +74,7 @@ fn handoff(args: &args::SendHandoff) -> miette::Result<Handoff> {
         }),
         reply_to: args.reply_to.clone(),
         answers_by_name: false,
+        message_kind: None,
         context_ref: args.context.clone(),
         kind: args.signal.then_some(EnvelopeKind::Signal),
         priority: args.priority.map(|priority| match priority {

@@ -5,6 +5,7 @@ mod kills;
 mod mcp;
 mod owed;
 mod peers;
+mod references;
 mod scripts;
 mod voices;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::specs::{Project, only, texts};
 
+mod left;
 mod summed;
 
 /// A swarm with a pack in the task of one member, and nothing else in that of another.
@@ -81,12 +82,16 @@ fn artifacts(project: &Project, kind: &str) -> Vec<(Value, String)> {
     let folder = folder(project);
     let journal = fs::read_to_string(folder.join("journal.jsonl")).expect("a journal can be read");
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let stored = records.filter(|record| record["event"] == "artifact_stored" && record["artifact"]["kind"] == kind);
-    let text = |record: &Value| {
-        let digest = record["artifact"]["content"]["artifact"]["digest"].as_str().expect("it is stored").to_owned();
+    let stored = records.flat_map(|mut record| match (record["artifact"].take(), record["artifacts"].take()) {
+        (_, Value::Array(left)) => left,
+        (stored, _) => vec![stored],
+    });
+    let stored = stored.filter(|artifact| artifact["kind"] == kind);
+    let text = |artifact: &Value| {
+        let digest = artifact["content"]["artifact"]["digest"].as_str().expect("it is stored").to_owned();
         fs::read_to_string(folder.join("artifacts").join(digest)).expect("an artifact can be read")
     };
-    stored.map(|record| (record["artifact"].clone(), text(&record))).collect()
+    stored.map(|artifact| (artifact.clone(), text(&artifact))).collect()
 }
 
 /// The pack in a prompt.

@@ -47,6 +47,11 @@ fn events(run: &Path) -> Vec<Value> {
         if event.get("artifact").is_some_and(|artifact| artifact["kind"] == "contextpack") {
             event["artifact"]["content"].take();
         }
+        // What a program puts out besides its answer is in no recording.
+        if let Some(Value::Array(artifacts)) = event.get_mut("artifacts") {
+            artifacts.retain(|artifact| artifact["kind"] == "prompt" || artifact["kind"] == "report");
+            artifacts.iter_mut().for_each(|artifact| _ = artifact["content"].take());
+        }
     }
     events
 }

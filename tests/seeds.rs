@@ -10,7 +10,7 @@ use swarmc_runtime::pack::Pack;
 use swarmc_runtime::{AgentState, AgentStatus};
 
 /// Seed 002, envelope (canonical payload).
-const ENVELOPE: &str = r#"{
+pub(crate) const ENVELOPE: &str = r#"{
   "kind": "handoff",
   "id": "payload-uuid",
   "fromNodeId": "node-a",

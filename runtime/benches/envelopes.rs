@@ -85,6 +85,7 @@ impl Relay {
                 priority: Default::default(),
                 response: Response::None,
                 answers: None,
+                answered_to: None,
                 person: false,
                 run: false,
                 interrupts: false,

@@ -295,6 +295,7 @@ mod tests {
                 priority: swarmc_plan::Priority::Normal,
                 response: swarmc_plan::Response::Required,
                 answers: None,
+                answered_to: None,
                 person: false,
                 run: false,
                 interrupts: false,

@@ -30,7 +30,7 @@ pub const VERSION: u32 = 3;
 pub const INLINE: usize = 2048;
 
 /// No event is longer than this many bytes in the journal.
-pub const LARGEST: usize = 8192;
+pub const LARGEST: usize = 10_240;
 
 /// What a text of an event may take as JSON, in bytes: three of them and all the rest stay below [`LARGEST`], whatever
 /// has to be escaped in them.
@@ -553,6 +553,8 @@ mod tests {
             let (output, session) = (Some(Content::Text(inline)), Some(text.clone()));
             let mut outcome =
                 Outcome { failure: Some(failure), stderr: text.clone(), output, session, errors, ..Outcome::default() };
+            let kept = |content| Kept::named(crate::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content);
+            outcome.artifacts = vec![kept(outcome.errors.clone().expect("it has errors")); 5];
             outcome.bound();
             assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");
             let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();

@@ -106,7 +106,7 @@ struct Stage<'a, 'b> {
 /// What will happen.
 enum Due {
     /// An attempt that was started ends so.
-    End(StepId, u32, Outcome, Vec<Result<Operation, String>>),
+    End(StepId, u32, Box<Outcome>, Vec<Result<Operation, String>>),
     /// A person says so at a gate.
     Answer(StepId, Answer),
     /// Something is heard in the swarm of an attempt.
@@ -164,7 +164,7 @@ impl Stage<'_, '_> {
             Some((_, Due::End(step, attempt, mut outcome, asked))) => {
                 self.said(&step, attempt, asked);
                 self.bound(&mut outcome);
-                self.record(Event::AttemptEnded { step, attempt, outcome });
+                self.record(Event::AttemptEnded { step, attempt, outcome: *outcome });
             }
             Some((_, Due::Answer(step, answer))) => self.answered(step, answer),
             Some((_, Due::Swarm(step, attempt, word))) => self.heard(&step, attempt, word),
@@ -361,7 +361,7 @@ impl Stage<'_, '_> {
                     None => (self.pace.total, outcome),
                 };
                 let asked = std::mem::take(&mut self.asked);
-                self.after(delay, Due::End(step, attempt, outcome, asked));
+                self.after(delay, Due::End(step, attempt, Box::new(outcome), asked));
             }
             _ => self.end(step, attempt, outcome),
         }

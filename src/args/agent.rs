@@ -132,8 +132,8 @@ pub(crate) struct SendHandoff {
     /// Whether an answer is expected; the edge's own word, when left out.
     #[arg(long, value_enum)]
     pub(crate) response: Option<Response>,
-    /// The id of the envelope that this one answers.
-    #[arg(long, value_name = "ID")]
+    /// The id of the envelope that this one answers; or, where an answer is expected, the task that it goes to.
+    #[arg(long, value_name = "ID|TASK")]
     pub(crate) reply_to: Option<String>,
     /// A stored context pack: `contextpack://pack/ID`.
     #[arg(long, value_name = "REF")]

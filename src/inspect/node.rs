@@ -108,7 +108,10 @@ impl Node {
                         letter.into_iter().for_each(|post| post.attempt = Some(attempt));
                     }
                 }
-                Event::AttemptEnded { step: by, .. } if by == step => is_open = false,
+                Event::AttemptEnded { step: by, attempt, outcome } if by == step => {
+                    is_open = false;
+                    self.artifacts.extend(outcome.artifacts.iter().map(|kept| (*attempt, kept.clone())));
+                }
                 Event::RunResumed => is_open = false,
                 Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
                     self.artifacts.push((*attempt, Kept::clone(artifact)));

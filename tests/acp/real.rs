@@ -199,6 +199,9 @@ fn handoffs(place: &Place) -> String {
         fs::create_dir_all(file.parent().expect("a file lies in a folder")).expect("a folder can be made");
         fs::write(file, text).expect("a file can be written");
     }
+    // What the parser hands over.
+    fs::create_dir_all(place.work().join("src")).expect("a folder can be made");
+    fs::write(place.work().join("src/parse.rs"), "").expect("a file can be written");
     let spec = fs::read_to_string(root.join("handoffs.kdl")).expect("it is a text");
     spec.split("\ntest ").next().expect("there is a first part").to_owned()
 }

@@ -62,6 +62,10 @@ impl Guest {
         Guest { project, child, url, token, socket }
     }
 
+    pub(super) fn root(&self) -> PathBuf {
+        self.project.root()
+    }
+
     /// Lets the task go; what came of the run.
     pub(super) fn release(self) -> (Project, Output) {
         fs::write(self.project.root().join("release"), "").expect("a pipe can be written");
@@ -172,7 +176,7 @@ fn an_agent_hands_over_and_reads_its_inbox_over_http() {
         "send_handoff",
         json!({
             "to": "second", "message": "As agreed", "structured": { "key": "value" },
-            "artifacts": [{ "type": "log", "ref": "artifact://log/456" }], "status": { "ok": true, "reason": "tests-pass" },
+            "artifacts": [{ "type": "report", "ref": "spec.kdl" }], "status": { "ok": true, "reason": "tests-pass" },
             "priority": "normal",
         }),
     );

@@ -18,6 +18,7 @@ provider by-commands {
                 ;;
             *)
                 swarmc agent read-inbox >read.json
+                mkdir -p src; echo "fn parse() {}" >src/parse.rs
                 swarmc agent send-handoff --to reviewer --message "The parser is ready" --artifact src/parse.rs >&2
                 swarmc agent send-handoff --to architect --message "The parser is as planned" --ok tests-pass >&2
                 echo "The parser stands."

@@ -100,6 +100,7 @@ pipeline main {
     task reader {
         stdin "<<inbox>>"
         run "sh" "-c" #"""
+            cat >>shown; swarmc agent read-inbox >>inbox
             cd "$SWARM_WORKSPACE"; cat messages/* >>"$OLDPWD/messages"
             echo '{"state": "completed"}' >status.json; echo read >outbox/summary.md
             """#
@@ -136,6 +137,14 @@ pipeline main {
     assert_eq!((&of("script")["type"], &of("script")["content"]["rows"]), (&json!("data_ready"), &json!(3)));
     assert_eq!((&of("writer")["type"], &of("writer")["content"]["n"]), (&json!("question"), &json!(7)));
     assert_eq!((&of("news")["type"], &of("news")["content"]["message"]), (&json!("update"), &json!("Only news")));
+    // Whatever its edge is, and wherever it is shown.
+    let half = messages.iter().find(|message| message["content"]["message"] == "Half way").expect("it came");
+    assert_eq!(half["type"], "update");
+    let shown = read(&project, "shown");
+    let half = shown.lines().find(|line| line.contains("Half way")).expect("it is shown");
+    assert!(half.contains(r#""meta":{"priority":"normal","type":"update"}"#), "{half}");
+    let inbox = read(&project, "inbox");
+    assert!(inbox.contains(r#""type":"question""#) && inbox.contains(r#""type":"update""#), "{inbox}");
     // What asks for it is no part of an output.
     assert_eq!(project.output("writer"), "Asked.\n");
 }

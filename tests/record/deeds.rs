@@ -330,7 +330,8 @@ pipeline main {
         env key
         run "sh" "-c" #"""
             echo "in $PWD" >notes.txt
-            swarmc agent send-handoff --to reader --message "See $PWD/notes.txt with $SECRET_TOKEN in $SWARM_RUN"
+            swarmc agent send-handoff --to reader --artifact notes.txt \
+                --message "See $PWD/notes.txt with $SECRET_TOKEN in $SWARM_RUN"
             """#
     }
     task reader agent=any { depends-on writer; prompt "Look:\n<<inbox>>" context=changes }

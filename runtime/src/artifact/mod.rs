@@ -36,11 +36,11 @@ const NOTE: usize = 160;
 pub enum ArtifactKind {
     /// What changed in a tree while a turn went on.
     Diff,
-    /// What processes put out.
+    /// What processes put out, each stream for itself.
     Log,
     /// What an agent was told.
     Prompt,
-    /// What an agent's program printed.
+    /// What an agent was told and said in a turn, and which tools it called.
     Transcript,
     /// A context pack.
     ContextPack,
@@ -49,6 +49,16 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
+    /// All there are.
+    pub(crate) const ALL: [ArtifactKind; 6] = [
+        ArtifactKind::Diff,
+        ArtifactKind::Log,
+        ArtifactKind::Prompt,
+        ArtifactKind::Transcript,
+        ArtifactKind::ContextPack,
+        ArtifactKind::Report,
+    ];
+
     /// Its word, as references have it.
     pub fn word(self) -> &'static str {
         match self {
@@ -63,15 +73,7 @@ impl ArtifactKind {
 
     /// The kind of this word.
     pub(crate) fn read(word: &str) -> Option<ArtifactKind> {
-        let all = [
-            ArtifactKind::Diff,
-            ArtifactKind::Log,
-            ArtifactKind::Prompt,
-            ArtifactKind::Transcript,
-            ArtifactKind::ContextPack,
-            ArtifactKind::Report,
-        ];
-        all.into_iter().find(|kind| kind.word() == word)
+        ArtifactKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
@@ -107,7 +109,11 @@ pub struct Kept {
 impl Kept {
     /// The artifact of this text, which lies at `content`.
     pub(crate) fn new(kind: ArtifactKind, text: &str, content: Content) -> Kept {
-        let id = id_of(text).into();
+        Kept::named(kind, id_of(text).into(), content)
+    }
+
+    /// The artifact of this id, whose text lies at `content`.
+    pub(crate) fn named(kind: ArtifactKind, id: Arc<str>, content: Content) -> Kept {
         let (pack, files, added, removed) = (None, None, None, None);
         Kept { kind, id, content, pack, files, added, removed, with: Vec::new(), omitted: Vec::new() }
     }
@@ -132,6 +138,28 @@ impl Kept {
         }
         self.pack = self.pack.as_deref().map(brief);
         self
+    }
+}
+
+/// What a reference to an artifact says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stored<'r> {
+    pub kind: ArtifactKind,
+    pub id: &'r str,
+}
+
+impl Stored<'_> {
+    /// Reads `artifact://KIND/ID` or `contextpack://pack/ID`; none where it is neither.
+    pub(crate) fn read(reference: &str) -> Option<Stored<'_>> {
+        let (kind, id) = match reference.strip_prefix("contextpack://pack/") {
+            Some(id) => (ArtifactKind::ContextPack, id),
+            None => {
+                let (kind, id) = reference.strip_prefix("artifact://")?.split_once('/')?;
+                (ArtifactKind::read(kind)?, id)
+            }
+        };
+        let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        is_id.then_some(Stored { kind, id })
     }
 }
 

@@ -28,6 +28,9 @@ pub struct Letter {
     /// The envelope, or the request for help, that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Arc<str>>,
+    /// The step that the answer to it goes to, where that is not its sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_to: Option<Arc<str>>,
     /// Whether a person wrote it, and no agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub person: bool,

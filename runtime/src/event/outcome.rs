@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::artifact::Kept;
+
 use super::room::{escaped, kept, shorten};
 use super::{Content, Failure, QUOTES, ROOM, SESSION, Usage};
 
@@ -38,6 +40,9 @@ pub struct Outcome {
     /// What its agent left in its folder (`files`): an [`AgentFiles`](crate::AgentFiles) as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Box<Content>>,
+    /// What else the turn of an agent left: what it was told, what it put out, what was said, and its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Kept>,
 }
 
 fn is_zero(count: &u32) -> bool {

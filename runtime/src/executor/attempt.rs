@@ -15,7 +15,7 @@ use super::pool::Services;
 use super::process::{Cause, End, Limits, Means, run};
 use super::spawn::Launch;
 use super::tail::text;
-use super::{Job, Work, turn};
+use super::{Job, Work, kept, turn};
 use crate::artifact::Watch;
 use crate::error::RunError;
 use crate::event::{Failure, INLINE, Outcome};
@@ -93,6 +93,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     keep_changes(job, watch, services)?;
+    let transcript = place.capture.transcript();
     let mut asked = Vec::new();
     if let Some((desk, laid)) = desk {
         let keeps = matches!(services.source, Source::Recorded(_));
@@ -126,6 +127,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     if ended.outcome.failure.is_some() && !keeps_text {
         ended.output = None;
     }
+    kept::keep(job, &mut ended, (transcript, capture.logged()), services)?;
     ended.logs = capture.finish()?;
     Ok(ended)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::cancel::Cancel;
+use super::kept::{Logged, Transcript};
 use super::log::Log;
 use super::pool::Services;
 use super::process::Sink;
@@ -31,6 +32,8 @@ pub(super) struct Capture<'a> {
     yielding: Option<Arc<Cancel>>,
     /// Reads the agent's format; none for commands.
     decoder: Option<Decoder>,
+    /// What was said, while a turn of an agent goes on.
+    transcript: Option<Transcript>,
     /// The output, as far as it stands in the stream itself.
     pub output: Tail,
     /// The tail of stderr.
@@ -64,6 +67,7 @@ impl<'a> Capture<'a> {
             err: log(Stream::Stderr),
             yielding: None,
             decoder: None,
+            transcript: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
             max_output,
@@ -85,6 +89,21 @@ impl<'a> Capture<'a> {
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
         self.reads();
+    }
+
+    /// An agent is told something: what comes from now on is its answer.
+    pub(super) fn told(&mut self, prompt: &str) {
+        self.transcript.get_or_insert_default().told(prompt);
+    }
+
+    /// What was said. The turns are over: what comes now is of no agent.
+    pub(super) fn transcript(&mut self) -> Option<Transcript> {
+        self.transcript.take()
+    }
+
+    /// What was logged.
+    pub(super) fn logged(&self) -> Vec<Logged<'_>> {
+        [self.out.logged(), self.err.logged()].into_iter().flatten().collect()
     }
 
     /// A provider says under which id it keeps the conversation. Told once, whoever says it again.
@@ -151,7 +170,8 @@ impl<'a> Capture<'a> {
             let written = self.err.push(format!("{logged}\n").as_bytes());
             self.keep(written);
         }
-        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         let break_line = if self.fresh_line { "" } else { "\n" };
         show.bytes(format!("{break_line}[{shown}]\n").as_bytes());
         self.fresh_line = true;
@@ -168,7 +188,8 @@ impl<'a> Capture<'a> {
 
     /// Shows something that an agent told; without, that it tells nothing more.
     pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
-        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         match item {
             Some(item) => {
                 self.writes();
@@ -194,7 +215,8 @@ impl<'a> Capture<'a> {
     /// Ends the agent's stream.
     pub(super) fn end_stream(&mut self) -> Option<Report> {
         let decoder = self.decoder.take()?;
-        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         let mut session = None;
         let report = decoder.finish(&mut |item| {
             self.used_tool |= matches!(item, Item::Tool(_));
@@ -231,7 +253,8 @@ impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
         self.writes();
         self.log(bytes);
-        let mut show = Show { services: self.services, step: self.step, attempt: self.attempt };
+        let mut show =
+            Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         match &mut self.decoder {
             None => {
                 show.bytes(bytes);
@@ -291,6 +314,7 @@ struct Show<'a> {
     services: &'a Services,
     step: &'a StepId,
     attempt: u32,
+    transcript: &'a mut Option<Transcript>,
 }
 
 impl Show<'_> {
@@ -322,6 +346,9 @@ impl Show<'_> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.push(bytes);
+        }
         self.services.viewer.output(self.step, self.attempt, Stream::Stdout, bytes);
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::RunError;
 use crate::executor::Scribe;
+use crate::executor::kept::Logged;
 use crate::home::create_private;
 
 /// What a log may hold back, in bytes, and for how long.
@@ -75,10 +76,20 @@ impl Log {
         if self.due.is_some_and(|due| due <= now) { self.open() } else { Ok(()) }
     }
 
+    /// What it holds; none where nothing came.
+    pub(super) fn logged(&self) -> Option<Logged<'_>> {
+        match self.file {
+            Some(_) => Some(Logged::Lies(&self.path)),
+            None => (!self.pending.is_empty()).then_some(Logged::Waits(&self.pending)),
+        }
+    }
+
     /// Nothing more comes; true when the scribe has it to write.
     pub(super) fn finish(self, scribe: &Scribe) -> bool {
         let waits = self.file.is_none() && !self.pending.is_empty();
         if waits {
+            // What a killed runner left there may be an artifact by another name.
+            scribe.remove(self.path.clone());
             scribe.write(self.path, self.pending);
         }
         waits
@@ -89,6 +100,8 @@ impl Log {
         if self.file.is_none() {
             let folder = self.path.parent().expect("a log lies in a folder");
             create_private(folder, true).map_err(RunError::io("create", folder))?;
+            // What a killed runner left there may be an artifact by another name; else there is nothing.
+            let _ = std::fs::remove_file(&self.path);
             self.file = Some(File::create(&self.path).map_err(RunError::io("create", &self.path))?);
             let pending = std::mem::take(&mut self.pending);
             self.write(&pending)?;

@@ -9,6 +9,7 @@ mod attempt;
 mod cancel;
 mod capture;
 mod exchange;
+mod kept;
 mod lending;
 mod log;
 mod model;

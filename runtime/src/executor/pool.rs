@@ -174,7 +174,7 @@ fn work(shared: &Shared, mut means: Means) {
                 Err(failure) => Ended::failed(failure),
             };
             // What printed nothing has no files to wait for.
-            let quiet = ended.captured.is_none() && !ended.logs;
+            let quiet = ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty();
             Ok((store(&job, ended, services)?, quiet))
         });
         let (outcome, quiet) = match done {

@@ -161,6 +161,7 @@ impl Conversation<'_> {
             Door::Acp(acp) => session.as_ref().or(acp.session.as_ref()),
             Door::Closed(_) | Door::Recorded(_) | Door::Llm(_) => None,
         };
+        place.capture.told(prompt);
         let mut messages = std::mem::take(&mut self.messages);
         messages.push(Message::User(prompt.to_owned()));
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarmc_plan::{Priority, Response};
 
+use super::message::MessageKind;
+
 /// The bytes of an envelope as JSON at most; longer things are files, handed over by reference.
 pub const ENVELOPE_LIMIT: usize = 64 * 1024;
 
@@ -108,4 +110,7 @@ pub struct Meta {
     /// Its place in the inbox, before or behind others.
     #[serde(default)]
     pub priority: Priority,
+    /// The type of the message, where its sender wrote one of the file protocol.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub message_kind: Option<MessageKind>,
 }

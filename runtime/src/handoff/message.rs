@@ -65,8 +65,11 @@ impl MessageKind {
         }
     }
 
-    /// What an envelope is for.
+    /// What an envelope is for: as its sender said, else what fits it.
     pub(crate) fn of(envelope: &Envelope) -> MessageKind {
+        if let Some(said) = envelope.meta.as_ref().and_then(|meta| meta.message_kind) {
+            return said;
+        }
         let response = envelope.payload.response.as_ref();
         match envelope.kind {
             EnvelopeKind::Signal => MessageKind::Update,
@@ -108,6 +111,7 @@ impl Message {
             response: asks.then_some(Response::Optional),
             reply_to: reply_to.filter(|_| kind == MessageKind::Answer),
             answers_by_name: matches!(kind, MessageKind::Question | MessageKind::Update),
+            message_kind: Some(kind),
             ..Handoff::default()
         })
     }

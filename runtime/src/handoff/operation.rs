@@ -6,7 +6,7 @@ use serde_json::Value;
 use swarmc_plan::{Priority, Response};
 
 use super::envelope::{Artifact, Envelope, EnvelopeKind, Verdict};
-use super::message::{Broadcast, Message};
+use super::message::{Broadcast, Message, MessageKind};
 use super::report::Report;
 
 /// One thing that an agent asks for.
@@ -82,12 +82,15 @@ pub struct Handoff {
     /// Whether you expect an answer; the edge's own word, when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// The id of the envelope that this one answers.
+    /// The id of the envelope that this one answers; or, where an answer is expected, the task that it goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,
     /// Whether it answers nothing but what `reply_to` names. Else it answers the oldest envelope that waits for it.
     #[serde(skip)]
     pub answers_by_name: bool,
+    /// The type that it has as a message of the file protocol, where it is one.
+    #[serde(skip)]
+    pub message_kind: Option<MessageKind>,
     /// A stored context pack: `contextpack://pack/ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_ref: Option<String>,
@@ -103,6 +106,7 @@ impl Handoff {
     /// Whether an envelope says just this.
     pub(crate) fn is_in(&self, envelope: &Envelope) -> bool {
         let payload = &envelope.payload;
+        let said = envelope.meta.as_ref().and_then(|meta| meta.message_kind);
         self.to == envelope.to_node_id
             && self.message == payload.message
             && self.structured == payload.structured
@@ -110,6 +114,8 @@ impl Handoff {
             && self.status == payload.status
             // Where it says none, the run has added the edge's, what waited for an answer, and the pack of the turn.
             && self.kind.is_none_or(|kind| kind == envelope.kind)
+            // Journals of earlier versions do not say which message it was.
+            && (said.is_none() || said == self.message_kind)
             && (self.reply_to.is_none() || self.reply_to == payload.response.as_ref().and_then(|it| it.reply_to.clone()))
             && (self.context_ref.is_none() || self.context_ref == envelope.context_ref)
     }

@@ -154,11 +154,22 @@ impl RunFolder {
     /// Stores `text` under its digest, durably, and says where it is. Texts are stored once.
     pub(crate) fn store(&self, text: &str) -> Result<Content, RunError> {
         let digest = digest(text.as_bytes());
-        let path = self.artifact(&digest);
-        if !path.exists() {
+        let content = Content::Artifact { digest: digest.clone(), bytes: text.len() as u64 };
+        if !self.holds(&content) {
+            let path = self.artifact(&digest);
             persist(&path, text.as_bytes()).map_err(RunError::io("write", path))?;
         }
-        Ok(Content::Artifact { digest, bytes: text.len() as u64 })
+        Ok(content)
+    }
+
+    /// Whether a text is stored in full: a runner may have been killed while it wrote it.
+    pub(crate) fn holds(&self, content: &Content) -> bool {
+        match content {
+            Content::Text(_) => true,
+            Content::Artifact { digest, bytes } => {
+                std::fs::metadata(self.artifact(digest)).is_ok_and(|found| found.len() == *bytes)
+            }
+        }
     }
 
     pub(super) fn lock_path(&self) -> PathBuf {

@@ -86,6 +86,7 @@ impl Sending {
             answers_by_name: true,
             context_ref,
             kind: Some(kind),
+            message_kind: meta.as_ref().and_then(|meta| meta.message_kind),
             priority: meta.map(|meta| meta.priority),
         }
     }

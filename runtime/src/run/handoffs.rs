@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::run_loop::{Loop, now};
 use super::scene::short;
+use crate::artifact::Stored;
 use crate::error::RunError;
 use crate::event::{Letter, StepId};
 use crate::graph::Key;
@@ -127,7 +128,7 @@ impl Loop<'_> {
     fn read_context(&self, (key, attempt): (Key, u32), reading: &Reading) -> Result<Value, String> {
         let scope = self.state.frame(key.frame).scope;
         let kept = match &reading.reference {
-            Some(reference) => self.state.referred(scope, reference).ok_or_else(|| {
+            Some(reference) => Stored::read(reference).and_then(|to| self.state.referred(scope, to)).ok_or_else(|| {
                 "nothing here has this reference: give it as an envelope or a pack of this run says it".to_owned()
             }),
             None => self.state.pack_of(key, attempt).ok_or_else(|| "your turn has no context pack".to_owned()),

@@ -195,6 +195,7 @@ pub(super) fn persons(id: Arc<str>, content: Content, interrupts: bool) -> Lette
         priority: Priority::High,
         response: swarmc_plan::Response::None,
         answers: None,
+        answered_to: None,
         person: true,
         run: false,
         interrupts,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swarmc_plan::{Body, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
+use swarmc_plan::{Body, Capability, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
 use super::environment::Trouble;
@@ -141,20 +141,27 @@ impl Loop<'_> {
         })))
     }
 
-    /// Whether what a turn changes is kept: that of a node, or of a step whose diffs a pack names.
+    /// Whether what a turn changes is kept: that of an agent that can change something, and that of a command that is a node
+    /// or whose diffs a pack names.
     fn is_watched(&self, key: Key, step: &Step, work: &Work) -> bool {
-        let changes = match work {
-            Work::Agent(asked) => asked.takers.iter().any(|taker| match &taker.door {
-                Door::Program(_) | Door::Acp(_) => true,
-                Door::Llm(model) => model.lending.is_some(),
-                Door::Recorded(_) | Door::Closed(_) => false,
-            }),
-            Work::Command { .. } => true,
-            Work::Text(_) => false,
+        let writes = |ability: &Capability| matches!(ability, Capability::WriteFiles | Capability::RunCommands);
+        let (agent, changes) = match work {
+            Work::Agent(asked) => {
+                let door = |fits: &dyn Fn(&Door) -> bool| asked.takers.iter().any(|taker| fits(&taker.door));
+                let writer = door(&|door| match door {
+                    Door::Program(_) | Door::Acp(_) => true,
+                    Door::Llm(model) => model.lending.as_ref().is_some_and(|lent| lent.grant.can.iter().any(writes)),
+                    Door::Recorded(_) | Door::Closed(_) => false,
+                });
+                // The tools of a server may do whatever that does.
+                (writer, door(&|door| matches!(door, Door::Llm(model) if model.lending.is_some())))
+            }
+            Work::Command { .. } => (false, true),
+            Work::Text(_) => (false, false),
         };
         let named = |rule: &PackRule| matches!(rule, PackRule::Artifacts { kind, from } if kind == ArtifactKind::Diff.word() && *from == step.name);
         let is_named = || self.scene.plan.packs.iter().flat_map(|pack| &pack.rules).any(named);
-        changes && (self.scene.is_node(&self.state, key) || is_named())
+        agent || changes && (self.scene.is_node(&self.state, key) || is_named())
     }
 
     /// The working tree that a step's processes run in, where that is not the workspace.

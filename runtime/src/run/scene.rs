@@ -6,6 +6,7 @@
 mod asked;
 pub(crate) mod handed;
 mod packed;
+mod referred;
 pub(crate) mod summed;
 mod told;
 

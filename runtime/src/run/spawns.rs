@@ -100,6 +100,7 @@ impl Loop<'_> {
             priority: Priority::Normal,
             response: Response::None,
             answers: Some(answers),
+            answered_to: None,
             person: by == AnsweredBy::Person,
             run: by != AnsweredBy::Person,
             interrupts: false,

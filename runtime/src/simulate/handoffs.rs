@@ -38,6 +38,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
                     _ => Response::None,
                 },
                 answers: words.iter().find_map(|word| word.strip_prefix("answers=")).map(Into::into),
+                answered_to: None,
                 content: Content::Text(String::new()),
             };
             let (instance, from) = (step.instance, Some(step));
@@ -54,6 +55,7 @@ pub(super) fn event(step: StepId, words: &[&str]) -> Event {
                 priority: Priority::High,
                 response: Response::None,
                 answers: None,
+                answered_to: None,
                 content: Content::Text(String::new()),
             };
             Event::Sent { from: None, to: step.name, instance: step.instance, within: None, way: None, letter }

@@ -61,6 +61,7 @@ impl State {
             }
             Event::AttemptEnded { step, attempt, outcome } => {
                 if let Some(key) = self.key(step) {
+                    outcome.artifacts.iter().for_each(|kept| self.artifact_stored(key, *attempt, kept));
                     self.attempt_ended(key, *attempt, outcome, record.at);
                 }
             }

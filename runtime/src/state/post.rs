@@ -8,13 +8,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use swarmc_plan::Response;
+use swarmc_plan::{EdgeKind, Response};
 
 use super::State;
 use super::frame::{Inner, Phase};
 use super::reach::Reach;
 use crate::event::{INPUTS, Letter, Status, StepId};
-use crate::graph::{Key, Spot, Way};
+use crate::graph::{Key, Spot};
 use crate::handoff::EnvelopeKind;
 
 /// What waits in an inbox at most.
@@ -39,6 +39,8 @@ pub(crate) struct Post {
 #[derive(Clone, Debug)]
 struct Asked {
     id: Arc<str>,
+    /// Who sent it, which need not be who is answered.
+    from: Spot,
     /// Whether it is owed.
     required: bool,
 }
@@ -97,10 +99,10 @@ impl State {
         self.posts.get(&scope).and_then(|post| post.boxes.get(&spot)).map_or(0, Vec::len)
     }
 
-    /// Whether the receiver of a way can send something back.
-    pub(crate) fn leads_back(&self, scope: u32, way: &Way) -> bool {
+    /// Whether one step can send another one something, and not only have it started.
+    pub(crate) fn leads_to(&self, scope: u32, from: Spot, to: Spot) -> bool {
         let ways = &self.graph.scope(self.region(scope).scope).ways;
-        ways.from(way.to).any(|(_, back)| back.to == way.from)
+        ways.from(from).any(|(_, way)| way.to == to && way.kind != EdgeKind::Spawn)
     }
 
     /// Whether a step of an activation will take another turn if something is sent to it: it has not settled, or there
@@ -162,6 +164,8 @@ impl State {
         }
         let sender = sender.map(|key| self.address(key).1);
         self.decision_told(scope, letter);
+        let answered_to = letter.answered_to.as_deref();
+        let answered_to = answered_to.and_then(|name| self.graph.scope(self.region(scope).scope).find(name));
         let post = self.posts.entry(scope).or_default();
         if let Some(way) = way {
             *post.sent.entry(way).or_default() += 1;
@@ -175,9 +179,10 @@ impl State {
                 post.owed.remove(&(by, spot));
             }
         }
-        if let Some(by) = sender.filter(|_| letter.response != Response::None) {
+        if let Some(from) = sender.filter(|_| letter.response != Response::None) {
+            let by = answered_to.unwrap_or(from);
             let required = letter.response == Response::Required;
-            post.asked.entry((by, spot)).or_default().push_back(Asked { id: Arc::clone(&letter.id), required });
+            post.asked.entry((by, spot)).or_default().push_back(Asked { id: Arc::clone(&letter.id), from, required });
             post.owed.insert((spot, by));
         }
         let inbox = post.boxes.entry(spot).or_default();
@@ -290,19 +295,23 @@ impl State {
         let (scope, spot) = self.address(key);
         let Some(post) = self.posts.get(&scope) else { return Vec::new() };
         let name = |spot: Spot| &self.graph.region(spot.region).nodes[spot.step as usize].name;
-        let ids = |asked: &VecDeque<Asked>| -> Vec<Arc<str>> {
-            asked.iter().filter(|asked| asked.required).map(|asked| Arc::clone(&asked.id)).collect()
-        };
+        fn owed(asked: &VecDeque<Asked>) -> impl Iterator<Item = &Asked> {
+            asked.iter().filter(|asked| asked.required)
+        }
         let all = (spot, Spot { region: 0, step: 0 })..=(spot, Spot { region: u32::MAX, step: u32::MAX });
         let mut debts = Vec::new();
         for &(_, by) in post.owed.range(all.clone()) {
-            let owed = post.asked.get(&(by, spot)).map(ids).unwrap_or_default();
-            debts.extend(owed.iter().map(|id| format!("it never answered {id} from `{}`", name(by))));
+            let owed = post.asked.get(&(by, spot)).into_iter().flat_map(owed);
+            debts.extend(owed.map(|asked| format!("it never answered {} from `{}`", asked.id, name(asked.from))));
         }
         for (&(_, of), asked) in post.asked.range(all) {
             let debtor = self.receiver(scope, of).map(|key| self.step(key).status());
             if !matches!(debtor, Some(None | Some(Status::Failed))) {
-                debts.extend(ids(asked).iter().map(|id| format!("`{}` never answered its {id}", name(of))));
+                let whose = |asked: &Asked| match asked.from == spot {
+                    true => format!("its {}", asked.id),
+                    false => format!("{} from `{}`", asked.id, name(asked.from)),
+                };
+                debts.extend(owed(asked).map(|asked| format!("`{}` never answered {}", name(of), whose(asked))));
             }
         }
         debts

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::State;
-use crate::artifact::{ArtifactKind, Kept, REMEMBERED};
+use crate::artifact::{ArtifactKind, Kept, REMEMBERED, Stored};
 use crate::graph::{Key, Spot};
 
 /// The artifacts that are known.
@@ -35,8 +35,8 @@ impl State {
     }
 
     /// What a reference means in an activation.
-    pub(crate) fn referred(&self, scope: u32, reference: &str) -> Option<&Kept> {
-        let fits = |thing: &&Thing| thing.scope == scope && thing.kept.reference() == reference;
+    pub(crate) fn referred(&self, scope: u32, to: Stored<'_>) -> Option<&Kept> {
+        let fits = |thing: &&Thing| thing.scope == scope && thing.kept.kind == to.kind && *thing.kept.id == *to.id;
         self.shelf.0.iter().rev().find(fits).map(|thing| &thing.kept)
     }
 

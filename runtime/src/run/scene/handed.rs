@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::path::{Component, Path};
 
 use serde_json::Value;
 use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response};
@@ -15,22 +14,17 @@ use crate::artifact::Kept;
 use crate::event::{Event, Letter};
 use crate::graph::{Key, Spot, Way};
 use crate::handoff::{
-    Artifact, ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers,
-    Reply,
+    ENVELOPE_LIMIT, Envelope, EnvelopeKind, Handoff, MESSAGE_LIMIT, Meta, Operation, Payload, Receivers, Reply,
 };
 use crate::home::digest;
 use crate::state::State;
 use crate::state::post::INBOX;
 
-/// The artifacts of one envelope at most.
-const ARTIFACTS: usize = 32;
-
 /// What the lines of one answer may ask for at most: as much as an inbox takes.
 const OPERATIONS: usize = INBOX;
 
-/// The bytes of an id, of the kind of an artifact, and of a reference at most.
-const WORD: usize = 64;
-const REFERENCE: usize = 512;
+/// The characters of a text of an agent that a message shows.
+const SHOWN: usize = 64;
 
 impl Scene<'_> {
     /// What a step's turn reads of its inbox but for the first `heard`, as its prompt says it: what people and the run wrote,
@@ -183,7 +177,13 @@ impl Scene<'_> {
             _ => {}
         }
         let owed = state.unanswered(scope, spot, way.to, asked);
-        let answers = owed.clone().filter(|_| asked.is_some() || !handoff.answers_by_name);
+        let target = match asked.filter(|_| owed.is_none()) {
+            Some(name) => self.answerer(state, scope, way, name)?,
+            None => None,
+        };
+        let asked = asked.filter(|_| target.is_none());
+        let owed = if target.is_some() { state.unanswered(scope, spot, way.to, None) } else { owed };
+        let answers = owed.clone().filter(|_| asked.is_some() || target.is_none() && !handoff.answers_by_name);
         match (&answers, asked) {
             (None, Some(id)) => return Err(format!("no envelope `{}` of `{to}` waits for your answer", brief(id))),
             (None, None) if way.answers && owed.is_some() => {
@@ -195,7 +195,13 @@ impl Scene<'_> {
             _ => {}
         }
         let response = handoff.response.unwrap_or(if answers.is_some() { Response::None } else { way.response });
-        if response == Response::Required && !state.leads_back(scope, way) {
+        if let (Response::None, Some(target)) = (response, target) {
+            return Err(format!(
+                "`reply_to` names `{}` for the answer, and none is expected: say `optional` or `required` in `response`",
+                self.name_of(state, target)
+            ));
+        }
+        if response == Response::Required && target.is_none() && !state.leads_to(scope, way.to, way.from) {
             return Err(format!("`{to}` cannot answer: no edge leads back; leave `response` out"));
         }
         let kind = handoff.kind.unwrap_or(word_of(way));
@@ -221,9 +227,11 @@ impl Scene<'_> {
             return Err(format!("the inbox of `{to}` is full: {INBOX} envelopes wait in it"));
         }
         self.fits(&handoff, way, edge)?;
+        self.refers(state, key, &handoff)?;
         let id = format!("e{seq}");
         let priority = handoff.priority.unwrap_or_default();
-        let reply_to = answers.as_deref().map(str::to_owned);
+        let target_name = target.map(|target| self.name_of(state, target).to_owned());
+        let reply_to = answers.as_deref().map(str::to_owned).or(target_name);
         let given = || state.pack_of(key, state.step(key).attempt).map(Kept::reference);
         let envelope = Envelope {
             kind,
@@ -240,7 +248,7 @@ impl Scene<'_> {
                     .then_some(Reply { expectation: response, reply_to }),
             },
             context_ref: handoff.context_ref.or_else(given),
-            meta: Some(Meta { priority }),
+            meta: Some(Meta { priority, message_kind: handoff.message_kind }),
         };
         let said = said(&envelope)?;
         let text = serde_json::to_string(&envelope).map_err(|error| error.to_string())?;
@@ -258,6 +266,7 @@ impl Scene<'_> {
             priority,
             response,
             answers,
+            answered_to: target.filter(|&target| target != spot).map(|target| self.name_of(state, target).into()),
             person: false,
             run: false,
             interrupts: false,
@@ -274,6 +283,18 @@ impl Scene<'_> {
             letter,
         };
         Ok((event, envelope))
+    }
+
+    /// The step of this name, to which the receiver of a way is to send its answer; none where nothing is called that.
+    fn answerer(&self, state: &State, scope: u32, way: &Way, name: &str) -> Result<Option<Spot>, String> {
+        let Some(target) = state.graph.scope(state.region(scope).scope).find(name) else { return Ok(None) };
+        match state.leads_to(scope, way.to, target) {
+            true => Ok(Some(target)),
+            false => {
+                let by = self.name_of(state, way.to);
+                Err(format!("`{by}` cannot answer to `{name}`: no edge leads there; leave `reply_to` out"))
+            }
+        }
     }
 
     /// The way that leads from a step to whom it names.
@@ -347,16 +368,7 @@ impl Scene<'_> {
             }
             (None | Some(_), None) => {}
         }
-        if handoff.artifacts.len() > ARTIFACTS {
-            return Err(format!("{} artifacts, and {ARTIFACTS} are the most", handoff.artifacts.len()));
-        }
-        handoff.artifacts.iter().try_for_each(refers)?;
-        match &handoff.context_ref {
-            Some(reference) if !is_stored(reference, "contextpack://") => {
-                Err(format!("`{}` is no context pack: `contextpack://pack/ID`", brief(reference)))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -406,39 +418,9 @@ fn quoted(names: &[String]) -> String {
     format!("`{}`", names.join("`, `"))
 }
 
-/// An artifact is stored in the run, or a file of the workspace.
-fn refers(artifact: &Artifact) -> Result<(), String> {
-    let reference = &artifact.reference;
-    if artifact.kind.is_empty() || artifact.kind.len() > WORD || reference.len() > REFERENCE {
-        return Err(format!("`{}` is no artifact: it has a `type` of a word, and a `ref`", brief(reference)));
-    }
-    if is_stored(reference, "artifact://") {
-        return Ok(());
-    }
-    let path = Path::new(reference);
-    let path = path.strip_prefix(".").unwrap_or(path);
-    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    match plain && !reference.is_empty() && !reference.contains("://") {
-        true => Ok(()),
-        false => Err(format!(
-            "`{}` lies outside of the run: name `artifact://KIND/ID`, or a path relative to the workspace",
-            brief(reference)
-        )),
-    }
-}
-
-/// Whether a text is `SCHEME://KIND/ID`.
-fn is_stored(reference: &str, scheme: &str) -> bool {
-    let is_word = |word: &str| {
-        !word.is_empty() && word.len() <= WORD && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-    };
-    let parts = reference.strip_prefix(scheme).and_then(|rest| rest.split_once('/'));
-    parts.is_some_and(|(kind, id)| is_word(kind) && is_word(id))
-}
-
 /// A text of an agent, as a message may show it.
-fn brief(text: &str) -> String {
-    text.chars().filter(|found| !found.is_control()).take(WORD).collect()
+pub(super) fn brief(text: &str) -> String {
+    text.chars().filter(|found| !found.is_control()).take(SHOWN).collect()
 }
 
 /// A time as envelopes say it.

@@ -12,7 +12,7 @@ use swarmc_plan::{Body, ContextPack, PACK_FILES, PackRule};
 use super::Scene;
 use super::handed::stamp;
 use super::summed::{self, Summaries, Wanted};
-use crate::artifact::{ArtifactKind, Kept, id_of};
+use crate::artifact::{ArtifactKind, Kept, Stored, id_of};
 use crate::event::{Event, Status, StepId};
 use crate::graph::{Key, Kind, Spot};
 use crate::handoff::Envelope;
@@ -279,7 +279,10 @@ impl Scene<'_> {
                 from: Some(name.to_owned()),
                 message: Some(message),
             });
-            kept.push(report);
+            let (scope, _) = state.address(key);
+            if state.referred(scope, Stored { kind: report.kind, id: &report.id }).is_none() {
+                kept.push(report);
+            }
         }
         Ok(inputs)
     }
@@ -295,9 +298,10 @@ impl Scene<'_> {
     ) -> Result<Vec<Kept>, String> {
         let (scope, _) = state.address(key);
         let Some(spot) = state.graph.scope(state.region(scope).scope).find(name) else { return Ok(Vec::new()) };
-        if matches!(kind, ArtifactKind::Diff | ArtifactKind::ContextPack) {
-            let mut known: Vec<Kept> = state.artifacts(scope, spot, kind).cloned().collect();
-            known.drain(..known.len().saturating_sub(ARTIFACTS));
+        let mut known: Vec<Kept> = state.artifacts(scope, spot, kind).cloned().collect();
+        known.drain(..known.len().saturating_sub(ARTIFACTS));
+        // What a command put out is stored when somebody asks for it.
+        if !known.is_empty() || matches!(kind, ArtifactKind::Diff | ArtifactKind::ContextPack) {
             return Ok(known);
         }
         let texts = match kind {
