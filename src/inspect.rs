@@ -104,6 +104,7 @@ impl<'a> View<'a> {
         let paint = Stream::Out.paint();
         let mut out = String::new();
         table(&mut out, self.ledger, std::iter::once(self.row), paint);
+        runs::taken(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
             for (kind, path) in self.paths(attempt) {
                 let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {}", self.shown(&path))));
