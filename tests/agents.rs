@@ -55,6 +55,15 @@ impl Place {
              base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
         );
         fs::write(place.codex_home().join("config.toml"), config).expect("a file can be written");
+        // Without its notes, to which it gives turns of its own.
+        let config = json!({
+            "security": { "auth": { "selectedType": "openai", "apiKey": "none", "baseUrl": format!("{url}/v1") } },
+            "model": { "name": "scripted" },
+            "memory": { "enableManagedAutoMemory": false },
+        });
+        let folder = place.folder.path().join("home/.qwen");
+        fs::create_dir(&folder).expect("a folder can be made");
+        fs::write(folder.join("settings.json"), config.to_string()).expect("a file can be written");
         place
     }
 

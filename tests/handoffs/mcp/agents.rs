@@ -164,6 +164,11 @@ fn opencode_takes_part_in_the_example() {
 }
 
 #[test]
+fn qwen_hands_over_by_mcp() {
+    check("qwen", "");
+}
+
+#[test]
 fn codex_hands_over_by_mcp() {
     check("codex", "");
 }
