@@ -186,7 +186,7 @@ pub(crate) struct Plan {
     /// Shows only this pipeline.
     #[arg(long, value_name = "NAME")]
     pub(crate) pipeline: Option<String>,
-    /// Puts one provider of the spec in the place of another, as `run` does. May be repeated.
+    /// Puts another provider in the place of one of the spec, as `run` does. May be repeated.
     #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = assignment, conflicts_with_all = ["check", "diff"])]
     pub(crate) provider: Vec<(String, String)>,
 }
@@ -275,8 +275,8 @@ pub(crate) struct Run {
     /// Reads parameters from a JSON file: one object with a value for each name.
     #[arg(long, value_name = "FILE")]
     pub(crate) params: Option<PathBuf>,
-    /// Puts one provider of the spec in the place of another, wherever agents and tiers use that: `--provider
-    /// recorded=local`. May be repeated.
+    /// Puts another provider in the place of one of the spec, wherever agents and tiers use that: one that the spec declares, or
+    /// a preset of `std:providers`, as in `--provider recorded=opencode-acp`. May be repeated.
     #[arg(long = "provider", value_name = "NAME=OTHER", value_parser = assignment)]
     pub(crate) provider: Vec<(String, String)>,
     /// Runs one task outside its pipeline: outputs of other tasks are not there.

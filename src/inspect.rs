@@ -134,6 +134,7 @@ impl<'a> View<'a> {
         let paint = Stream::Out.paint();
         let mut out = String::new();
         table(&mut out, self.ledger, std::iter::once(self.row), paint);
+        runs::taken(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
             if let Some(agent) = summarizer(self.past, &self.row.step, attempt) {
                 let _ = writeln!(out, "    attempt {attempt}: `{}` sums up files", told(agent));

@@ -190,6 +190,16 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
 }
 
 fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], folder: &RunFolder, paint: Paint) {
+    taken(out, row);
+    for (kind, path) in paths {
+        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+        let shown = path.strip_prefix(&folder.path).unwrap_or(path);
+        let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), size(bytes))));
+    }
+}
+
+/// What the turns of a step took, and who took them.
+pub(crate) fn taken(out: &mut String, row: &Row) {
     if let Some(usage) = &row.usage {
         let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
         let tokens = format!("{} tokens in, {} out{cost}", grouped(usage.input), grouped(usage.output));
@@ -203,11 +213,6 @@ fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], fo
     }
     if row.repairs > 0 {
         let _ = writeln!(out, "    mended  in {}", count(u64::from(row.repairs), "further turn"));
-    }
-    for (kind, path) in paths {
-        let bytes = path.metadata().map_or(0, |metadata| metadata.len());
-        let shown = path.strip_prefix(&folder.path).unwrap_or(path);
-        let _ = writeln!(out, "    {}", paint.dim(&format!("{kind:<7} {} ({})", shown.display(), size(bytes))));
     }
 }
 

@@ -70,6 +70,8 @@ fn a_turn_is_taken_and_told_of_as_any_other() {
         (&step["usage"]["input"], &step["usage"]["output"], &step["session"]),
         (&json!(20), &json!(10), &json!("s1"))
     );
+    let told = "    usage   20 tokens in, 10 out\n    session s1\n";
+    place.swarmc(&["inspect", "last", "go"]).expect(0, &[told], &[]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use swarmc_compiler::compile;
-use swarmc_endpoint::{Answer, Endpoint, Protocol, Script, Usage};
+use swarmc_endpoint::{Answer, Endpoint, Protocol, Request, Script, Usage};
 use swarmc_plan::{Connection, EnvValue, Format, PromptDelivery, Provider, Segment};
 use swarmc_runtime::{Decoder, Item, Report};
 use tempfile::TempDir;
@@ -55,6 +55,15 @@ impl Place {
              base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
         );
         fs::write(place.codex_home().join("config.toml"), config).expect("a file can be written");
+        // Without its notes, to which it gives turns of its own.
+        let config = json!({
+            "security": { "auth": { "selectedType": "openai", "apiKey": "none", "baseUrl": format!("{url}/v1") } },
+            "model": { "name": "scripted" },
+            "memory": { "enableManagedAutoMemory": false },
+        });
+        let folder = place.folder.path().join("home/.qwen");
+        fs::create_dir(&folder).expect("a folder can be made");
+        fs::write(folder.join("settings.json"), config.to_string()).expect("a file can be written");
         place
     }
 
@@ -190,23 +199,23 @@ fn each_preset_names_a_format_and_takes_its_prompt_from_standard_input() {
     }
 }
 
+/// A call that has a command run, by the tool that the program has for commands.
+pub(crate) fn command(request: &Request, line: &str) -> Option<Answer> {
+    let offered = |name: &str| request.tools.iter().any(|tool| tool == name);
+    match () {
+        () if offered("bash") => Some(Answer::call("bash", json!({ "command": line, "description": "does it" }))),
+        () if offered("exec_command") => Some(Answer::call("exec_command", json!({ "cmd": line }))),
+        () => None,
+    }
+}
+
 /// A turn with a tool, and a turn that the endpoint refuses.
 fn check_turns(preset: &str, tool: &str) {
     let programs = programs();
     let prompt = "Run a command, please; \"quoted\" @words and\nlines included.";
     let script = Script::new()
         .on("Refuse this", Answer::status(400, "told to fail"))
-        .decide(|request| {
-            // Each program has its own tool for commands.
-            let offered = |name: &str| request.tools.iter().any(|tool| tool == name);
-            match request.results.is_empty() {
-                true if offered("bash") => {
-                    Some(Answer::call("bash", json!({ "command": "echo sea-cow", "description": "says it" })))
-                }
-                true if offered("exec_command") => Some(Answer::call("exec_command", json!({ "cmd": "echo sea-cow" }))),
-                _ => None,
-            }
-        })
+        .decide(|request| request.results.is_empty().then(|| command(request, "echo sea-cow")).flatten())
         .otherwise(Answer::text("All is well."));
     let place = Place::new(programs, script);
     let (report, tools) = place.turn(preset, prompt);

@@ -7,7 +7,7 @@ mod seen;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use swarmc_plan::{PackRule, Plan, When};
+use swarmc_plan::{Connection, PackRule, Plan, When};
 
 use crate::cli::Place;
 use crate::specs::Project;
@@ -184,6 +184,44 @@ fn one_provider_is_put_in_the_place_of_another() {
     place.swarmc(&["run", "plan.json"]).expect(0, &["from the other"], &[]);
     let said = "`plan.json` is a plan, whose providers are chosen";
     place.swarmc(&["run", "plan.json", "--provider", "recorded=other"]).expect(2, &[], &[said]);
+}
+
+/// The program that an agent is once a provider stands in for that of the spec, which declares `more` besides.
+fn stands_in(more: &str, provider: &str) -> Result<String, String> {
+    let place = Place::new(&format!(
+        "{more}\nprovider recorded {{ script {{ answer \"from the record\" }} }}\nagent coder provider=recorded\n\
+         pipeline main {{ task say {{ prompt \"Say it\" }} }}\n"
+    ));
+    place.write("lib.kdl", "provider codex { exec cat }\nprovider mine { exec dog }\n");
+    let said = format!("recorded={provider}");
+    let ended = place.swarmc(&["plan", "flow.kdl", "--provider", &said, "-o", "plan.json"]);
+    if ended.code != Some(0) {
+        return Err(ended.err);
+    }
+    // An import that only others would need is not of use here.
+    assert!(more.contains("import") || !ended.err.contains("warning"), "{ended:#?}");
+    let text = std::fs::read_to_string(place.work().join("plan.json")).expect("there is a plan");
+    let plan = swarmc_plan::read(&text).expect("a plan can be read");
+    let provider = plan.provider(&plan.agents[0].provider).expect("it is in the plan");
+    match &provider.connection {
+        Connection::Exec { argv, .. } | Connection::Acp { argv, .. } => Ok(argv.join(" ")),
+        other => panic!("a program, not {other:?}"),
+    }
+}
+
+#[test]
+fn a_preset_is_put_in_the_place_of_a_provider_by_its_name() {
+    assert_eq!(stands_in("", "opencode-acp").as_deref(), Ok("opencode acp"));
+    // What the spec itself means by a name comes first, be it of its own or imported.
+    assert_eq!(stands_in("provider codex { exec cat }", "codex").as_deref(), Ok("cat"));
+    let with = |import: &str, provider: &str| stands_in(&format!("import \"{import}\""), provider);
+    assert_eq!(with("lib.kdl", "codex").as_deref(), Ok("cat"));
+    let gemini = "gemini --output-format stream-json --approval-mode auto_edit";
+    assert_eq!(with("std:providers", "gemini").as_deref(), Ok(gemini));
+    let aliased = "import \"std:providers\" as=std\nimport \"lib.kdl\" as=lib";
+    assert_eq!(stands_in(aliased, "gemini").as_deref(), Ok(gemini));
+    let unknown = stands_in("", "opencode-apc").expect_err("there is none");
+    assert!(unknown.contains("did you mean `opencode-acp`?"), "{unknown}");
 }
 
 /// The seed's own example, offline: three agents, a question and its answer, one helper, and the merged report.

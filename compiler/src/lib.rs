@@ -155,14 +155,15 @@ fn observed(
     let tree = loader.tree(file);
     tree.problems.iter().cloned().for_each(|problem| diagnostics.push(problem.into()));
     let spec = lower::lower(&tree.nodes, loader.sources.text(file), &mut diagnostics);
-    let (modules, specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
+    let (modules, mut specs) = modules::load(spec, file, &mut loader, &mut diagnostics);
+    resolve::replace::declare(&mut specs, &modules, &settings.providers, &mut loader);
     let tables = Tables::new(modules, &specs, &mut diagnostics);
     let mut spec = modules::merge(&tables.modules, specs, &loader, &mut diagnostics);
     let allows = std::mem::take(&mut spec.allows);
     let templates = resolve::templates::apply(&mut spec, &tables, &mut diagnostics);
-    let replaced = resolve::replace::apply(&mut spec, &tables, &settings.providers, &mut diagnostics);
+    let providers = resolve::replace::apply(&mut spec, &tables, &settings.providers, &mut diagnostics);
     let presets = library::providers(&spec, &mut loader);
-    let filled = resolve::Filled { templates, replaced };
+    let filled = resolve::Filled { templates, providers };
     let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
     let (mut stats, trust) = check::check(&model, &loader, &mut diagnostics);
     check::packs::check(&spec, &loader, &mut diagnostics);

@@ -3,7 +3,7 @@
 //! Its parts are imported as `std:NAME`, and provider presets come from `std:providers`. Nothing of it is read before a
 //! spec asks for it.
 
-use crate::ast::Spec;
+use crate::ast::{Provider, Spec};
 use crate::diagnostic::Diagnostics;
 use crate::load::Loader;
 use crate::lower::lower;
@@ -38,6 +38,15 @@ pub(crate) fn providers(spec: &Spec, loader: &mut Loader<'_>) -> Spec {
     if spec.providers.iter().all(|provider| provider.preset.is_none()) {
         return Spec::default();
     }
+    all_providers(loader)
+}
+
+/// The preset of this name, as the library declares it.
+pub(crate) fn preset(name: &str, loader: &mut Loader<'_>) -> Option<Provider> {
+    all_providers(loader).providers.into_iter().find(|preset| preset.name.value == name)
+}
+
+fn all_providers(loader: &mut Loader<'_>) -> Spec {
     let file = loader.library(PROVIDERS).expect("the library has its providers");
     let text = loader.sources.text(file);
     lower(&syntax::parse(text, file).nodes, text, &mut Diagnostics::default())

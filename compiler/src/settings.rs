@@ -42,7 +42,8 @@ pub struct Settings {
     /// Whether the bounds of the plan are made of tokens, which takes a moment to load the vocabulary; of bytes, which are
     /// never fewer, when not. Whether a limit holds is always decided by tokens.
     pub count_tokens: bool,
-    /// Providers, and those that are put in their places, by the names that the spec itself may use.
+    /// Providers, and those that are put in their places, by the names that the spec itself may use; a preset of the library
+    /// can be put there, too.
     pub providers: Vec<(String, String)>,
 }
 

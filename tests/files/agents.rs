@@ -1,9 +1,15 @@
 //! Agents that declare `files` themselves, and those whose conversations go on in a folder of each turn.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use swarmc_endpoint::{Answer, Script};
 
 use super::{DONE, ends, folder, project, read};
+use crate::agents::{Place as Lonely, command, programs};
 use crate::cli::Place;
+use crate::specs::copy;
 
 #[test]
 fn an_agent_that_declares_files_works_by_them_and_a_task_has_its_own() {
@@ -79,4 +85,61 @@ fn an_interrupted_turn_goes_on_in_a_folder_of_its_own() {
     let run = run.find(|path| path.is_dir()).expect("there is one");
     let told = fs::read_to_string(run.join("agents/talk/attempt-2/outbox/told")).expect("it was told");
     assert!(told.contains("Go on.") && told.contains("agents/talk/attempt-1`"), "{told}");
+}
+
+/// A model that plays everybody in `specs/files`, by commands in the folder that it finds itself in.
+fn analysts() -> Script {
+    let told = "test -f inbox/instructions.md";
+    let collect = r#"awk -F, 'NR > 1 { printf "%s{\"id\":%s,\"region\":\"%s\",\"amount\":%s}", (NR > 2 ? "," : "{\"orders\":["), $1, $2, $3 } END { print "]}" }' inbox/orders.csv >outbox/data.json; echo orders.csv >outbox/sources.md"#;
+    let validate = r#"n=$(grep -o '"id"' inbox/source_data/data.json | wc -l); echo "{\"valid\": true, \"orders\": $n, \"negative\": 0}" >outbox/verdict.json"#;
+    let analyse = r#"grep -q '"valid": true' inbox/checks/verdict.json && grep -o '"region":"[a-z]*"' inbox/source_data/data.json | sort -u >outbox/report.md"#;
+    let work = move |line: &str| format!("{told} && {line} && {DONE}");
+    Script::new().decide(move |request| {
+        let says = |text: &str| request.user.iter().any(|said| said.contains(text));
+        let line = match () {
+            () if !request.results.is_empty() => return Some(Answer::text("It is done.")),
+            () if says("Collect the orders") => work(collect),
+            () if says("Say whether every order") => work(validate),
+            () if says("Sum up what was sold") => work(analyse),
+            () => return None,
+        };
+        command(request, &line)
+    })
+}
+
+/// Every agent of `specs/files` is the program of a preset, by the command that the spec itself names.
+fn check_example(preset: &str) {
+    let place = Lonely::new(programs(), analysts());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    copy(&root.join("specs/files"), &place.work().join("specs/files"));
+    assert!(Command::new("git").args(["init", "-q"]).arg(place.work()).status().expect("git starts").success());
+    let provider = format!("analysts={preset}");
+    let ended = place.swarmc(&[
+        "run",
+        "specs/files/files.kdl",
+        "--pipeline",
+        "by-agents",
+        "--provider",
+        &provider,
+        "--headless",
+    ]);
+    let (out, err) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(ended.status.code(), Some(0), "{out}\n{err}");
+    let report = fs::read_to_string(place.work().join("target/files/by-agents.md")).expect("it was copied");
+    assert_eq!(report, "\"region\":\"north\"\n\"region\":\"south\"\n\"region\":\"west\"\n", "{out}\n{err}");
+}
+
+#[test]
+fn codex_plays_the_example_by_files() {
+    check_example("codex");
+}
+
+#[test]
+fn opencode_plays_the_example_by_files() {
+    check_example("opencode");
+}
+
+#[test]
+fn opencode_over_acp_plays_the_example_by_files() {
+    check_example("opencode-acp");
 }

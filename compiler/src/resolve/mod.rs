@@ -39,8 +39,8 @@ use text::{Has, Scope};
 pub(crate) struct Filled {
     /// Which agents others start from.
     pub(crate) templates: Vec<bool>,
-    /// Which providers others stand in for.
-    pub(crate) replaced: Vec<bool>,
+    /// Which providers a person named: others stand in for them, or they for others.
+    pub(crate) providers: Vec<bool>,
 }
 
 /// Resolves a spec. `presets` are the providers of the library that it may start from.
@@ -56,7 +56,7 @@ pub(crate) fn resolve<'a>(
     let uses = Uses {
         params: unused(What::Param),
         secrets: unused(What::Secret),
-        providers: filled.replaced,
+        providers: filled.providers,
         agents: unused(What::Agent),
         templates: filled.templates,
         prompts: unused(What::Prompt),

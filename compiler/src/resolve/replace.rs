@@ -1,37 +1,56 @@
 //! Providers that a person puts in the place of others, as where recorded answers stand in for a model.
 //!
-//! In goes a spec, out comes the same with every agent and tier at the provider that was chosen for it.
+//! In goes a spec, out comes the same with every agent and tier at the provider that was chosen for it: one of the spec, or
+//! a preset as it stands.
 
 use crate::ast::{Name, Spec};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::library;
+use crate::load::Loader;
+use crate::modules::Modules;
+use crate::resolve::names::plain;
 use crate::resolve::tables::{Tables, What};
 use crate::suggest;
 
-/// Puts the second provider of each pair in the place of the first; says by index which were replaced. Names are those
-/// that the spec itself may use; each is looked up once, so pairs do not chain.
+/// Declares in the spec itself, as they stand in the library, the presets that pairs put in the place of other providers;
+/// not those whose name means something there already.
+pub(crate) fn declare(specs: &mut [Spec], modules: &Modules, pairs: &[(String, String)], loader: &mut Loader<'_>) {
+    for (_, to) in pairs {
+        let imports = modules.list[0].imports.iter().filter(|import| import.alias.is_none());
+        let mut seen = imports.map(|import| import.module).chain([0]).flat_map(|module| &specs[module].providers);
+        if seen.any(|provider| plain(&provider.name.value) == plain(to)) {
+            continue;
+        }
+        let preset = library::preset(to, loader);
+        specs[0].providers.extend(preset);
+    }
+}
+
+/// Puts the second provider of each pair in the place of the first; says by index which are used for that reason. Names are
+/// those that the spec itself may use, presets among them; each is looked up once, so pairs do not chain.
 pub(crate) fn apply(
     spec: &mut Spec,
     tables: &Tables,
     pairs: &[(String, String)],
     diagnostics: &mut Diagnostics,
 ) -> Vec<bool> {
-    let mut replaced = vec![false; spec.providers.len()];
+    let mut used = vec![false; spec.providers.len()];
     if pairs.is_empty() {
-        return replaced;
+        return used;
     }
     let home = tables.modules.list[0].file;
     let mut others: Vec<Option<Name>> = vec![None; spec.providers.len()];
     for (from, to) in pairs {
-        let mut find = |name: &str| {
+        let mut find = |name: &str, presets: &[String]| {
             let found = tables.find(What::Provider, name, true, home);
             if found.is_none() {
-                diagnostics.push(unknown(spec, name));
+                diagnostics.push(unknown(spec, name, presets));
             }
             found
         };
-        let (Some(from), Some(to)) = (find(from), find(to)) else { continue };
-        replaced[from] = true;
+        let (Some(from), Some(to)) = (find(from, &[]), find(to, &library::presets())) else { continue };
+        (used[from], used[to]) = (true, true);
         // With the place of its declaration, the name means that provider in every file.
         others[from] = Some(spec.providers[to].name.clone());
     }
@@ -42,11 +61,12 @@ pub(crate) fn apply(
             *name = other;
         }
     }
-    replaced
+    used
 }
 
-fn unknown(spec: &Spec, name: &str) -> Diagnostic {
-    let known: Vec<&str> = spec.providers.iter().map(|provider| provider.name.value.as_str()).collect();
+fn unknown(spec: &Spec, name: &str, presets: &[String]) -> Diagnostic {
+    let own = spec.providers.iter().map(|provider| provider.name.value.as_str());
+    let known: Vec<&str> = own.chain(presets.iter().map(String::as_str)).collect();
     let (_, help) = suggest::did_you_mean(name, &known, "the providers are ");
     let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no provider `{name}`"));
     let diagnostic = match spec.providers.first() {

@@ -188,11 +188,13 @@ impl<'a> Capture<'a> {
 
     /// Shows something that an agent told; without, that it tells nothing more.
     pub(super) fn tell(&mut self, item: Option<Item<'_>>) {
+        if item.is_some() {
+            self.writes();
+        }
         let mut show =
             Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
         match item {
             Some(item) => {
-                self.writes();
                 self.used_tool |= matches!(item, Item::Tool(_));
                 let is_new = self.uses.take(&item);
                 show.item(&item, is_new, (&mut self.output, &mut self.fresh_line));
@@ -251,7 +253,6 @@ impl<'a> Capture<'a> {
 
 impl Sink for Capture<'_> {
     fn stdout(&mut self, bytes: &[u8]) -> bool {
-        self.writes();
         self.log(bytes);
         let mut show =
             Show { services: self.services, step: self.step, attempt: self.attempt, transcript: &mut self.transcript };
