@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Plan, Step, Template};
+use swarmc_plan::{Body, Command, FileInput, FileOutput, FileProtocol, Step, Template};
 
 use super::run_loop::Loop;
 use super::scene::{failed, render};
@@ -11,15 +11,6 @@ use crate::answer::Shape;
 use crate::event::{Failure, StepId};
 use crate::files::{AgentFiles, Brief, Desk, Given, Maker, Wanted, messages};
 use crate::graph::Key;
-
-/// The file protocol of a step: its own, or else that of its agent.
-pub(super) fn protocol<'p>(plan: &'p Plan, step: &'p Step) -> Option<&'p FileProtocol> {
-    let of_agent = match &step.body {
-        Body::Prompt(body) => plan.agent(&body.agent).and_then(|agent| agent.files.as_ref()),
-        _ => None,
-    };
-    step.files.as_ref().or(of_agent)
-}
 
 impl Loop<'_> {
     /// The folder of an attempt; none where its step does not work by files. `shape` is what the step's output must be.
@@ -31,7 +22,7 @@ impl Loop<'_> {
         mends: bool,
         shape: Option<&Arc<Shape>>,
     ) -> Result<Option<Desk>, Failure> {
-        let Some(files) = protocol(self.scene.plan, step) else { return Ok(None) };
+        let Some(files) = self.scene.plan.files_of(step) else { return Ok(None) };
         let text = |template: &Template| self.scene.renderer.text(template, view).map_err(failed);
         let texts = |templates: &[Template]| templates.iter().map(text).collect::<Result<Vec<String>, Failure>>();
         let asked = match &step.body {

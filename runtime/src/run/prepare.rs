@@ -7,7 +7,6 @@ use std::time::Duration;
 use swarmc_plan::{Body, EnvValue, Environment, PackRule, Pipeline, Provider, Step};
 
 use super::agent::Attempt;
-use super::desk;
 use super::environment::Trouble;
 use super::handover;
 use super::run_loop::Loop;
@@ -181,7 +180,7 @@ impl Loop<'_> {
             Trouble::Render(error) => failed(error),
             Trouble::Missing(message) => Failure::Spawn { message },
         })?;
-        if role != Role::SumsUp && desk::protocol(self.scene.plan, step).is_some() {
+        if role != Role::SumsUp && self.scene.plan.files_of(step).is_some() {
             environment.push((OsString::from(files::WORKSPACE), self.layout.agent(id, attempt).into_os_string()));
         }
         // Whoever mends a step, or sums up files for it, does not speak for it.

@@ -93,7 +93,7 @@ fn of_step(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
 
 /// What a step says of files that nobody can do.
 fn of_files(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
-    let files = super::desk::protocol(plan, step)?;
+    let files = plan.files_of(step)?;
     if !matches!(step.body, Body::Prompt(_) | Body::Run(_)) {
         return Some("it says `files`, which are for prompts and commands".to_owned());
     }
@@ -104,7 +104,7 @@ fn of_files(plan: &Plan, pipeline: &Pipeline, step: &Step) -> Option<String> {
         Some(maker) if maker.for_each.is_some() => {
             Some(format!("its files come from `{name}`, which runs once for each item, so that nobody's are meant"))
         }
-        Some(maker) if super::desk::protocol(plan, maker).is_none() => {
+        Some(maker) if plan.files_of(maker).is_none() => {
             Some(format!("its files come from `{name}`, which does not say `files`"))
         }
         Some(_) => None,

@@ -297,7 +297,11 @@ impl State {
         let mut debts = Vec::new();
         for &(_, by) in post.owed.range(all.clone()) {
             let owed = post.asked.get(&(by, spot)).map(ids).unwrap_or_default();
-            debts.extend(owed.iter().map(|id| format!("it never answered {id} from `{}`", name(by))));
+            // Whatever it answered was refused: nobody was there to read it.
+            let is_late =
+                self.graph.scope(self.region(scope).scope).ways.from(spot).any(|(_, way)| way.to == by && way.late);
+            let late = if is_late { ", which has ended before it begins, so that every answer is refused" } else { "" };
+            debts.extend(owed.iter().map(|id| format!("it never answered {id} from `{}`{late}", name(by))));
         }
         for (&(_, of), asked) in post.asked.range(all) {
             let debtor = self.receiver(scope, of).map(|key| self.step(key).status());
