@@ -35,6 +35,7 @@ struct Notes {
 struct Told {
     text: Option<Result<Arc<str>, FileError>>,
     entry: Option<Result<Entry, FileError>>,
+    starts: Option<Result<bool, FileError>>,
     names: Option<Vec<String>>,
 }
 
@@ -160,6 +161,7 @@ impl Told {
     fn differs(&self, workspace: &Workspace, name: &str) -> bool {
         self.text.as_ref().is_some_and(|text| *text != workspace.read(name))
             || self.entry.as_ref().is_some_and(|entry| *entry != workspace.find(name))
+            || self.starts.as_ref().is_some_and(|starts| *starts != workspace.starts(name))
     }
 
     /// What came into a folder or left it, and whether it was there before.
@@ -178,7 +180,8 @@ impl Told {
         let nothing = |error: &FileError| matches!(error, FileError::Missing | FileError::Case { .. });
         let text = self.text.as_ref().map(|text| !text.as_ref().is_err_and(nothing));
         let entry = self.entry.as_ref().map(|entry| !entry.as_ref().is_err_and(nothing));
-        text.or(entry).unwrap_or(true)
+        let starts = self.starts.as_ref().map(|starts| !starts.as_ref().is_err_and(nothing));
+        text.or(entry).or(starts).unwrap_or(true)
     }
 }
 
@@ -219,6 +222,12 @@ impl Files for Noting<'_> {
         let entry = self.workspace.find(path);
         self.note(path, |told| told.entry = Some(entry.clone()));
         entry
+    }
+
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        let starts = self.workspace.starts(path);
+        self.note(path, |told| told.starts = Some(starts.clone()));
+        starts
     }
 
     fn list(&self, path: &str) -> Vec<String> {

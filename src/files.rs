@@ -4,6 +4,7 @@
 //! opened; nothing larger than 16 MiB is held.
 
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -84,6 +85,14 @@ impl Files for Workspace {
         match entry(&metadata)? {
             Entry::File if metadata.len() > MAX_BYTES => Err(FileError::TooLarge { bytes: metadata.len() }),
             entry => Ok(entry),
+        }
+    }
+
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        let (_, metadata) = self.real(path)?;
+        match metadata.is_file() {
+            true => Ok(metadata.permissions().mode() & 0o111 != 0),
+            false => Err(FileError::Folder),
         }
     }
 
@@ -248,6 +257,19 @@ mod tests {
         assert_eq!(workspace.read("out/secret"), Err(FileError::Outside));
         assert!(workspace.list("out").is_empty());
         assert_eq!(&*workspace.read("inside.md").unwrap(), "plan");
+    }
+
+    #[test]
+    fn a_program_may_be_started_where_its_mode_says_so() {
+        let (_folder, workspace) = workspace();
+        let program = workspace.root.join("agent.sh");
+        std::fs::write(&program, "#!/bin/sh").unwrap();
+        for (mode, may) in [(0o644, false), (0o755, true)] {
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(workspace.starts("agent.sh"), Ok(may));
+        }
+        assert_eq!(workspace.starts("prompts"), Err(FileError::Folder));
+        assert_eq!(workspace.starts("none.sh"), Err(FileError::Missing));
     }
 
     #[test]

@@ -95,6 +95,8 @@ codes! {
     ImportCycle = "SW105" "import-cycle" Error;
     /// A pattern of paths that no file matches.
     GlobMatchesNothing = "SW106" "glob-matches-nothing" Warning;
+    /// A program of the workspace that is not there.
+    MissingProgram = "SW107" "missing-program" Error;
     /// An output read where its task cannot have run.
     OutputNotUpstream = "SW201" "output-not-upstream" Error;
     /// An output read where its task may not have run.
@@ -134,7 +136,7 @@ codes! {
     /// A gate that nobody may ever answer.
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// An edge to a task that takes no turn after it.
-    UnreachableReceiver = "SW307" "unreachable-receiver" Warning Strict;
+    UnreachableReceiver = "SW307" "unreachable-receiver" Warning;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -190,6 +192,7 @@ impl Code {
             self,
             Code::UnusedDefinition
                 | Code::GlobMatchesNothing
+                | Code::MissingProgram
                 | Code::OutputMayBeSkipped
                 | Code::PreviousIteration
                 | Code::ParallelWriters

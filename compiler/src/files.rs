@@ -21,6 +21,17 @@ pub trait Files {
     /// Says why nothing there could be used at run time.
     fn find(&self, path: &str) -> Result<Entry, FileError>;
 
+    /// Whether the file at `path` may be started as a program.
+    ///
+    /// # Errors
+    /// Says why there is no file.
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        match self.find(path)? {
+            Entry::File => Ok(true),
+            Entry::Folder => Err(FileError::Folder),
+        }
+    }
+
     /// The names of what lies in the folder at `path` (empty for the workspace itself), for "did you mean"; folders end
     /// in `/`. Empty when it cannot be read.
     fn list(&self, path: &str) -> Vec<String>;

@@ -39,6 +39,10 @@ impl Files for Overlay<'_> {
         self.files.find(path)
     }
 
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        self.files.starts(path)
+    }
+
     fn list(&self, path: &str) -> Vec<String> {
         self.files.list(path)
     }

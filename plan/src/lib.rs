@@ -9,12 +9,14 @@ mod json;
 mod limits;
 mod pipeline;
 mod provider;
+mod reach;
 mod stations;
 mod step;
 mod swarm;
 mod template;
 pub mod tools;
 mod unsupported;
+pub mod words;
 
 pub use compare::{Change, Difference, Field, Part, differences};
 pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
@@ -25,6 +27,7 @@ pub use provider::{
     McpVariable, Mode, Permissions, Price, PromptDelivery, Provider, Rate, Recorded, SESSION, SchemaFlag, Secret,
     ToolProtocol, ToolServer, Transport,
 };
+pub use reach::Reach;
 pub use stations::{STATIONS, is_station};
 pub use step::{
     Ask, Body, Call, Command, EachJoin, Effect, Fields, ForEach, Gate, GateDefault, GateTimeout, Join, Loop, Need,
@@ -128,6 +131,15 @@ impl Plan {
     /// The agent called `name`.
     pub fn agent(&self, name: &str) -> Option<&Agent> {
         self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The file protocol of a step: its own, or else that of its agent.
+    pub fn files_of<'p>(&'p self, step: &'p Step) -> Option<&'p FileProtocol> {
+        let of_agent = match &step.body {
+            Body::Prompt(body) => self.agent(&body.agent).and_then(|agent| agent.files.as_ref()),
+            _ => None,
+        };
+        step.files.as_ref().or(of_agent)
     }
 
     /// The provider called `name`.

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use crate::{
-    Agent, Approval, Body, Connection, DirectiveKind, Edge, EdgeKind, FileProtocol, OnFailure, Origin, Pipeline, Plan,
-    Response, Step, Swarm, Template,
+    Agent, Approval, Body, Connection, DirectiveKind, Edge, EdgeKind, OnFailure, Origin, Pipeline, Plan, Response,
+    Step, Swarm, Template,
 };
 
 /// Something that this version cannot run.
@@ -56,15 +56,6 @@ impl Plan {
     pub fn unsupported_in(&self, pipeline: &Pipeline, runs: impl Fn(&Step) -> bool) -> Vec<Unsupported> {
         let steps = pipeline.all_steps().filter(|step| runs(step));
         edges(pipeline).into_iter().chain(steps.flat_map(|step| of_step(self, pipeline, step))).collect()
-    }
-
-    /// The file protocol of a step: its own, or else that of its agent.
-    pub fn files_of<'p>(&'p self, step: &'p Step) -> Option<&'p FileProtocol> {
-        let of_agent = match &step.body {
-            Body::Prompt(body) => self.agent(&body.agent).and_then(|agent| agent.files.as_ref()),
-            _ => None,
-        };
-        step.files.as_ref().or(of_agent)
     }
 }
 
@@ -313,6 +304,7 @@ fn of_swarms_alone(text: &Template) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FileProtocol;
     use crate::{EachJoin, Expression, ForEach};
 
     fn edge(from: &str, to: &str) -> Edge {

@@ -74,3 +74,33 @@ pipeline main {
     }
     assert_eq!(sent(&project), ["one → two: More"]);
 }
+
+/// Whoever cannot be answered any more is named with the reason, and is nobody to hand over to.
+#[test]
+fn an_answer_that_is_refused_is_told_as_such() {
+    let project = scripted(
+        r##"
+workflow late { default main }
+provider recorded {
+    script {
+        answer "{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"Look\"}" task=one
+        answer "{\"swarm\": \"send_handoff\", \"to\": \"one\", \"message\": \"Well\"}" task=two
+    }
+}
+agent any provider=recorded
+pipeline main {
+    allow SW307 reason="this is what is tried"
+    edges { one -> two response=required }
+    task one agent=any { prompt "Ask" }
+    task two agent=any { depends-on one; prompt "Look:\n<<inbox>>" }
+}
+"##,
+    );
+    let output = run(&project);
+    let said = err(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let why = "from `one`, which has ended before it begins, so that every answer is refused";
+    assert!(said.contains("it never answered e") && said.contains(why), "{said}");
+    assert_eq!(sent(&project), ["one → two: Look"]);
+    assert!(!project.prompt("Look:").contains("You can hand over"));
+}

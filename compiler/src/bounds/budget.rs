@@ -10,12 +10,14 @@ use swarmc_plan::{Body, Budget, Origin, Plan};
 
 use super::amount::Cause;
 use super::place;
+use super::prompt::{Reader, turn};
+use super::schema::Types;
 use super::totals::{Sums, Totals};
-use super::value::Lines;
+use super::value::{Lines, Scope};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Sources;
-use crate::tokens::{Bytes, O200k};
+use crate::tokens::{Bytes, Meter, O200k};
 
 pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
     if !may_matter(plan) {
@@ -24,6 +26,7 @@ pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostic
     let quick = Sums::of(plan, Lines::Usual, &Bytes);
     endless(plan, &quick, sources, diagnostics);
     starved(plan, sources, diagnostics);
+    dear(plan, sources, diagnostics);
     let exact = OnceCell::new();
     for (position, case) in cases(plan, &quick).into_iter().enumerate() {
         let mut found = excess(&case);
@@ -41,6 +44,7 @@ pub(super) fn check(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostic
 fn may_matter(plan: &Plan) -> bool {
     let mut steps = plan.pipelines.iter().flat_map(|pipeline| pipeline.all_steps());
     plan.budget.is_some()
+        || plan.agents.iter().any(|agent| agent.budget.is_some())
         || plan.pipelines.iter().any(|pipeline| pipeline.budget.is_some())
         || plan.swarms.iter().any(|swarm| swarm.budget.is_some())
         || steps.any(|step| step.budget.is_some() || step.for_each.is_some() || matches!(step.body, Body::Call(_)))
@@ -195,6 +199,45 @@ fn starved(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
                 };
                 diagnostics.push(diagnostic.help(format!("write `calls={turns}` or more, or `repair=0`")));
             }
+        }
+    }
+}
+
+/// Turns that alone can take more tokens than the budget of their agent allows, and are then refused.
+fn dear(plan: &Plan, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let mut types = Types::new(&plan.types);
+    let (mut bytes, mut tokens) = (Meter::new(&Bytes), Meter::new(&O200k));
+    for pipeline in &plan.pipelines {
+        let scope = OnceCell::new();
+        for step in pipeline.all_steps() {
+            let Some(body) = turn(step) else { continue };
+            let Some(agent) = plan.agent(&body.agent) else { continue };
+            let Some(budget) = &agent.budget else { continue };
+            let Some(allowed) = budget.tokens else { continue };
+            let turns = if step.output.schema.is_some() { u64::from(step.output.repair) + 1 } else { 1 };
+            let mut most = |meter| {
+                let scope = scope.get_or_init(|| Scope::of(plan, pipeline, Lines::Usual));
+                let read = Reader { scope, types: &mut types, meter }.turn(step, body, agent).known;
+                read.saturating_add(agent.max_output.unwrap_or(0)).saturating_mul(turns)
+            };
+            if most(&mut bytes) <= allowed {
+                continue;
+            }
+            let most = most(&mut tokens);
+            let Some(span) = place::span(&budget.origin, sources).filter(|_| most > allowed) else { continue };
+            let message = format!(
+                "a turn of `{}` can take {most} tokens, and the budget of its agent `{}` allows {allowed}",
+                step.name, agent.name
+            );
+            let diagnostic = Diagnostic::new(Code::BudgetExceeded, message).label(span, format!("allows {allowed}"));
+            let diagnostic = match place::span(&step.origin, sources) {
+                Some(span) => diagnostic.label(span, format!("{most} at worst: what it is given, and its answer")),
+                None => diagnostic,
+            };
+            diagnostics.push(diagnostic.help(format!(
+                "write `tokens={most}` or more, or give it less to read: `max=` on edges to it, `output max=` where it \
+                 reads an output"
+            )));
         }
     }
 }

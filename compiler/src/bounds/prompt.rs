@@ -1,18 +1,23 @@
-//! What a turn of an agent is given: its system text, its prompt and packs, the schema of its answer, and what the
-//! agent's own program adds. As one number, or part by part for people.
+//! What a turn of an agent is given: its system text, its prompt and packs, what comes to its inbox, what swarmc itself
+//! says, the schema of its answer, and what the agent's own program adds. As one number, or part by part for people.
+
+use std::rc::Rc;
 
 use swarmc_plan::{
-    Agent, Body, Connection, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment, Step, Template,
+    Agent, Body, Command, Connection, DirectiveKind, Origin, PromptBody, Provider, SUMMED_BYTES, SUMMED_FILES, Segment,
+    Step, Template, words,
 };
 
 use super::amount::{Amount, Cause, written};
 use super::schema::Types;
 use super::text::logic;
-use super::value::Scope;
+use super::value::{ERROR, Scope};
 use crate::tokens::{Family, Meter, overhead};
 
-/// The words around the schema of an answer, and around what was wrong with one.
+/// The words around what was wrong with an answer, and around what is to be summed up.
 const INSTRUCTIONS: u64 = 500;
+/// The name of the types that a schema refers to, where it has them in itself.
+const DEFINITIONS: u64 = ",\"$defs\":{}".len() as u64;
 /// What is told of an answer's mistakes: ten of them, a few lines each.
 const VIOLATIONS: u64 = 4096;
 
@@ -35,14 +40,9 @@ impl<'p> Reader<'p, '_, '_> {
     pub(crate) fn turn(&mut self, step: &'p Step, body: &'p PromptBody, agent: &'p Agent) -> Amount<'p> {
         let Some(provider) = self.scope.plan.provider(&agent.provider) else { return Amount::ZERO };
         let family = Family::of(agent, provider);
-        let mut sum = self.template(&body.prompt, Some(step), family);
-        if let Some(system) = &agent.system {
-            sum = sum.plus(self.template(system, Some(step), family));
-        }
-        for pack in &body.context {
-            sum = sum.plus(self.pack(pack));
-        }
-        sum = sum.plus(self.mode(agent)).plus(self.schema(step)).plus(program(provider));
+        let sum = self.template(&body.prompt, Some(step), family);
+        let waits = body.prompt.reads(DirectiveKind::Inbox);
+        let sum = sum.plus(self.beside(step, (waits, &body.context), agent)).plus(program(provider));
         match &step.session {
             Some(_) => sum.plus(Amount::open(Cause::Session(step))),
             None => sum,
@@ -57,6 +57,67 @@ impl<'p> Reader<'p, '_, '_> {
             sum = sum.plus(self.template(system, None, Family::of(agent, provider)));
         }
         sum.plus(program(provider))
+    }
+
+    /// The tokens of the turn in which an agent mends what made a step fail: it is told the error, and how the step was
+    /// asked.
+    pub(crate) fn mending(&mut self, step: &'p Step, agent: &'p Agent) -> Amount<'p> {
+        let Some(provider) = self.scope.plan.provider(&agent.provider) else { return Amount::ZERO };
+        let family = Family::of(agent, provider);
+        let asked = match &step.body {
+            Body::Run(Command::Shell(line)) => words::command(line),
+            Body::Run(Command::Argv(argv)) => words::command(&argv.join(" ")),
+            Body::Prompt(_) => words::prompt(""),
+            _ => String::new(),
+        };
+        let told = self.meter.text(&words::mend(&step.name, "", &asked), family);
+        let mut sum = Amount::most(told + ERROR).plus(self.beside(step, (false, &[]), agent)).plus(program(provider));
+        if let Some(body) = turn(step) {
+            sum = sum.plus(self.template(&body.prompt, Some(step), family));
+        }
+        if self.scope.plan.files_of(step).is_some() {
+            let told = self.meter.text(&words::files_to_mend(""), family) + 2 * self.scope.path();
+            sum = sum.plus(beside(Amount::most(told)));
+        }
+        match &step.session {
+            Some(_) => sum.plus(Amount::open(Cause::Session(step))),
+            None => sum,
+        }
+    }
+
+    /// The tokens of what stands beside the prompt; `shown` says whether that shows the inbox, and the packs beside it.
+    fn beside(&mut self, step: &'p Step, shown: (bool, &[String]), agent: &'p Agent) -> Amount<'p> {
+        let (parts, packs) = (self.added(step, shown.0, agent), shown.1);
+        let parts = parts.into_iter().map(|part| part.tokens).chain(packs.iter().map(|pack| self.pack(pack)));
+        let mut sum = parts.fold(Amount::ZERO, |sum, tokens| sum.plus(beside(tokens)));
+        if let (Some(system), Some(provider)) = (&agent.system, self.scope.plan.provider(&agent.provider)) {
+            sum = sum.plus(beside(self.template(system, Some(step), Family::of(agent, provider))));
+        }
+        sum
+    }
+
+    /// What swarmc itself adds to a prompt: the inbox where the prompt does not show it, and how to take part.
+    fn added(&mut self, step: &'p Step, shows_inbox: bool, agent: &'p Agent) -> [Part<'p>; 6] {
+        let provider = self.scope.plan.provider(&agent.provider);
+        let family = provider.map_or(Family::Unknown, |provider| Family::of(agent, provider));
+        let part = |what: &str, origin: &'p Origin, tokens| Part { what: what.to_owned(), origin, tokens };
+        let inbox = if shows_inbox { Amount::ZERO } else { self.scope.inbox(step) };
+        let stdin = step.stdin.as_ref().map_or(Amount::ZERO, |stdin| self.template(stdin, Some(step), family));
+        let reach = Rc::clone(&self.scope.reach);
+        let handing = words::handing_over(&reach.receivers(&step.name), &reach.spawns(&step.name));
+        let handing = handing.map_or(0, |told| self.meter.text(&told, family));
+        let files = self.scope.plan.files_of(step).map_or(0, |_| {
+            let told = words::files("", &step.name, reach.talks(&step.name));
+            self.meter.text(&told, family) + self.scope.path()
+        });
+        [
+            part("its inbox", &step.origin, inbox),
+            part("its standard input", &step.origin, stdin),
+            part("what it is told of handing over", &step.origin, Amount::most(handing)),
+            part("what it is told of its folder", &step.origin, Amount::most(files)),
+            part("what it is told of its mode", &agent.origin, self.mode(agent)),
+            part("the schema of its answer", &step.origin, self.schema(step)),
+        ]
     }
 
     /// The tokens that a further turn adds which mends an answer.
@@ -105,10 +166,7 @@ impl<'p> Reader<'p, '_, '_> {
             let tokens = self.pack(pack);
             parts.push(Part { what: format!("the context pack `{pack}`"), origin: &step.origin, tokens });
         }
-        let tokens = self.mode(agent);
-        parts.push(Part { what: "what it is told of its mode".to_owned(), origin: &agent.origin, tokens });
-        let tokens = self.schema(step);
-        parts.push(Part { what: "the schema of its answer".to_owned(), origin: &step.origin, tokens });
+        parts.extend(self.added(step, body.prompt.reads(DirectiveKind::Inbox), agent));
         let what = format!("what the program of provider `{}` adds", provider.name);
         parts.push(Part { what, origin: &provider.origin, tokens: program(provider) });
         parts.retain(|part| !part.tokens.is_zero());
@@ -135,7 +193,17 @@ impl<'p> Reader<'p, '_, '_> {
             true => self.types.bytes(),
             false => 0,
         };
-        Amount::most(INSTRUCTIONS.saturating_add(text.len() as u64).saturating_add(types))
+        // The types stand in it as `"$defs":{…}`.
+        let around = words::answer("").len() as u64 + DEFINITIONS;
+        Amount::most(around.saturating_add(text.len() as u64).saturating_add(types))
+    }
+}
+
+/// A part of a prompt beside others, where it is there.
+fn beside(part: Amount<'_>) -> Amount<'_> {
+    match part.is_zero() {
+        true => part,
+        false => part.plus(Amount::most(words::BETWEEN.len() as u64)),
     }
 }
 

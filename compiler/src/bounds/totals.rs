@@ -11,7 +11,7 @@ use super::amount::{Amount, Cause, Times};
 use super::path;
 use super::prompt::{Reader, chain, may_use_tools};
 use super::schema::Types;
-use super::value::{Lines, Scope};
+use super::value::{Letters, Lines, Scope};
 use crate::tokens::{Meter, Tokenizer};
 
 /// What something uses at most.
@@ -165,7 +165,7 @@ struct Counter<'p, 't> {
 
 impl<'p> Counter<'p, '_> {
     fn pipeline(&mut self, pipeline: &'p Pipeline) -> Totals<'p> {
-        let scope = Scope::of(self.plan, pipeline, self.lines);
+        let scope = Scope::of(self.plan, pipeline, self.lines).reading(Letters::All);
         let round = self.steps(&scope, &pipeline.steps);
         let time = round.time.times(pipeline.iteration.max);
         let rounds = round.times(pipeline.iteration.max).times(pipeline.parallelism);
@@ -189,8 +189,36 @@ impl<'p> Counter<'p, '_> {
         Totals { time, ..sum }
     }
 
-    /// One run of a step: attempts, and items.
+    /// One run of a step: turns, each with its attempts, and items.
     fn step(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
+        let mut all = self.turn(scope, step);
+        // Envelopes give it further turns, which its budget counts too. One turn alone reads each of them.
+        let further = scope.pipeline.turns(step) - 1;
+        if further > 0 {
+            all = all.plus(self.turn(&scope.reading(Letters::None), step).times(further));
+        }
+        if step.budget.is_some() {
+            self.sums.steps.push((step, all));
+        }
+        all = all.within(step.budget.as_ref());
+        if let Some(each) = &step.for_each {
+            let items = scope.items(step, &each.list.source, &mut self.types);
+            let time = match (each.parallel, items) {
+                (None, _) => all.time,
+                (Some(slots), Times::Most(items)) => all.time.times(items.div_ceil(u64::from(slots.max(1)))),
+                (Some(_), Times::Open(cause)) => all.time.times(Times::Open(cause)),
+            };
+            all = Totals { time, ..all.times(items) };
+        }
+        // Over all its turns in a run, the agent's own budget holds.
+        match super::prompt::turn(step).and_then(|body| self.plan.agent(&body.agent)) {
+            Some(agent) => Totals { time: all.time, ..all.within(agent.budget.as_ref()) },
+            None => all,
+        }
+    }
+
+    /// One turn of a step, with its attempts and what mends them.
+    fn turn(&mut self, scope: &Scope<'p>, step: &'p Step) -> Totals<'p> {
         let mut attempt = self.body(scope, step);
         attempt.launches = attempt.launches.plus(Amount::most(step.checks.len() as u64));
         attempt.time = match (step.timeout_ms, &step.body) {
@@ -216,26 +244,7 @@ impl<'p> Counter<'p, '_> {
             }
             OnFailure::Fail | OnFailure::Skip => {}
         }
-        // Envelopes give it further turns, which its budget counts too.
-        all = all.times(scope.pipeline.turns(step));
-        if step.budget.is_some() {
-            self.sums.steps.push((step, all));
-        }
-        all = all.within(step.budget.as_ref());
-        if let Some(each) = &step.for_each {
-            let items = scope.items(step, &each.list.source, &mut self.types);
-            let time = match (each.parallel, items) {
-                (None, _) => all.time,
-                (Some(slots), Times::Most(items)) => all.time.times(items.div_ceil(u64::from(slots.max(1)))),
-                (Some(_), Times::Open(cause)) => all.time.times(Times::Open(cause)),
-            };
-            all = Totals { time, ..all.times(items) };
-        }
-        // Over all its turns in a run, the agent's own budget holds.
-        match super::prompt::turn(step).and_then(|body| self.plan.agent(&body.agent)) {
-            Some(agent) => Totals { time: all.time, ..all.within(agent.budget.as_ref()) },
-            None => all,
-        }
+        all
     }
 
     /// One attempt, without its checks.
@@ -313,16 +322,10 @@ impl<'p> Counter<'p, '_> {
         most
     }
 
-    /// The turn that mends what failed: it sees the prompt, the error and how the step was asked.
+    /// The turn that mends what failed.
     fn fix(&mut self, scope: &Scope<'p>, step: &'p Step, agent: &str) -> Totals<'p> {
         let Some(agent) = self.plan.agent(agent) else { return Totals::default() };
-        let input = match super::prompt::turn(step) {
-            Some(body) => {
-                let mut reader = Reader { scope, types: &mut self.types, meter: &mut self.meter };
-                reader.turn(step, body, agent).plus(Amount::most(step.output.max_bytes))
-            }
-            None => Amount::most(step.output.max_bytes),
-        };
+        let input = Reader { scope, types: &mut self.types, meter: &mut self.meter }.mending(step, agent);
         let output = self.answer(agent);
         let time = step.timeout_ms.map_or(Amount::open(Cause::Time(step)), Amount::most);
         let one = Amount::most(1);

@@ -4,8 +4,11 @@
 //! output, its type, the type of a parameter, a filter that cuts.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use swarmc_plan::{Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Step};
+use swarmc_plan::{
+    Body, Connection, Directive, DirectiveKind, Filter, Param, ParamType, Pipeline, Plan, Reach, Step, words,
+};
 
 use super::amount::{Amount, Cause, Times};
 use super::schema::Types;
@@ -13,7 +16,7 @@ use super::text::Writer;
 use crate::template::{self, Const, Expr, ExprKind, Root};
 
 /// What the runner keeps of the error of a step.
-const ERROR: u64 = 4096;
+pub(super) const ERROR: u64 = 4096;
 /// The longest path of a file.
 pub(super) const PATH: u64 = 4096;
 /// A number in any notation.
@@ -24,15 +27,29 @@ pub(super) const ESCAPED: u64 = 6;
 const CHARACTER: u64 = 4;
 
 /// The names around a step.
+#[derive(Clone)]
 pub(crate) struct Scope<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) pipeline: &'p Pipeline,
     /// The steps of the pipeline by name, `_` for `-`.
-    steps: HashMap<String, &'p Step>,
+    steps: Rc<HashMap<String, &'p Step>>,
+    pub(super) reach: Rc<Reach<'p>>,
     lines: Lines,
+    letters: Letters,
 }
 
-/// How long the lines are that a filter counts.
+/// Which of the envelopes that may come to a step a turn of it reads: each of them is read by one turn alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Letters {
+    /// As many as one turn takes.
+    OneTurn,
+    /// Those of all its turns.
+    All,
+    /// None: another turn has read them.
+    None,
+}
+
+/// How long the lines are that a filter counts, and the envelopes of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lines {
     /// As long as they like: a bound must hold.
@@ -41,13 +58,47 @@ pub(crate) enum Lines {
     Usual,
 }
 
-/// The bytes of a line where lines count as usual ones.
+/// The bytes of a line, of an envelope and of a path where they count as usual ones.
 const LINE: u64 = 400;
 
 impl<'p> Scope<'p> {
     pub(crate) fn of(plan: &'p Plan, pipeline: &'p Pipeline, lines: Lines) -> Scope<'p> {
-        let steps = pipeline.all_steps().map(|step| (plain(&step.name), step)).collect();
-        Scope { plan, pipeline, steps, lines }
+        let steps = Rc::new(pipeline.all_steps().map(|step| (plain(&step.name), step)).collect());
+        Scope { plan, pipeline, steps, reach: Rc::new(Reach::of(pipeline)), lines, letters: Letters::OneTurn }
+    }
+
+    /// The same for a turn that reads these envelopes.
+    pub(crate) fn reading(&self, letters: Letters) -> Scope<'p> {
+        Scope { letters, ..self.clone() }
+    }
+
+    /// What a turn reads of its inbox: what agents sent, with the words around it. What people write comes on top.
+    pub(super) fn inbox(&self, step: &Step) -> Amount<'p> {
+        let letters = self.reach.letters(&step.name);
+        if letters == 0 {
+            return Amount::ZERO;
+        }
+        let read = match self.letters {
+            Letters::OneTurn => letters.min(words::INPUTS as u64),
+            Letters::All => letters,
+            Letters::None => 0,
+        };
+        // A refusal of swarmc stands by itself, with words around it.
+        let around = (words::message(false, "").len() + words::BETWEEN.len()) as u64;
+        let each = match self.lines {
+            Lines::Endless => words::ENVELOPE_BYTES as u64 + around,
+            Lines::Usual => LINE,
+        };
+        let frame = words::inbox(words::INPUTS).len() + words::INBOX_END.len();
+        Amount::most(frame as u64).plus(Amount::most(each).times(read))
+    }
+
+    /// The path of a folder of the run.
+    pub(super) fn path(&self) -> u64 {
+        match self.lines {
+            Lines::Endless => PATH,
+            Lines::Usual => LINE,
+        }
     }
 
     pub(crate) fn step(&self, name: &str) -> Option<&'p Step> {
@@ -97,9 +148,9 @@ impl<'p> Scope<'p> {
                 Some(pack) => pack.tokens.map_or(Amount::open(Cause::Pack(pack)), Amount::most),
                 None => Amount::open(open),
             },
+            DirectiveKind::Inbox => reader.map_or(Amount::open(open), |step| self.inbox(step)),
             DirectiveKind::File
             | DirectiveKind::Stdin
-            | DirectiveKind::Inbox
             | DirectiveKind::Shared
             | DirectiveKind::Team
             | DirectiveKind::Plan => Amount::open(open),

@@ -90,9 +90,7 @@ pub(crate) fn check(
             if diagnostics.shows(Code::FailureUnhandled) {
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
-            if diagnostics.shows(Code::UnreachableReceiver) {
-                receivers::check(pipeline, &mut flow, diagnostics);
-            }
+            receivers::check(pipeline, &mut flow, diagnostics);
         }
         if diagnostics.shows(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);

@@ -1,8 +1,11 @@
-//! SW106: a pattern of files that a pack shows, or that a task reads or writes, which matches none.
+//! SW106: a pattern of files that a pack shows, or that a task reads or writes, which matches none. The programs of
+//! SW107 are looked for beside it, as what may have made a file is the same.
 //!
 //! What is not there yet may be made before it is needed. So nothing is said of a file that is missing unless it is
 //! needed at the very beginning, where nothing has run that could make it, and no task says that it writes it. A pattern
 //! that means a folder matches no file whatever happens.
+
+mod programs;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,6 +63,7 @@ pub(crate) fn check(model: &Model<'_>, loader: &Loader<'_>, diagnostics: &mut Di
                     patterns.folder(what, glob, glob.as_str());
                 }
             }
+            patterns.programs(model, pipeline, step, firsts.get(at) == Some(&true));
             let packs = step.context.iter().copied().chain(step.reads.iter().filter_map(|read| read.pack));
             if firsts.get(at) == Some(&true) {
                 early.extend(packs);

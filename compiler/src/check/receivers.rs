@@ -1,15 +1,16 @@
-//! SW307 (strict): an edge of a pipeline to a task that takes no turn after it.
+//! SW307: an edge of a pipeline to a task that takes no turn after it, and an answer that nobody can be given.
 //!
 //! What is sent lies in the receiver's inbox until its next turn. A task that has ended before the sender starts has
-//! none, nor has one that never runs where the sender does, unless a loop or another round holds both. In a swarm every
-//! message wakes its receiver, so that nothing is said there.
+//! none, nor has one that never runs where the sender does, unless a loop or another round holds both: whatever is sent
+//! there is refused. Where it is an answer that has to be given, whoever owes it fails, so that this is an error. In a
+//! swarm every message wakes its receiver, so that nothing is said there.
 
 use std::collections::BTreeMap;
 
 use swarmc_plan::{EdgeKind, Response};
 
 use crate::ast::{Edge, Name};
-use crate::code::Code;
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::Lazy;
 use crate::model::{Pipeline, Step};
@@ -17,7 +18,6 @@ use crate::source::Span;
 
 pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostics: &mut Diagnostics) {
     let Some(edges) = &pipeline.ast.edges else { return };
-    let continued = continued(pipeline);
     let steps: BTreeMap<&str, usize> =
         pipeline.steps.iter().enumerate().map(|(index, step)| (step.name(), index)).collect();
     for edge in &edges.list {
@@ -28,36 +28,20 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
         }
         let way = Way { pipeline, edge };
         let found = match flow.get().after(from, to) {
-            _ if continued[to] => None,
             Some(need) => Some(way.ended((from, &edge.from), (to, &edge.to), need)),
             None if flow.get().exclude(from, to) => Some(way.apart(&pipeline.steps[from], &pipeline.steps[to])),
             None => None,
         };
         // What comes back along the edge, if anything does.
-        let back = || match flow.get().after(to, from) {
-            _ if continued[from] => None,
-            Some(need) if edge.both => Some(way.ended((to, &edge.to), (from, &edge.from), need)),
-            Some(need) => way.unanswered(from, to, need),
-            None => None,
+        let back = || {
+            let need = flow.get().after(to, from)?;
+            let ended = || edge.both.then(|| way.ended((to, &edge.to), (from, &edge.from), need));
+            way.unanswered(from, to, need).or_else(ended)
         };
         if let Some(diagnostic) = found.or_else(back) {
             diagnostics.push(diagnostic);
         }
     }
-}
-
-/// The steps in whose conversation another step takes turns.
-fn continued(pipeline: &Pipeline<'_>) -> Vec<bool> {
-    let session = |step: &Step<'_>| Some((step.agent?, step.ast.session.as_ref()?.value.clone()));
-    let mut holders: BTreeMap<(usize, String), Vec<usize>> = BTreeMap::new();
-    for (index, step) in pipeline.steps.iter().enumerate() {
-        if let Some(session) = session(step) {
-            holders.entry(session).or_default().push(index);
-        }
-    }
-    let mut continued = vec![false; pipeline.steps.len()];
-    holders.values().filter(|steps| steps.len() > 1).flatten().for_each(|&step| continued[step] = true);
-    continued
 }
 
 /// An edge that leads nowhere.
@@ -106,14 +90,13 @@ impl Way<'_, '_> {
         }
         let (asker, other) = (self.pipeline.steps[from].name(), self.pipeline.steps[to].name());
         let message = format!("`{other}` has to answer `{asker}`, which takes no turn after it");
-        Some(
-            Diagnostic::new(Code::UnreachableReceiver, message)
-                .label(self.edge.response.span, format!("`{asker}` has ended when `{other}` starts"))
-                .label(need, because(other, asker))
-                .help(format!(
-                    "write `response=none`, or put both tasks in a `loop`, so that `{asker}` takes another turn"
-                )),
-        )
+        let diagnostic = Diagnostic::new(Code::UnreachableReceiver, message)
+            .label(self.edge.response.span, format!("`{asker}` has ended when `{other}` starts"))
+            .label(need, because(other, asker))
+            .help(format!(
+                "write `response=none`, or put both tasks in a `loop`, so that `{asker}` takes another turn"
+            ));
+        Some(Diagnostic { severity: Some(Severity::Error), ..diagnostic })
     }
 }
 

@@ -465,7 +465,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let spec = self.spec;
         let params =
             Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
-        let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, place, has };
+        let mut scope = Scope { steps: None, ports: &[], params, renames: &mut self.renames, task: None, place, has };
         text::reads(&prose.template.reads, &prose.passage, &mut scope, self.diagnostics)
     }
 }

@@ -34,6 +34,8 @@ pub(super) struct Within<'w> {
     pub(super) left_out: BTreeSet<&'w str>,
     /// The steps that an edge leads to.
     pub(super) receivers: BTreeSet<&'w str>,
+    /// The tasks that may write to others, in declaration order.
+    pub(super) talkers: Vec<&'w str>,
 }
 
 /// A step in its place.
@@ -66,6 +68,19 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             }
             false => BTreeSet::new(),
         };
+        let talks = |step: &&Listed<'_>| {
+            matches!(step.ast.body, Some(ast::Body::Prompt(_) | ast::Body::Run(_) | ast::Body::Script(_)))
+        };
+        let talkers: Vec<&str> = list.iter().filter(talks).map(|step| step.ast.name.value.as_str()).collect();
+        let mut receivers = receivers(pipeline);
+        // Whom an edge leads to that is wrong itself, nobody knows.
+        let is_wrong = |edges: &ast::Edges| {
+            let unknown = |edge: &ast::Edge| [&edge.from, &edge.to].iter().any(|end| steps.exact(&end.value).is_none());
+            self.diagnostics.covers(edges.span) || edges.list.iter().any(unknown)
+        };
+        if pipeline.edges.as_ref().is_some_and(is_wrong) {
+            receivers.extend(&talkers);
+        }
         let within = Within {
             name: &pipeline.name.value,
             file: pipeline.name.span.file,
@@ -74,7 +89,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             writes,
             copies,
             left_out,
-            receivers: receivers(pipeline),
+            receivers,
+            talkers,
         };
         let env = self.variables(&pipeline.env);
         let env_reads = self.outside_reads(&env, Some((&params, pipeline.name.span.file)), "the `env` of a pipeline");
@@ -245,7 +261,14 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let mut reads = Vec::new();
         for condition in &until {
             let passage = Passage::string(&condition.text);
-            reads.extend(self.reads(&condition.expression.reads, &passage, within, &[], "an `until`", Has::default()));
+            reads.extend(self.reads(
+                &condition.expression.reads,
+                &passage,
+                (within, None),
+                &[],
+                "an `until`",
+                Has::default(),
+            ));
         }
         (until, reads)
     }

@@ -60,14 +60,16 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             inbox: within.receivers.contains(step.name.value.as_str()),
             team: false,
         };
+        let task = Some(step.name.value.as_str());
         for prose in body.proses().into_iter().chain(system).chain(&stdin).chain(of_env).chain(of_files) {
-            reads.extend(self.reads(&prose.template.reads, &prose.passage, within, &ports, "this", has));
+            reads.extend(self.reads(&prose.template.reads, &prose.passage, (within, task), &ports, "this", has));
             made.extend(self.file_reads(prose, Some(within)));
         }
         for (condition, place) in [(&when, "a `when`"), (&list, "a `for-each`")] {
             let Some(condition) = condition else { continue };
             let passage = Passage::string(&condition.text);
-            let found = self.reads(&condition.expression.reads, &passage, within, &ports, place, Has::default());
+            let found =
+                self.reads(&condition.expression.reads, &passage, (within, task), &ports, place, Has::default());
             reads.extend(found.into_iter().map(|read| Read { in_when: place == "a `when`", ..read }));
         }
         let inputs = ports.into_iter().filter_map(|(name, target)| Some((name, target?))).collect();
@@ -241,7 +243,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         &mut self,
         found: &[crate::template::Read],
         passage: &Passage,
-        within: &Within<'_>,
+        (within, task): (&Within<'_>, Option<&str>),
         ports: &Ports,
         place: &str,
         has: Has,
@@ -249,7 +251,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let (spec, inner) = (self.spec, Some((within.params, within.file)));
         let params =
             Params { tables: &self.tables, inner, outer: &spec.params, packs: &spec.packs, uses: &mut self.uses };
-        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, place, has };
+        let mut scope = Scope { steps: Some(within), ports, params, renames: &mut self.renames, task, place, has };
         text::reads(found, passage, &mut scope, self.diagnostics)
     }
 

@@ -66,6 +66,8 @@ pub(super) struct Scope<'s> {
     pub(super) params: Params<'s>,
     /// Where names that the plan spells otherwise are kept.
     pub(super) renames: &'s mut BTreeMap<(FileId, Span), (String, usize)>,
+    /// The task whose text it is, where it is one.
+    pub(super) task: Option<&'s str>,
     /// What the place is, for messages: "an `env` of a provider".
     pub(super) place: &'s str,
     /// What besides steps and parameters is there.
@@ -313,6 +315,13 @@ pub(super) const GOAL: &str = "the goal of a swarm";
 /// What a text of a member is called.
 pub(super) const TURN: &str = "a member of a swarm";
 
+/// The edge that would lead to the task of a place.
+fn sender(scope: &Scope<'_>) -> Option<String> {
+    let (task, within) = (scope.task?, scope.steps?);
+    let other = within.talkers.iter().copied().find(|name| *name != task).unwrap_or("SENDER");
+    Some(format!("let another task write to it: `edges {{ {other} -> {task} }}` in pipeline `{}`", within.name))
+}
+
 /// Something that is read and that is not there in this place.
 fn lack(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnostic> {
     let word = template::Kind::Read(read.root).word();
@@ -339,7 +348,9 @@ fn lack(read: &template::Read, scope: &Scope<'_>, span: Span) -> Option<Diagnost
         Root::Inbox if !scope.has.inbox => report(
             format!("there is no `{word}` here: nobody sends messages to it"),
             "no messages",
-            "it is there for members of a `swarm`, and for tasks that an edge in `edges` leads to",
+            &sender(scope).unwrap_or_else(|| {
+                "it is there for members of a `swarm`, and for tasks that an edge in `edges` leads to".to_owned()
+            }),
         ),
         Root::Shared | Root::Team | Root::Plan if !scope.has.team => report(
             format!("there is no `{word}` here: it is the members of a swarm that have one"),

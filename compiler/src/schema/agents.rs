@@ -40,11 +40,16 @@ pub(super) static PROVIDER: Node = Node::new(
 ])
 .many();
 
-static EXEC: Node =
-    Node::new("exec", "The command that takes one turn, as an argument vector.").rest("ARG", Kind::Scalar);
-static ACP: Node =
-    Node::new("acp", "The command of an agent that speaks the Agent Client Protocol on its standard input.")
-        .rest("ARG", Kind::Scalar);
+static EXEC: Node = Node::new(
+    "exec",
+    "The command that takes one turn, as an argument vector. A program with a `/` in its name counts from where a `run` of the task does, and not from the file that names it.",
+)
+.rest("ARG", Kind::Scalar);
+static ACP: Node = Node::new(
+    "acp",
+    "The command of an agent that speaks the Agent Client Protocol on its standard input. Its program counts from where that of `exec` does.",
+)
+.rest("ARG", Kind::Scalar);
 static LLM_NODE: Node = Node::new("llm", "A model behind an HTTP interface.")
     .arguments(&[required("KIND", Kind::Choice(LLM))])
     .properties(&[

@@ -82,9 +82,16 @@ static CONTEXT: Node = Node::new("context", "Context packs that stand before the
     .arguments(&[required("PACK", Kind::Reference(Target::Pack))])
     .rest("PACK", Kind::Reference(Target::Pack))
     .many();
-pub(super) static RUN: Node = Node::new("run", "A command: an argument vector, or one shell line. Never a template.")
-    .rest("WORD", Kind::Scalar)
-    .properties(&[Property::new("file", Kind::Path, "The script to run, by its `#!` line or by `sh`.")]);
+pub(super) static RUN: Node = Node::new(
+    "run",
+    "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name counts from the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, and not from the file that names it.",
+)
+.rest("WORD", Kind::Scalar)
+.properties(&[Property::new(
+    "file",
+    Kind::Path,
+    "The script to run, by its `#!` line or by `sh`; relative to the file that names it.",
+)]);
 static VALUE: Node = Node::new("value", "A computed text, or a record of fields with a text each.")
     .arguments(&[optional("TEXT", Kind::Template)])
     .open_children(&RECORD_FIELD);

@@ -45,13 +45,23 @@ impl Tokenizer for Bytes {
 /// Counts the fixed parts of templates, each text once.
 pub(crate) struct Meter<'t> {
     tokenizer: &'t dyn Tokenizer,
-    /// Tokens and bytes of the fixed text, by the template's digest.
+    /// Tokens and bytes of the fixed text, by the template's digest, or by the text itself.
     known: HashMap<String, (u64, u64)>,
 }
 
 impl<'t> Meter<'t> {
     pub(crate) fn new(tokenizer: &'t dyn Tokenizer) -> Meter<'t> {
         Meter { tokenizer, known: HashMap::new() }
+    }
+
+    /// The tokens of a text that is no template.
+    pub(crate) fn text(&mut self, text: &str, family: Family) -> u64 {
+        let counted = || (self.tokenizer.count(text), text.len() as u64);
+        let (tokens, bytes) = match self.known.get(text) {
+            Some(&known) => known,
+            None => *self.known.entry(text.to_owned()).insert_entry(counted()).get(),
+        };
+        family.scale(tokens, bytes)
     }
 
     /// The tokens of what stands fixed in a template.

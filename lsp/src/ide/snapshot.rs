@@ -347,6 +347,10 @@ impl Files for Texts {
         }
     }
 
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        self.disk.starts(path)
+    }
+
     fn list(&self, path: &str) -> Vec<String> {
         self.disk.list(path)
     }
@@ -365,6 +369,11 @@ impl Files for Asked<'_> {
     fn find(&self, path: &str) -> Result<Entry, FileError> {
         self.note(path);
         self.files.find(path)
+    }
+
+    fn starts(&self, path: &str) -> Result<bool, FileError> {
+        self.note(path);
+        self.files.starts(path)
     }
 
     fn list(&self, path: &str) -> Vec<String> {

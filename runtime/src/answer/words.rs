@@ -1,5 +1,7 @@
 //! What an agent is told about the type of its answer: with its prompt, and when the answer does not fit.
 
+use swarmc_plan::words;
+
 use super::Shape;
 
 /// The bytes of an answer that are shown to the agent again, from its beginning.
@@ -7,12 +9,12 @@ const SHOWN: usize = 32 * 1024;
 
 /// `prompt`, and how to answer it.
 pub(crate) fn instructed(prompt: &str, shape: &Shape) -> String {
-    format!("{prompt}\n\n{}", instruction(shape))
+    format!("{prompt}{}{}", words::BETWEEN, instruction(shape))
 }
 
 /// The words of it.
 pub(crate) fn instruction(shape: &Shape) -> String {
-    format!("Answer with one JSON value that satisfies this JSON Schema, and nothing else:\n{}", shape.text())
+    words::answer(shape.text())
 }
 
 /// What an agent that still knows the conversation is told about its answer.

@@ -10,7 +10,7 @@ use super::Content;
 use crate::handoff::EnvelopeKind;
 
 /// The envelopes that one turn reads at most; the others wait for the next one.
-pub const INPUTS: usize = 256;
+pub const INPUTS: usize = swarmc_plan::words::INPUTS;
 
 /// Something in an inbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

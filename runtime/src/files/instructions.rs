@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use swarmc_plan::words;
+
 use super::paths::{last, plain};
 use super::{Desk, Given, SUMMARY};
 
@@ -184,27 +186,9 @@ pub(super) fn skill(desk: &Desk) -> String {
 
 /// What a prompt says of the folder.
 pub(crate) fn taught(desk: &Desk) -> String {
-    let folder = desk.folder.display();
-    if desk.mends {
-        return format!(
-            "The task works in a folder of files. `{folder}/inbox/` holds what it will find there: correct it where it is \
-             wrong, and the next attempt gets what you corrected. What the failed attempt left lies in the folders beside \
-             `{folder}`, its `outbox/error_report.md` above all."
-        );
+    let folder = desk.folder.display().to_string();
+    match desk.mends {
+        true => words::files_to_mend(&folder),
+        false => words::files(&folder, &desk.brief.task, desk.messages.is_some()),
     }
-    let me = &desk.brief.task;
-    let messages = desk.messages.as_ref().map(|_| {
-        format!(
-            " `messages/` holds what others tell you, and what you leave there as `{me}_to_NAME_001.json` is handed over when \
-             your turn ends: `{{\"to\": \"NAME\", \"type\": \"data_ready\", \"content\": {{\"message\": \"...\"}}}}`, with the \
-             types `data_ready`, `question`, `answer` and `update`."
-        )
-    });
-    format!(
-        "You work in the folder `{folder}`. Read `inbox/instructions.md` there first, and `SKILL.md`. Set `state` in \
-         `status.json` to `running` now, and to `completed` when your work is in `outbox/`, with a brief summary of it in \
-         `outbox/{SUMMARY}`; or to `failed`, with an `error` of `type`, `message`, `details` and `recoverable`, and a \
-         report in `outbox/error_report.md`. Change nothing in `inbox/`. `workspace/` is for whatever you need on the way.{}",
-        messages.unwrap_or_default()
-    )
 }

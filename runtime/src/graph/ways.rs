@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;
-use swarmc_plan::{EdgeKind, Pipeline, Response};
+use swarmc_plan::{EdgeKind, Pipeline, Reach, Response};
 
 use super::Spot;
 
@@ -22,6 +22,8 @@ pub(crate) struct Way {
     pub(crate) edge: usize,
     /// It leads against its edge: only answers take it.
     pub(crate) answers: bool,
+    /// Its receiver has ended for good before its sender begins.
+    pub(crate) late: bool,
 }
 
 /// The ways of a pipeline.
@@ -44,21 +46,23 @@ pub(crate) struct Group {
 impl Ways {
     /// The ways of a pipeline, whose steps are one each, or `is_one` says that they run for each item.
     pub(super) fn new(pipeline: &Pipeline, names: &HashMap<Arc<str>, Spot>, is_one: impl Fn(Spot) -> bool) -> Ways {
+        let reach = Reach::of(pipeline);
         let mut list = Vec::new();
         for (number, edge) in pipeline.edges.iter().enumerate() {
             let ends = [&edge.from, &edge.to].map(|name| names.get(name.as_str()).copied());
             let [Some(from), Some(to)] = ends else { continue };
             let max = edge.most();
             let (kind, response) = (edge.kind, edge.response);
-            list.push(Way { from, to, kind, response, max, edge: number, answers: false });
+            let late = reach.is_late(&edge.from, &edge.to);
+            let way = Way { from, to, kind, response, max, edge: number, answers: false, late };
+            let back = || Way { from: to, to: from, late: reach.is_late(&edge.to, &edge.from), ..way.clone() };
             match (edge.both, response) {
-                (true, _) => list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: false }),
-                (false, _) if response == Response::None || !is_one(from) => {}
+                (true, _) => list.extend([way.clone(), back()]),
+                (false, _) if response == Response::None || !is_one(from) => list.push(way),
                 (false, _) => {
-                    let response = Response::None;
                     // What answers the first payload of a task is no first payload.
                     let kind = if kind == EdgeKind::Spawn { EdgeKind::Handoff } else { kind };
-                    list.push(Way { from: to, to: from, kind, response, max, edge: number, answers: true });
+                    list.extend([way.clone(), Way { kind, response: Response::None, answers: true, ..back() }]);
                 }
             }
         }

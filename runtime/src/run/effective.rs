@@ -4,7 +4,7 @@
 //! prompt is its blocks with an empty line between them, and nothing else.
 
 use serde_json::{Value, json};
-use swarmc_plan::{Mode, PromptBody};
+use swarmc_plan::{Mode, PromptBody, words};
 
 use super::scene::Scene;
 use super::values::View;
@@ -39,7 +39,7 @@ impl Effective {
     /// The prompt.
     pub(crate) fn text(&self) -> String {
         let texts: Vec<&str> = self.0.iter().filter(|block| !block.apart).map(|block| block.text.as_str()).collect();
-        texts.join("\n\n")
+        texts.join(words::BETWEEN)
     }
 
     /// What lies beside the prompt: each block's size and digest, and those of the whole; `sent` is what the agent got.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use swarmc_plan::{
     Body, Call, Command, ForEach, GateDefault, Param, ParamType, Pipeline, Plan, PromptBody, Segment, Step, Template,
+    words,
 };
 
 use super::trees;
@@ -299,20 +300,17 @@ impl<'a> Scene<'a> {
         let detail = state.step(key).detail.as_deref();
         let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");
         let asked = match &definition.body {
-            Body::Run(Command::Shell(line)) => Ok(format!("Its command was:\n\n{line}")),
-            Body::Run(Command::Argv(words)) => Ok(format!("Its command was:\n\n{}", words.join(" "))),
+            Body::Run(Command::Shell(line)) => Ok(words::command(line)),
+            Body::Run(Command::Argv(argv)) => Ok(words::command(&argv.join(" "))),
             Body::Prompt(body) => self
                 .view(state, key.frame, Some(definition))
                 .map_err(render)
                 .and_then(|view| self.renderer.text(&body.prompt, &View { attempt, ..view }).map_err(failed))
-                .map(|prompt| format!("Its prompt was:\n\n{prompt}")),
+                .map(|prompt| words::prompt(&prompt)),
             _ => Ok(String::new()),
         };
         let body = asked.map(|asked| {
-            let text = format!(
-                "Task `{}` failed:\n\n{error}\n\n{asked}\n\nMend what made it fail. It runs once more after your turn.",
-                node.name
-            );
+            let text = words::mend(&node.name, error, &asked);
             let prompt = Template { segments: vec![Segment::Text(text)], digest: String::new() };
             PromptBody { agent: agent.to_string(), prompt, context: Vec::new() }
         });

@@ -37,7 +37,10 @@ impl Loop<'_> {
     ) -> Result<Value, String> {
         let reached = self.scene.reach(&self.state, key).receivers;
         if reached.is_empty() {
-            return Err(format!("there is nobody to write to: no edge leads from `{}` to anybody", step.name));
+            return Err(format!(
+                "there is nobody to write to: no edge leads from `{}` to anybody who has not ended",
+                step.name
+            ));
         }
         let receivers = self.scene.receivers(&self.state, key);
         let (mut sent, mut refused) = (Vec::new(), Vec::new());

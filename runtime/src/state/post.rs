@@ -301,8 +301,12 @@ impl State {
         let all = (spot, Spot { region: 0, step: 0 })..=(spot, Spot { region: u32::MAX, step: u32::MAX });
         let mut debts = Vec::new();
         for &(_, by) in post.owed.range(all.clone()) {
+            // Whatever it answered was refused: nobody was there to read it.
+            let is_late =
+                self.graph.scope(self.region(scope).scope).ways.from(spot).any(|(_, way)| way.to == by && way.late);
+            let late = if is_late { ", which has ended before it begins, so that every answer is refused" } else { "" };
             let owed = post.asked.get(&(by, spot)).into_iter().flat_map(owed);
-            debts.extend(owed.map(|asked| format!("it never answered {} from `{}`", asked.id, name(asked.from))));
+            debts.extend(owed.map(|asked| format!("it never answered {} from `{}`{late}", asked.id, name(asked.from))));
         }
         for (&(_, of), asked) in post.asked.range(all) {
             let debtor = self.receiver(scope, of).map(|key| self.step(key).status());

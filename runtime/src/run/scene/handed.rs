@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response};
+use swarmc_plan::{Body, DirectiveKind, Edge, EdgeKind, PromptBody, Response, words};
 
 use super::Scene;
 use crate::artifact::Kept;
@@ -38,22 +38,19 @@ impl Scene<'_> {
         let mut blocks = Vec::new();
         for letter in &told {
             let said = self.store.text(&letter.content)?;
-            let from = if letter.person { "the person who runs this" } else { "swarmc, which runs this" };
-            blocks.push(format!("--- Message from {from} ---\n{said}\n--- End of message ---"));
+            blocks.push(words::message(letter.person, &said));
         }
-        let heading = match envelopes.len() {
-            0 if told.is_empty() => return Ok(Some("(Your inbox is empty.)".to_owned())),
-            0 => return Ok(Some(blocks.join("\n\n"))),
-            1 => "--- Inbox: 1 envelope, written by another agent ---".to_owned(),
-            count => format!("--- Inbox: {count} envelopes, written by other agents ---"),
+        let mut text = match envelopes.len() {
+            0 if told.is_empty() => return Ok(Some(words::EMPTY_INBOX.to_owned())),
+            0 => return Ok(Some(blocks.join(words::BETWEEN))),
+            count => words::inbox(count),
         };
-        let mut text = heading;
         for letter in envelopes {
             let _ = write!(text, "\n{}", self.store.text(&letter.content)?);
         }
-        text.push_str("\n--- End of inbox ---");
+        text.push_str(words::INBOX_END);
         blocks.push(text);
-        Ok(Some(blocks.join("\n\n")))
+        Ok(Some(blocks.join(words::BETWEEN)))
     }
 
     /// What waits in the inbox of a step, where its prompt does not say where that is to stand.
@@ -67,23 +64,14 @@ impl Scene<'_> {
     /// What a step that may hand something over is told of that.
     pub(crate) fn taught(&self, state: &State, key: Key) -> Option<String> {
         let Reach { receivers, spawns, .. } = self.reach(state, key);
-        let mut told = Vec::new();
-        if let Some(first) = receivers.first() {
-            told.push(format!("You can hand over to {}: {}", quoted(&receivers), taught("send_handoff", first)));
-        }
-        if let Some(first) = spawns.first() {
-            let names = quoted(&spawns);
-            told.push(format!(
-                "You can have further agents started, each once, {names}: {}",
-                taught("spawn_node", first)
-            ));
-        }
-        (!told.is_empty()).then(|| told.join("\n\n"))
+        words::handing_over(&receivers, &spawns)
     }
 
     /// Whether an edge leads to a step or away from it.
     pub(crate) fn is_node(&self, state: &State, key: Key) -> bool {
-        state.node(key).wired || !self.reach(state, key).is_empty()
+        let (scope, spot) = state.address(key);
+        let mut leading = state.graph.scope(state.region(scope).scope).ways.from(spot);
+        state.node(key).wired || leading.next().is_some()
     }
 
     /// Whether the lines of its answer are heard: an agent answers, and an edge leads to the step or away from it.
@@ -116,12 +104,13 @@ impl Scene<'_> {
         others.collect()
     }
 
-    /// To whom a step may hand something over, and whom it may have started.
+    /// To whom a step may hand something over, and whom it may have started. Who has ended before the step begins gets
+    /// nothing any more, and is not offered.
     pub(crate) fn reach(&self, state: &State, key: Key) -> Reach {
         let (scope, spot) = state.address(key);
         let ways = &state.graph.scope(state.region(scope).scope).ways;
         let names = |spawns: bool| {
-            let meant = ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns);
+            let meant = ways.from(spot).filter(|(_, way)| (way.kind == EdgeKind::Spawn) == spawns && !way.late);
             let mut names: Vec<String> = meant.map(|(_, way)| self.name_of(state, way.to).to_owned()).collect();
             names.sort_unstable();
             names.dedup();
@@ -396,26 +385,6 @@ pub(crate) struct Reach {
     pub(crate) spawns: Vec<String>,
     /// Whether a person's answer reaches it.
     pub(crate) asks: bool,
-}
-
-impl Reach {
-    fn is_empty(&self) -> bool {
-        self.receivers.is_empty() && self.spawns.is_empty()
-    }
-}
-
-/// What a prompt says of an operation, for agents that have no tools for it. The line is no JSON, so that whoever repeats
-/// its prompt asks for nothing.
-fn taught(operation: &str, to: &str) -> String {
-    format!(
-        "with the tool `{operation}` where you have it, else by a line of your answer that is JSON and nothing else, with \
-         your words as a text in the place of …:\n\
-         {{\"swarm\": \"{operation}\", \"to\": \"{to}\", \"message\": …}}"
-    )
-}
-
-fn quoted(names: &[String]) -> String {
-    format!("`{}`", names.join("`, `"))
 }
 
 /// A text of an agent, as a message may show it.

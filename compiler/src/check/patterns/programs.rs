@@ -1,0 +1,83 @@
+//! SW107: a program of the workspace that is not there, or that may not be started.
+//!
+//! In go the first words of `exec`, `acp`, `run` and `check` that name a file by a relative path. What a task says that it
+//! makes, and what version control leaves out, may be there by then; what anything before may have made is a warning.
+
+use super::Patterns;
+use crate::ast;
+use crate::code::{Code, Severity};
+use crate::diagnostic::Diagnostic;
+use crate::files::FileError;
+use crate::load::join;
+use crate::model::{Model, Pipeline, Step};
+use crate::syntax::Text;
+
+/// What makes a word something else than the name of a file.
+const NO_NAME: [char; 12] = ['<', '{', '$', '*', '?', '[', '~', '`', '"', '\'', '\\', '='];
+
+impl Patterns<'_, '_> {
+    /// The programs that a step starts; `first` says whether anything ran before that could make them.
+    pub(super) fn programs(&mut self, model: &Model<'_>, pipeline: &Pipeline<'_>, step: &Step<'_>, first: bool) {
+        if let Some(ast::Body::Run(line)) = &step.ast.body {
+            self.program("run", pipeline, line, first);
+        }
+        step.ast.checks.iter().for_each(|line| self.program("check", pipeline, line, false));
+        let agent = step.agent.map(|agent| &model.agents[agent]);
+        if let Some(provider) = agent.and_then(|agent| agent.provider) {
+            let provider = model.providers[provider].ast;
+            provider.exec.iter().for_each(|line| self.program("exec", pipeline, line, first));
+            provider.acp.iter().for_each(|line| self.program("acp", pipeline, line, first));
+        }
+    }
+
+    fn program(&mut self, node: &str, pipeline: &Pipeline<'_>, line: &ast::Line, first: bool) {
+        let Some(text) = line.words.first() else { return };
+        // A single word is a line for the shell.
+        let written = text.as_str();
+        let word = if line.words.len() == 1 { written.split_whitespace().next().unwrap_or_default() } else { written };
+        if !word.contains('/') || word.starts_with('/') || word.contains(NO_NAME) || !written.starts_with(word) {
+            return;
+        }
+        let folder = pipeline.ast.working_dir.as_ref().map_or("", Text::as_str);
+        let Some(path) = join("", folder).and_then(|folder| join(&folder, word)) else { return };
+        let (label, help) = match self.files.starts(&path) {
+            Ok(true) => return,
+            Ok(false) => ("not executable", format!("type `chmod +x {path}`")),
+            Err(FileError::Missing | FileError::Case { .. } | FileError::Folder) => {
+                ("not there", self.instead(text, word, &path, folder))
+            }
+            Err(_) => return,
+        };
+        let meets = |made: &String| path.starts_with(made.as_str());
+        let span = text.span(0..word.len());
+        if self.diagnostics.covers(span) {
+            return;
+        }
+        if self.made.iter().any(meets) || self.comes_and_goes(&path) || !self.told.insert(span) {
+            return;
+        }
+        let message = match label {
+            "not there" => format!("`{node}` names the program `{word}`, and there is no `{path}` in the workspace"),
+            _ => format!("`{node}` names the program `{word}`, which nobody may start"),
+        };
+        let diagnostic = Diagnostic::new(Code::MissingProgram, message).label(span, label).help(help);
+        let severity = (!first).then_some(Severity::Warning);
+        self.diagnostics.push(Diagnostic { severity, ..diagnostic });
+    }
+
+    /// What to type for a program that is not there.
+    fn instead(&self, text: &Text, word: &str, path: &str, folder: &str) -> String {
+        let counts = match folder {
+            "" => "programs count from the workspace".to_owned(),
+            folder => format!("programs count from `{folder}`, the `working-dir` of the pipeline"),
+        };
+        let beside = join(super::home(self.loader, text), word).filter(|beside| beside != path);
+        if let Some(beside) = beside.filter(|beside| folder.is_empty() && self.files.starts(beside).is_ok()) {
+            return format!("`{beside}` lies beside the spec; {counts}: write `{beside}`");
+        }
+        match self.close(path).filter(|close| self.files.starts(close).is_ok()) {
+            Some(close) if folder.is_empty() => format!("did you mean `{close}`?"),
+            _ => format!("{counts}; where a task makes it, let that say `writes \"{path}\"`"),
+        }
+    }
+}
