@@ -108,9 +108,13 @@ fn context_pack_file_summaries_count_for_the_budget() {
 
 #[test]
 fn context_pack_file_summaries_come_before_the_turn_that_reads_the_inbox() {
-    let nodes = r##"pipeline main {
+    let nodes = r##"provider hands {
+    script { answer "{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"Over\"}" }
+}
+agent handing provider=hands
+pipeline main {
     edges { one -> two }
-    task one agent=coder { prompt "{\"swarm\": \"send_handoff\", \"to\": \"two\", \"message\": \"Over\"}" }
+    task one agent=handing { prompt "First" }
     task two agent=coder { prompt "Go on:\n<<inbox>>" context=impl }
 }
 "##;
@@ -232,7 +236,7 @@ pipeline main { task one agent=coder { prompt "First" context=impl } }
     project.done(&["run", "spec.kdl"]);
     let text = project.done(&["inspect", "last", "one"]);
     assert!(text.contains("attempt 1: `reader` sums up files\n") && !text.contains("attempt 2:"), "{text}");
-    assert!(text.contains("tool    turn 1: Read\n"), "{text}");
+    assert!(text.contains("tool    turn 1: Read {}\n"), "{text}");
     let tries = super::inspected(&project, "one")["tries"].clone();
     assert_eq!((&tries[0]["summarizer"], &tries[1]["summarizer"]), (&"reader".into(), &serde_json::Value::Null));
 }

@@ -243,7 +243,7 @@ mod tests {
             let Sign::Connection { state, stream, session, .. } = &signal.sign else { return };
             let words = format!(
                 "{}#{} {} {} {}",
-                signal.step,
+                signal.step.name,
                 signal.attempt,
                 state.word(),
                 stream.map_or("-", Flow::word),
