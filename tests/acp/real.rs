@@ -238,8 +238,7 @@ fn real_agents_take_part_in_the_example_of_handoffs() {
                   agent printer provider=opencode model=\"scripted/scripted\"\n\
                   agent reviewer provider=example {";
     let spec = spec.replace("agent reviewer provider=recorded {", agents);
-    let spec = spec.replace("task printer agent=coder {", "task printer agent=printer { timeout \"4m\";");
-    let spec = spec.replace("task reviewer agent=reviewer {", "task reviewer agent=reviewer { timeout \"4m\";");
+    let spec = spec.replace("task printer agent=coder {", "task printer agent=printer {");
     done(&place, &spec, &["--headless"]);
     let sent = envelopes(&place);
     for line in ["printer -> architect: The printer is as drawn", "parser -> reviewer: The parser is ready"] {
