@@ -309,8 +309,7 @@ fn expire(state: &mut State, now: u64, commands: &mut Vec<Command>) {
 
 fn set_alarm(state: &mut State, commands: &mut Vec<Command>) {
     let deadline = state.deadline().filter(|_| !state.over_budget && !state.all_ended());
-    let timer = state.agenda.timers.first().map(|&(due, _)| due);
-    let due = [timer, deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
+    let due = [state.pause(), deadline, state.swarms_due(), state.requests_due()].into_iter().flatten().min();
     if due != std::mem::replace(&mut state.agenda.alarm, due)
         && let Some(due) = due
     {

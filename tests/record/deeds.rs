@@ -394,6 +394,28 @@ fn a_run_that_is_killed_and_resumed_has_one_recording() {
     }
 }
 
+/// In a recording of a run that was killed, what a turn sent may stand before its beginning. Nobody's time is over then: a
+/// replay that waited for the end of the hour that the budget gives had nobody left to write to.
+#[test]
+fn what_was_sent_before_its_turn_began_anew_is_replayed() {
+    let project = Project::new();
+    project.done(&["run", SPEC, "--record", "recorded"]);
+    let path = project.root().join("recorded/recording.jsonl");
+    let recording = fs::read_to_string(&path).expect("a recording");
+    let mut lines: Vec<&str> = recording.lines().collect();
+    let begun = |step: &str, lines: &[&str]| {
+        let found = lines.iter().position(|line| line.contains(&format!(r#""kind":"begun","step":{step}"#)));
+        found.expect("it begins")
+    };
+    let (first, second) = (begun(r#""parser""#, &lines), begun(r#""architect","attempt":2"#, &lines));
+    let line = lines.remove(first);
+    lines.insert(second, line);
+    fs::write(&path, lines.join("\n") + "\n").expect("a recording can be written");
+    let replayed = project.swarmc(&["run", SPEC, "--replay", "recorded"]);
+    let err = String::from_utf8_lossy(&replayed.stderr);
+    assert!(first < second && err.contains(SAME), "{err}");
+}
+
 #[test]
 fn damaged_handoffs_are_told_with_their_line() {
     let place = Place::new(

@@ -171,7 +171,9 @@ impl Loop<'_> {
         }
         let replaying = self.replaying.as_mut()?;
         let pauses = replaying.waits_to_begin() || replaying.waits_for_a_pause();
-        if self.begin_paused() || pauses && self.ring() {
+        // What rings at the end of a pause may also be the end of the time that a budget gives: nobody waits for that here.
+        let is_pause = self.alarm.is_some_and(|alarm| self.state.pause() == Some(alarm.due));
+        if self.begin_paused() || pauses && is_pause && self.ring() {
             return None;
         }
         let replaying = self.replaying.as_mut()?;

@@ -117,7 +117,7 @@ pub(super) type Place = (u32, Option<Arc<str>>, Arc<str>);
 #[derive(Clone, Copy)]
 pub(super) struct Alarm {
     /// In milliseconds since 1970.
-    due: u64,
+    pub due: u64,
     /// The same moment on a clock that nobody sets.
     moment: Instant,
 }

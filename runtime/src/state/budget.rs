@@ -101,6 +101,11 @@ impl State {
         Some(self.began?.saturating_add(time))
     }
 
+    /// When the next pause of a step is over, in milliseconds since 1970.
+    pub(crate) fn pause(&self) -> Option<u64> {
+        self.agenda.timers.first().map(|&(due, _)| due)
+    }
+
     /// An attempt began.
     pub(super) fn reserve(&mut self, key: Key, reserved: Option<Reserved>, at: u64) {
         if !self.graph.has_budgets {
