@@ -157,6 +157,14 @@ fn an_artifact_is_printed_by_the_reference_that_inspect_shows() {
     assert_eq!(whole["of"], json!([{ "step": "work", "turn": 1 }]));
     assert_eq!((whole["text"].as_str(), whole["bytes"].as_u64()), (Some(diff.as_str()), Some(diff.len() as u64)));
 
+    // Also what every turn leaves.
+    for kind in ["prompt", "transcript", "log"] {
+        let named = |line: &&str| line.contains(&format!(" artifact://{kind}/"));
+        let line = text.lines().find(named).unwrap_or_else(|| panic!("there is a {kind}: {text}"));
+        let printed = project.done(&["inspect", "last", line.split_whitespace().nth(1).expect("a reference")]);
+        assert!(!printed.is_empty(), "{line}");
+    }
+
     for wrong in ["artifact://diff/0123456789abcdef", "contextpack://pack/x", "artifact://../../plan.json"] {
         let output = project.swarmc(&["inspect", "last", wrong]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -27,9 +27,11 @@ pub(super) fn show(
     is_json: bool,
 ) -> miette::Result<String> {
     let stored = past.records.iter().filter_map(|record| match &record.event {
-        Event::ArtifactStored { step, attempt, artifact } => Some((step, *attempt, &**artifact)),
+        Event::ArtifactStored { step, attempt, artifact } => Some((step, *attempt, std::slice::from_ref(&**artifact))),
+        Event::AttemptEnded { step, attempt, outcome } => Some((step, *attempt, outcome.artifacts.as_slice())),
         _ => None,
     });
+    let stored = stored.flat_map(|(step, attempt, kept)| kept.iter().map(move |kept| (step, attempt, kept)));
     let mut known: Vec<String> = Vec::new();
     let mut found: Vec<(String, u32, &Kept)> = Vec::new();
     for (step, attempt, kept) in stored {
