@@ -21,8 +21,8 @@ agent two provider=shell
 context-pack all { budget tokens=4000; goal "It"; files "src/**/*.rs" summary=#true max=20 }
 pipeline plain { task work agent=one { prompt "Work" } }
 pipeline packed { task work agent=one { prompt "Work" context=all } }
-pipeline unwatched { task work agent=two { prompt "Work" }; task next agent=one { depends-on work; prompt "Go on" } }
-pipeline watched { edges { work -> next }; task work agent=two { prompt "Work" }; task next agent=one { prompt "<<inbox>>" } }
+pipeline unwatched { task work { run "echo x >>src/d0/f0.rs; echo ok" }; task next agent=one { depends-on work; prompt "Go on" } }
+pipeline watched { task work agent=two { prompt "Work" }; task next agent=one { depends-on work; prompt "Go on" } }
 "#;
 
 fn repository() -> tempfile::TempDir {
