@@ -224,6 +224,36 @@ fn a_spawn_request_that_nobody_answers_in_time_is_the_policy_s() {
     assert_eq!(inspected(&place, "lead")["approvals"][0]["answer"]["by"], "timeout");
 }
 
+/// Only what is refused in time wakes whoever asked to ask again: what the policy grants goes on for as long as it is asked.
+#[test]
+fn spawns_that_the_policy_grants_in_time_are_granted_every_time() {
+    let numbers = 1..=5;
+    let edges: String = numbers.clone().map(|it| format!("lead -> h{it} kind=spawn; h{it} -> lead\n")).collect();
+    let tasks: String =
+        numbers.map(|it| format!("task h{it} agent=helper {{ prompt \"Work:\\n<<inbox>>\" }}\n")).collect();
+    let place = Place::new(&format!(
+        r##"
+workflow w {{ default main }}
+policy {{ spawn human; on-timeout approve after="100ms" }}
+provider leads {{
+    exec sh -c "cat >/dev/null; echo \"{{\\\"swarm\\\": \\\"spawn_node\\\", \\\"to\\\": \\\"h$SWARM_ATTEMPT\\\", \\\"message\\\": \\\"Go\\\"}}\""
+    prompt stdin
+}}
+provider helps {{ script {{ answer "{{\"swarm\": \"send_handoff\", \"to\": \"lead\", \"message\": \"Done\"}}" }} }}
+agent lead provider=leads {{ can spawn }}
+agent helper provider=helps
+pipeline main {{
+    edges {{
+        {edges}
+    }}
+    task lead agent=lead {{ prompt "Have them started:\n<<inbox>>" }}
+    {tasks}
+}}
+"##
+    ));
+    place.swarmc(&["run", "flow.kdl"]).expect(0, &[], &["✓ h5: succeeded"]);
+}
+
 /// Nobody hears of it twice, or it would ask for as long as it hears of it.
 #[test]
 fn what_the_policy_denies_wakes_nobody_who_asks_in_every_turn() {

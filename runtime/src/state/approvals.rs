@@ -233,10 +233,12 @@ impl State {
             return false;
         }
         let Some(waiting) = self.approvals.open.remove(&verdict.id) else { return false };
+        // Whatever comes to whoever asked as a letter wakes it; a task that is started does not.
+        let wakes = waiting.request.wants.is_help() || !verdict.allows();
         match verdict.by {
-            AnsweredBy::Timeout => *self.approvals.unheeded.entry(waiting.step.clone()).or_default() += 1,
+            AnsweredBy::Timeout if wakes => *self.approvals.unheeded.entry(waiting.step.clone()).or_default() += 1,
             AnsweredBy::Person => _ = self.approvals.unheeded.remove(&waiting.step),
-            AnsweredBy::Earlier | AnsweredBy::Policy | AnsweredBy::Headless => {}
+            AnsweredBy::Timeout | AnsweredBy::Earlier | AnsweredBy::Policy | AnsweredBy::Headless => {}
         }
         if verdict.by == AnsweredBy::Policy && (waiting.request.wants.is_help() || !verdict.allows()) {
             // Whoever asked hears of it at once, or has nothing to wait for any more: a letter would wake it to ask again.
