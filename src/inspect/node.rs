@@ -26,6 +26,8 @@ pub(super) struct Node {
     artifacts: Vec<(u32, Kept)>,
     prompts: Vec<Prompt>,
     tools: Vec<Used>,
+    /// What was refused, by attempt.
+    refused: Vec<(u32, String)>,
     standing: Option<Standing>,
     pending: Vec<Pending>,
 }
@@ -60,12 +62,15 @@ impl Node {
             artifacts: Vec::new(),
             prompts: Vec::new(),
             tools: Vec::new(),
+            refused: Vec::new(),
             standing,
             pending,
         };
         node.gather(folder, past, step, call.as_ref());
         for attempt in 1..=attempts {
             node.tools.extend(tools(layout, step, attempt));
+            let refused = std::fs::read_to_string(layout.refused(step, attempt)).unwrap_or_default();
+            node.refused.extend(refused.lines().map(|line| (attempt, line.to_owned())));
             node.prompts.extend(prompts(layout, step, attempt));
         }
         node
@@ -151,6 +156,8 @@ impl Node {
             lines.push(format!("blocks  turn {}{}: {} bytes{delta}", prompt.attempt, prompt.by(), blocks.join(", ")));
         }
         lines.extend(self.tools.iter().map(Used::line));
+        let refused = self.refused.iter();
+        lines.extend(refused.map(|(attempt, why)| format!("refused turn {attempt}: {}", printable(why))));
         for Pending { step, why } in &self.pending {
             lines.push(format!("waits   for {step}: {why}"));
         }
@@ -199,6 +206,7 @@ impl Node {
             })
         });
         let tools = self.tools.iter().map(Used::json);
+        let refused = self.refused.iter().map(|(attempt, why)| json!({ "turn": attempt, "why": why }));
         vec![
             ("connection", json!(self.standing)),
             ("incoming", posts(&self.incoming, "read_in")),
@@ -206,6 +214,7 @@ impl Node {
             ("diffs", diffs),
             ("artifacts", Value::Array(artifacts)),
             ("tools", tools.collect()),
+            ("refused", refused.collect()),
             ("prompts", prompts.collect()),
             ("pending", json!(self.pending)),
         ]

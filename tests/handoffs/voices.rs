@@ -432,6 +432,13 @@ fn what_nodes_should_not_say_is_refused_with_words() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert_eq!(records(&project, "status_reported").len(), 1_000);
     assert_eq!(sent(&project).len(), 20);
+    // What was refused is written down, so much of it, and shows no terminal anything to obey.
+    let node: Value =
+        serde_json::from_str(&out(&project.swarmc(&["inspect", "last", "first", "--json"]))).expect("it is JSON");
+    let refused = node["refused"].as_array().expect("a list");
+    assert!(refused.len() > 15 && refused[0]["turn"] == 1, "{refused:?}");
+    let shown = out(&project.swarmc(&["inspect", "last", "first"]));
+    assert!(shown.contains("    refused turn 1: no edge leads from `first` to `nobody[2J`"), "{shown}");
 }
 
 /// A flood of requests: three wait at once, and the same is one request.

@@ -58,6 +58,12 @@ impl Layout {
         self.of_attempt("logs", step, attempt, "tools.jsonl")
     }
 
+    /// Beside the logs, `TASK.[ITERATION.]ATTEMPT.refused`: what the agent of the attempt asked for and was refused, a line
+    /// each.
+    pub fn refused(&self, step: &StepId, attempt: u32) -> PathBuf {
+        self.of_attempt("logs", step, attempt, "refused")
+    }
+
     /// `prompts/[NAME.k/][WITHIN/]TASK.[ITERATION.]ATTEMPT.txt`: the prompt as the agent got it.
     pub fn prompt(&self, step: &StepId, attempt: u32) -> PathBuf {
         self.of_attempt("prompts", step, attempt, "txt")

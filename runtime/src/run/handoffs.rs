@@ -17,6 +17,9 @@ use crate::handoff::{Envelope, Handoff, Operation, Reading};
 const TOLD: u32 = 10;
 const AFTER: u32 = TOLD + 1;
 
+/// The lines of the file of a turn's refusals at most.
+const LOGGED: u32 = 200;
+
 /// The bytes of a stored thing that are read at once.
 const PART: usize = 64 * 1024;
 
@@ -51,7 +54,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Tells people what was refused, of each turn a few.
+    /// Tells people what was refused, of each turn a few, and writes down more of it.
     fn tell_refusal(&mut self, step: &StepId, attempt: u32, problem: &str) {
         let count = self.refused.entry((step.clone(), attempt)).or_insert(0);
         *count += 1;
@@ -61,6 +64,14 @@ impl Loop<'_> {
                 .notice(short(&format!("`{}`: what its agent asked for was refused: {problem}", step.label()))),
             AFTER => self.viewer.notice(format!("`{}`: further refusals of this turn are not shown", step.label())),
             _ => {}
+        }
+        let line = match *count {
+            ..LOGGED => short(problem),
+            LOGGED => "further refusals of this turn are not written down".to_owned(),
+            _ => return,
+        };
+        if let Some(scribe) = &self.scribe {
+            scribe.append(self.layout.refused(step, attempt), format!("{}\n", line.replace('\n', " ")).into_bytes());
         }
     }
 
