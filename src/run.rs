@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use miette::{IntoDiagnostic, miette};
+use miette::{IntoDiagnostic, WrapErr, miette};
 use swarmc_compiler::Settings;
 use swarmc_plan::{Agent, Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
-use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState};
+use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState, adopt_orphans};
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
@@ -89,6 +89,7 @@ fn watched(
     show: Show,
     go: impl FnOnce(Control, &Display) -> Result<RunOutcome, RunError>,
 ) -> miette::Result<Exit> {
+    adopt_orphans().into_diagnostic().wrap_err("cannot keep hold of the processes of a run")?;
     let control = Control::new();
     signals::watch(control.clone(), display.clone())?;
     approve::listen(control.clone(), display.clone());

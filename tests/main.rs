@@ -15,6 +15,7 @@ mod graph;
 mod handoffs;
 mod hostile;
 mod import;
+mod impostors;
 mod inspected;
 mod judge;
 mod kill;

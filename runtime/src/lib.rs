@@ -7,6 +7,7 @@
 mod answer;
 mod approval;
 pub mod artifact;
+mod children;
 mod control;
 mod decide;
 mod door;
@@ -43,6 +44,7 @@ mod unix;
 
 pub use answer::typed;
 pub use approval::{Choice, Request, Same, Verdict, Wants};
+pub use children::adopt_orphans;
 pub use control::{Control, GateAnswer, UserMessage};
 pub use decide::{Command, decide};
 pub use door::{MCP, SOCKET, TOKEN, ask, serve_stdio};

@@ -1,12 +1,17 @@
 //! Who is at the other end of a Unix socket: a process of this run, and of which attempt, or somebody else.
 //!
 //! In: a connection, and the process groups of the attempts under way. Out: a [`Peer`]. The kernel says which process
-//! connected, and `/proc` who started that one. Invariant: whoever is not known to be of this run is not held to be.
+//! connected, and `/proc` who started that one; orphans stay below the runner, see [`crate::adopt_orphans`]. Invariant:
+//! whoever is not known to be of this run is not held to be, and whoever has ended meanwhile is nobody.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use nix::errno::Errno;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerPidfd;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::getpid;
 
@@ -62,10 +67,19 @@ impl Processes {
 
     /// Who has opened a connection.
     pub(crate) fn peer(&self, connection: impl AsFd) -> Peer {
-        match socket_peercred(connection) {
-            Ok(credentials) => self.place(credentials.pid.as_raw_nonzero().get()),
-            // The kernel has no number for it that means anything here: it lives in another container.
-            Err(_) => Peer::Outside,
+        // The kernel has no number for it that means anything here: it lives in another container.
+        let Ok(credentials) = socket_peercred(&connection) else { return Peer::Outside };
+        // Where it has ended, its number may be another's by now, whom nobody would refuse.
+        let process = match getsockopt(&connection, PeerPidfd) {
+            Ok(process) => Some(process),
+            // A kernel before 6.5 does not know it.
+            Err(Errno::ENOPROTOOPT) => None,
+            Err(_) => return Peer::Untraced,
+        };
+        let peer = self.place(credentials.pid.as_raw_nonzero().get());
+        match process.is_none_or(|process| lives(&process)) {
+            true => peer,
+            false => Peer::Untraced,
         }
     }
 
@@ -97,6 +111,12 @@ impl Processes {
     fn groups(&self) -> MutexGuard<'_, HashMap<i32, Owner>> {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the process behind a handle has not ended.
+fn lives(process: &OwnedFd) -> bool {
+    let ended = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&Timespec::default()));
+    ended.is_ok_and(|ended| ended == 0)
 }
 
 /// Where a process stands among others.

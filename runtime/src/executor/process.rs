@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{Child, ChildStdin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, t
 use super::cancel::Cancel;
 use super::spawn::{Finder, Launch};
 use super::voice::{Talk, Voice};
+use crate::children::reap;
 use crate::control::Wish;
 use crate::event::Process;
 
@@ -530,11 +531,6 @@ fn read(pipe: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
 fn end_group(group: Pid, signal: Signal) {
     // It fails when nobody is left in the group, which is what is wanted.
     let _ = kill_process_group(group, signal);
-}
-
-fn reap(mut child: Child) -> Option<ExitStatus> {
-    // It fails only when somebody else in this process has reaped it already.
-    child.wait().ok()
 }
 
 /// Waits for a group that got TERM to end, and sends KILL after `grace`.

@@ -1,7 +1,9 @@
-//! Starting a program: found in `PATH`, its environment exactly what it is given, in a process group of its own.
+//! Starting a program: found in `PATH`, its environment exactly what it is given, in a process group of its own, and where
+//! this process has a controlling terminal in a session of its own, which has none.
 //!
 //! The program's path is resolved here, which keeps `std` on its `posix_spawn` path: a `fork` costs up to 1.6 times as
-//! much, and more in a large process.
+//! much, and more in a large process. `std` knows no session but by a `fork`: only where there is a terminal to leave is
+//! that paid for.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +12,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::{env, io};
+
+use process_wrap::std::{CommandWrap, CommandWrapper, ProcessSession};
+use rustix::process::getpid;
+
+use super::process::stat;
+use crate::children;
+
+/// Whether this process has a controlling terminal: what shares it could type there, and answer in the place of a person.
+static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| {
+    let terminal = stat(getpid().as_raw_nonzero().get(), |fields| fields.get(4)?.parse::<i32>().ok());
+    // Where the system does not say so, there is one.
+    terminal != Some(0)
+});
 
 /// What to start.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +81,18 @@ fn spawn(launch: &Launch<'_>, file: &Path) -> io::Result<Child> {
         .current_dir(launch.directory)
         .stdin(if launch.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
-    command.spawn()
+        .stderr(Stdio::piped());
+    match *HAS_TERMINAL {
+        true => lead_session(&mut command)?,
+        false => _ = command.process_group(0),
+    }
+    children::start(|| command.spawn())
+}
+
+/// Has the process lead a session, and so a group, of its own.
+fn lead_session(command: &mut Command) -> io::Result<()> {
+    // It asks for the whole of what is wrapped, and looks at nothing of it.
+    ProcessSession.pre_spawn(command, &CommandWrap::from(Command::new("")))
 }
 
 /// The file of `program`, or whether there is one that may not be started.

@@ -1,11 +1,12 @@
 //! The journal in a file: lines are written by the run's loop, ahead of them lie zeros that are already allocated.
 //!
 //! Overwriting allocated, written space costs an `fdatasync` no change of the file's size, which is the expensive part
-//! of it. Invariant: the file is whole lines, then possibly part of one, then zeros.
+//! of it. Invariant: the file is whole lines, then possibly part of one, then zeros. Only this process writes it: what
+//! stands behind its end before a write is another's, is taken away and told of.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,6 +17,9 @@ use crate::event::Record;
 /// How many zeros are written ahead at first, and later.
 const FIRST_STEP: u64 = 64 * 1024;
 const STEP: u64 = 512 * 1024;
+
+/// How far behind the end of the journal is looked for what another process wrote: a record begins there, or is none.
+const LOOK: usize = 64;
 
 /// The journal of a run, in `journal.jsonl` of its folder.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(crate) struct FileJournal {
     end: u64,
     /// How far the file is filled, zeros included.
     allocated: u64,
+    /// How often another process has written here that was not told of yet.
+    intrusions: u32,
     durability: Arc<Durability>,
     background: JoinHandle<()>,
 }
@@ -36,7 +42,7 @@ pub(crate) struct FileJournal {
 impl FileJournal {
     /// Creates the journal at `path`; `failed` is told when something could not be made durable in the background.
     pub(crate) fn create(path: &Path, failed: impl FnOnce(io::Error) + Send + 'static) -> io::Result<FileJournal> {
-        let file = File::options().write(true).create_new(true).open(path)?;
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
         FileJournal::new(file, 0, 0, failed)
     }
 
@@ -48,7 +54,7 @@ impl FileJournal {
         last: u64,
         failed: impl FnOnce(io::Error) + Send + 'static,
     ) -> io::Result<FileJournal> {
-        let file = File::options().write(true).open(path)?;
+        let file = File::options().read(true).write(true).open(path)?;
         file.set_len(end)?;
         FileJournal::new(file, end, last, failed)
     }
@@ -62,7 +68,23 @@ impl FileJournal {
         let durability = Durability::new(Some(file.try_clone()?));
         durability.written(last);
         let background = durability.start(failed);
-        Ok(FileJournal { file, pending: Vec::new(), last, end, allocated: end, durability, background })
+        Ok(FileJournal { file, pending: Vec::new(), last, end, allocated: end, intrusions: 0, durability, background })
+    }
+
+    /// Takes away what another process wrote behind the end: it would be held for records of this run.
+    fn expel(&mut self) -> io::Result<()> {
+        let found = self.file.metadata()?;
+        if found.nlink() == 0 {
+            return Err(io::Error::other("it was deleted"));
+        }
+        let mut next = [0; LOOK];
+        let read = self.file.read_at(&mut next, self.end)?;
+        if next[..read].iter().any(|&byte| byte != 0) || found.len() > self.allocated.max(self.end) {
+            self.intrusions += 1;
+            self.file.set_len(self.end)?;
+            self.allocated = self.end;
+        }
+        Ok(())
     }
 
     /// Fills the file with zeros ahead of its end. A disk that has no room for them may still have room for records.
@@ -70,8 +92,10 @@ impl FileJournal {
         let step = if self.allocated < FIRST_STEP { FIRST_STEP } else { STEP };
         let target = (self.end / step + 1) * step;
         let zeros = vec![0; usize::try_from(target - self.end).unwrap_or(0)];
-        if self.file.write_all_at(&zeros, self.end).is_ok() {
-            self.allocated = target;
+        match self.file.write_all_at(&zeros, self.end) {
+            Ok(()) => self.allocated = target,
+            // What there is of them would be held for what another process wrote.
+            Err(_) => _ = self.file.set_len(self.end),
         }
     }
 }
@@ -86,6 +110,7 @@ impl Journal for FileJournal {
         if self.pending.is_empty() {
             return Ok(());
         }
+        self.expel()?;
         self.file.write_all_at(&self.pending, self.end)?;
         self.end += self.pending.len() as u64;
         self.pending.clear();
@@ -94,6 +119,10 @@ impl Journal for FileJournal {
         }
         self.durability.written(self.last);
         Ok(())
+    }
+
+    fn take_intrusions(&mut self) -> u32 {
+        std::mem::take(&mut self.intrusions)
     }
 
     fn durability(&self) -> Arc<Durability> {

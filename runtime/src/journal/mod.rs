@@ -29,6 +29,11 @@ pub(crate) trait Journal: Send {
     /// Hands what was appended to the system: from here on it survives this process, though not the machine.
     fn flush(&mut self) -> io::Result<()>;
 
+    /// How often another process was found to have written here, since this was asked last: nothing of it is left.
+    fn take_intrusions(&mut self) -> u32 {
+        0
+    }
+
     /// Where to wait for records to survive the machine as well.
     fn durability(&self) -> Arc<Durability>;
 

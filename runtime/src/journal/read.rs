@@ -132,6 +132,32 @@ mod tests {
     }
 
     #[test]
+    fn what_another_process_writes_behind_the_end_is_taken_away() {
+        use std::io::{Seek, SeekFrom, Write};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let record = |seq| Record { seq, at: 1000, event: Event::run_started("20261122-014233-k3f9", "main") };
+        let mut journal = FileJournal::create(&path, |error| panic!("{error}")).unwrap();
+        let mut append = |seq| {
+            journal.append(&record(seq));
+            journal.flush().unwrap();
+            journal.take_intrusions()
+        };
+        assert_eq!(append(1), 0);
+        let mut forged = Vec::new();
+        line::encode(&Record { event: Event::StopRequested, ..record(2) }, &mut forged);
+        let end = read(&path).unwrap().end;
+        for (place, seq) in [(SeekFrom::Start(end), 2), (SeekFrom::End(0), 3)] {
+            let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.seek(place).unwrap();
+            file.write_all(&forged).unwrap();
+            assert_eq!(append(seq), 1, "{place:?}");
+        }
+        assert_eq!(append(4), 0);
+        assert_eq!(read(&path).unwrap().records, [1, 2, 3, 4].map(record));
+    }
+
+    #[test]
     fn torn_at_any_byte_it_goes_on_after_the_last_whole_record() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");

@@ -523,6 +523,13 @@ impl Loop<'_> {
         if let Some(Err(error)) = self.journal.as_mut().map(|journal| journal.flush()) {
             self.give_up(format!("the journal cannot be written: {error}"));
         }
+        if self.journal.as_mut().is_some_and(|journal| journal.take_intrusions() > 0) {
+            let path = self.folder.journal_path();
+            self.viewer.notice(format!(
+                "another process wrote into the journal of this run: that was taken away, and none of it counts ({})",
+                path.display()
+            ));
+        }
     }
 
     /// Ends the threads and has every file written.

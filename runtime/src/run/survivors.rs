@@ -1,7 +1,8 @@
 //! Ending what outlived its attempt: after a run, and before the steps of a killed runner start again.
 //!
-//! Found in two ways: by the process group and start time in the journal, and by the run's mark in the environment of
-//! every process of it, which also finds those that left their group or were never recorded.
+//! Found in three ways: by the process group and start time in the journal; by the run's mark in the environment of
+//! every process of it, which also finds those that left their group or were never recorded; and below this process, which
+//! finds those that left that, too, as long as their runner lives.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
 
+use crate::children::descendants;
 use crate::event::Process;
 use crate::executor::{group_ends, start_time};
 use crate::peer::MARK;
@@ -28,26 +30,26 @@ pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Opt
             groups.insert(process.group);
         }
     }
-    let mut marked = marked(run);
-    let found: BTreeSet<i32> = groups.union(&marked).copied().collect();
-    if found.is_empty() {
+    let mut left = found(run);
+    let all: BTreeSet<i32> = groups.union(&left).copied().collect();
+    if all.is_empty() {
         return None;
     }
-    signal(&marked, Signal::TERM);
+    signal(&left, Signal::TERM);
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         group_ends(group, GRACE);
     }
     let deadline = Instant::now() + GRACE;
-    while !marked.is_empty() {
+    while !left.is_empty() {
         std::thread::sleep(Duration::from_millis(10));
-        marked = self::marked(run);
+        left = found(run);
         let late = Instant::now() >= deadline;
-        signal(&marked, if late { Signal::KILL } else { Signal::TERM });
+        signal(&left, if late { Signal::KILL } else { Signal::TERM });
         if Instant::now() >= deadline + GRACE {
             break;
         }
     }
-    Some(match found.len() {
+    Some(match all.len() {
         1 => "1 process".to_owned(),
         several => format!("{several} processes"),
     })
@@ -60,7 +62,13 @@ fn signal(processes: &BTreeSet<i32>, signal: Signal) {
     }
 }
 
-/// The living processes with the mark of `run`, ourselves and those we run under left out.
+/// The living processes below this one or with the mark of `run`, ourselves and those we run under left out.
+fn found(run: &str) -> BTreeSet<i32> {
+    let mut found = descendants();
+    found.extend(marked(run));
+    found
+}
+
 fn marked(run: &str) -> BTreeSet<i32> {
     let mark = format!("{MARK}={run}");
     let ours = ancestors();

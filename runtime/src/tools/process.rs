@@ -15,6 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 use super::guard::{Guard, Heard};
+use crate::children::reap;
 use crate::executor::{Finder, Launch, group_ends};
 
 /// How long a server may take to go by itself when nothing more comes on its standard input.
@@ -68,7 +69,7 @@ impl Process {
 
     /// Ends it; says how it ended if it did so by itself. Blocks for a few seconds at most.
     pub(super) fn end(mut self) -> Option<String> {
-        let mut child = self.child.take()?;
+        let child = self.child.take()?;
         let left = exits(self.group, LEAVE);
         // It fails when nobody is left in the group, which is what is wanted.
         let _ = kill_process_group(self.group, Signal::TERM);
@@ -76,7 +77,7 @@ impl Process {
             exits(self.group, GRACE);
         }
         group_ends(self.group, if left { GRACE } else { Duration::ZERO });
-        let status = child.wait().ok()?;
+        let status = reap(child)?;
         let how = match (status.code(), status.signal()) {
             (Some(code), _) => format!("it ended with exit code {code}"),
             (_, Some(signal)) => format!("signal {signal} ended it"),
@@ -89,9 +90,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Whoever has no time to end it in order still leaves nothing behind.
-        if let Some(mut child) = self.child.take() {
+        if let Some(child) = self.child.take() {
             let _ = kill_process_group(self.group, Signal::KILL);
-            let _ = child.wait();
+            let _ = reap(child);
         }
     }
 }

@@ -1,0 +1,118 @@
+//! The processes below this one: those that it has started, and those that it has adopted since whoever started them ended.
+//!
+//! Invariant: a process that was started here is reaped by whoever started it, and only an orphan is reaped by anybody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use rustix::process::{
+    DumpableBehavior, Pid, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior, waitpid,
+};
+
+use crate::executor::{start_time, stat};
+
+/// How often orphans that have ended are reaped.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// The processes that were started here and are not yet reaped.
+static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// Held shared while a process is started: until it is in [`STARTED`] nobody may take it for an orphan.
+static STARTING: RwLock<()> = RwLock::new(());
+
+/// The children that this process had before it adopted any, with the moments at which they started.
+static BEFORE: OnceLock<BTreeSet<(i32, u64)>> = OnceLock::new();
+
+/// Makes this process the one to which every process below it falls when its parent ends, whatever it does to its
+/// environment, its group and its session: who descends from a run stays below its runner. From now on no process of the
+/// same user reads or changes the memory of this one either.
+///
+/// It is for the whole process, which must start others with this crate alone.
+///
+/// # Errors
+/// The system has no such thing, or no thread for it.
+pub fn adopt_orphans() -> io::Result<()> {
+    let known = children().into_iter().filter_map(|child| Some((child, start_time(child)?)));
+    if BEFORE.set(known.collect()).is_err() {
+        return Ok(());
+    }
+    set_child_subreaper(Some(getpid()))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let sweep = || {
+        loop {
+            std::thread::sleep(SWEEP);
+            reap_orphans();
+        }
+    };
+    std::thread::Builder::new().name("orphans".to_owned()).stack_size(64 * 1024).spawn(sweep)?;
+    Ok(())
+}
+
+/// Starts a process by `spawn`; it is reaped by [`reap`].
+pub(crate) fn start(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let child = spawn()?;
+    started().insert(Pid::from_child(&child).as_raw_nonzero().get());
+    Ok(child)
+}
+
+/// Waits for a process that [`start`] has started; how it ended.
+pub(crate) fn reap(mut child: Child) -> Option<ExitStatus> {
+    // It fails only when somebody else in this process has reaped it already.
+    let status = child.wait().ok();
+    started().remove(&Pid::from_child(&child).as_raw_nonzero().get());
+    status
+}
+
+/// The living processes below this one, where it adopts orphans: none otherwise, since then nobody knows whose they are.
+pub(crate) fn descendants() -> BTreeSet<i32> {
+    let Some(before) = BEFORE.get() else { return BTreeSet::new() };
+    let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let parent = stat(process, |fields| match fields {
+            ["Z", ..] => None,
+            [_, parent, ..] => parent.parse().ok(),
+            _ => None,
+        });
+        below.entry(parent.unwrap_or(0)).or_default().push(process);
+    }
+    let mut found = BTreeSet::new();
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(process) = next.pop() {
+        for child in below.remove(&process).unwrap_or_default() {
+            if !start_time(child).is_some_and(|started| before.contains(&(child, started))) {
+                found.insert(child);
+                next.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Reaps the orphans that have ended.
+fn reap_orphans() {
+    let orphans = || children().into_iter().filter(|child| !started().contains(child));
+    if orphans().next().is_none() {
+        return;
+    }
+    let _nobody_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    for orphan in orphans().filter_map(Pid::from_raw) {
+        // One that lives is looked at again.
+        let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+    }
+}
+
+/// The children of this process that its first thread has, among them every orphan.
+fn children() -> Vec<i32> {
+    let process = getpid().as_raw_nonzero();
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn started() -> MutexGuard<'static, BTreeSet<i32>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
