@@ -30,7 +30,7 @@ const WAYS: [(&str, &[&str]); 19] = [
     ("terminal", &["cannot approve"]),
     ("multiplexed", &["cannot approve"]),
     ("namespaced", &["cannot approve"]),
-    ("resumed", &["is run by another process"]),
+    ("resumed", &["is being run by another process"]),
     ("journaled", &["written"]),
     // They are begun by the way before and by the gate.
     ("hook", &["cannot approve"]),
