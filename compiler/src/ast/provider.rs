@@ -85,6 +85,7 @@ pub(crate) struct Answer {
     pub index: Option<u32>,
     pub exit: i32,
     pub delay_ms: u64,
+    pub span: Span,
 }
 
 /// A name for a provider and model, used as `tier=NAME`.

@@ -1,13 +1,15 @@
-//! SW005: a task, or a member of a swarm, whose provider has recorded answers, and none for it.
+//! SW005: a task, or a member of a swarm, whose provider has recorded answers, and none for it. SW103: a recorded answer that
+//! is never given, since one before it fits wherever it does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use crate::ast::Name;
+use crate::ast::{self, Name};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Body, Model, Provider};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    never_given(model, diagnostics);
     let tapes: Vec<Option<Tape<'_>>> = model.providers.iter().map(Tape::of).collect();
     let steps = || model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
     let members = model.spec.swarms.iter().flat_map(|swarm| swarm.names().map(|name| name.value.as_str()));
@@ -28,6 +30,41 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     for swarm in &model.swarms {
         for (written, member) in swarm.ast.members.iter().zip(&swarm.members) {
             asked(member.agent, "member", &written.name);
+        }
+    }
+}
+
+/// What an answer fits: its task, round, attempt, turn and item; none is any.
+type Fits<'a> = (Option<&'a str>, [Option<u32>; 4]);
+
+fn fits(answer: &ast::Answer) -> Fits<'_> {
+    let task = answer.task.as_ref().map(|task| task.value.as_str());
+    (task, [answer.iteration, answer.attempt, answer.turn, answer.index])
+}
+
+/// Everything that fits wherever this does: each of its parts, or any.
+fn wider((task, numbers): Fits<'_>) -> impl Iterator<Item = Fits<'_>> {
+    (0..1u8 << 5).map(move |kept| {
+        let keeps = |part: usize| kept >> part & 1 == 1;
+        (task.filter(|_| keeps(4)), std::array::from_fn(|part| numbers[part].filter(|_| keeps(part))))
+    })
+}
+
+/// Answers that are never given: the first one that fits is.
+fn never_given(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let own = model.providers.iter().filter(|provider| model.tables.modules.is_own(provider.ast.name.span));
+    for script in own.filter_map(|provider| provider.ast.script.as_ref()) {
+        let mut first = HashMap::new();
+        for answer in &script.answers {
+            if let Some(before) = wider(fits(answer)).find_map(|fits| first.get(&fits)) {
+                diagnostics.push(
+                    Diagnostic::new(Code::UnusedDefinition, "this answer is never given")
+                        .label(answer.span, "never given")
+                        .label(*before, "comes before it, and fits wherever it does")
+                        .help("say in the first one what it answers: `task=`, `iteration=`, `attempt=`, `turn=` or `index=`"),
+                );
+            }
+            first.entry(fits(answer)).or_insert(answer.span);
         }
     }
 }

@@ -167,6 +167,7 @@ fn answer(element: &Element, diagnostics: &mut Diagnostics) -> ast::Answer {
         index: number("index"),
         exit: i32::try_from(section.number_of("exit")).unwrap_or(i32::MAX),
         delay_ms: section.number_of("delay"),
+        span: element.span,
     }
 }
 
