@@ -101,7 +101,7 @@ impl Place {
 
     /// swarmc as a person starts it here.
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        let mut command = crate::patience::swarmc();
         self.environment(&mut command);
         command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home());
         command.stdin(Stdio::null());

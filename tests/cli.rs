@@ -34,7 +34,7 @@ impl Place {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        let mut command = crate::patience::swarmc();
         command.args(arguments).current_dir(self.work()).env("SWARM_HOME", self.home()).stdin(Stdio::null());
         for variable in ["CI", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "SECRET_TOKEN"] {
             command.env_remove(variable);

@@ -99,7 +99,7 @@ impl Place {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        let mut command = crate::patience::swarmc();
         command
             .args(arguments)
             .current_dir(self.folder.path())

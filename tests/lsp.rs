@@ -405,7 +405,7 @@ fn a_code_leads_to_its_page() {
 
 /// Runs a pipeline of the folder as a person would, and says whether it succeeded.
 fn run(client: &Client, folder: &str, arguments: &[&str]) -> bool {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_swarmc"));
+    let mut command = crate::patience::swarmc();
     command.arg("run").args(arguments).arg("-q").current_dir(client.folder.path().join(folder));
     command.env("SWARM_HOME", client.folder.path().join(".swarm")).stdin(std::process::Stdio::null());
     command.output().expect("the program starts").status.success()

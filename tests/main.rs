@@ -26,6 +26,7 @@ mod models;
 mod modules;
 mod mutants;
 mod packs;
+mod patience;
 mod programs;
 mod properties;
 mod queries;

@@ -36,12 +36,9 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("there is a free port").port();
         let log = File::create(folder.path().join("log")).expect("a file can be made");
-        let child = Command::new(installed.join("bin/llama-server"))
-            .arg("--model")
-            .arg(installed.join("model.gguf"))
-            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--alias", "smollm2"])
-            .args(["--ctx-size", "8192", "--parallel", "2", "--threads", "2", "--jinja"])
-            .env("LD_LIBRARY_PATH", installed.join("bin"))
+        let child = Command::new(root().join("tests/serve-model"))
+            .arg(installed)
+            .arg(port.to_string())
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a file can be opened twice"))
             .stderr(log)
@@ -58,7 +55,7 @@ impl Server {
     }
 
     fn await_health(&mut self) {
-        let end = Instant::now() + Duration::from_secs(180);
+        let end = Instant::now() + Duration::from_secs(110);
         while !self.is_healthy() {
             let ended = self.child.try_wait().expect("the server can be asked after");
             assert!(ended.is_none() && Instant::now() < end, "the server does not answer: {}", self.log());
@@ -90,12 +87,17 @@ impl Drop for Server {
     }
 }
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
 /// The folder with the model, installed the first time that anyone asks.
 fn installed() -> PathBuf {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/install-model");
-        let output =
-            Command::new(script).stderr(Stdio::inherit()).output().expect("tests/install-model can be started");
+        let output = Command::new(root().join("tests/install-model"))
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("tests/install-model can be started");
         assert!(output.status.success(), "tests/install-model failed: it says why above");
         PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end())
     });

@@ -48,6 +48,7 @@ fn a_full_disk_stops_the_run_with_the_reason_and_it_goes_on_once_there_is_room()
         let place = Place::new(&format!(
             "pipeline p {{\n    iterations {rounds}\n    task t {{ run \"echo $SWARM_ITERATION >>effects; {output}\" }}\n}}\n"
         ));
+        crate::patience::begin();
         let mut limited = Command::new("sh");
         let line = format!("ulimit -f {limit}; exec \"$@\"");
         limited.args(["-c", &line, "sh", env!("CARGO_BIN_EXE_swarmc"), "run", "flow.kdl", "-q"]);

@@ -40,7 +40,7 @@ impl Project {
 
     /// swarmc with these arguments, in the project; nobody sits at a terminal, and no machine of a CI is meant.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+        let mut command = crate::patience::swarmc();
         command.args(arguments).current_dir(self.root()).stdin(Stdio::null()).env_remove("CI");
         command.env("SWARM_HOME", self.home()).env("HOME", self.folder.path());
         command

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -71,7 +70,7 @@ fn holds(fakes: &str, expect: &str) {
 
 #[test]
 fn the_tests_of_the_examples_hold() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_swarmc"));
+    let mut command = crate::patience::swarmc();
     command.args(["test", "specs"]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let ended = Ended::from(command.output().expect("swarmc starts"));
     let ended = ended.expect(0, &["specs/fix/fix.kdl approved-in-the-second-round"], &[]);

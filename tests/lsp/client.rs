@@ -1,7 +1,7 @@
 //! A small editor for tests: it starts the server, sends messages, and waits for those that it wants.
 
 use std::io::{BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ impl Client {
                 .expect("what the test needs is there");
             std::fs::write(path, text).expect("what the test needs is there");
         }
-        let mut process = Command::new(env!("CARGO_BIN_EXE_swarmc"))
+        let mut process = crate::patience::swarmc()
             .arg("lsp")
             // What others have run or cached is not seen, and nothing is left behind.
             .env("SWARM_HOME", folder.path().join(".swarm"))
