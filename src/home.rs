@@ -1,11 +1,11 @@
 //! Where runs lie, and finding the one that a person means.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use miette::{IntoDiagnostic, miette};
 use swarmc_plan::{Pipeline, Plan};
-use swarmc_runtime::{Event, Graph, Home, Record, RunFolder, RunSummary, RunningState};
+use swarmc_runtime::{Event, Graph, Home, Record, RunError, RunFolder, RunSummary, RunningState};
 
 use crate::ledger::Ledger;
 
@@ -40,7 +40,43 @@ pub(crate) fn word(state: RunningState) -> &'static str {
         RunningState::Resumable => "resumable",
         RunningState::Succeeded => "succeeded",
         RunningState::Failed => "failed",
+        RunningState::Damaged => "damaged",
     }
+}
+
+/// What is left of a run whose journal cannot be read, and what to do with it.
+pub(crate) fn left(folder: &RunFolder) -> String {
+    let logs = folder.path.join("logs");
+    let counted = [("output", &folder.outputs), ("log", &logs)].map(|(what, path)| match files(path).len() {
+        0 => None,
+        1 => Some(format!("1 {what} in `{}`", path.display())),
+        count => Some(format!("{count} {what}s in `{}`", path.display())),
+    });
+    let counted: Vec<String> = counted.into_iter().flatten().collect();
+    let id = &folder.id;
+    match counted.is_empty() {
+        true => format!("nothing that its tasks put out is left: `swarmc prune {id}` clears it away"),
+        false => format!(
+            "what its tasks put out is there: {}; `swarmc logs {id}` prints the logs, `swarmc prune {id}` clears all of it away",
+            counted.join(", ")
+        ),
+    }
+}
+
+/// The files beneath a folder that hold something, in order.
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(meta) if meta.is_dir() => open.push(entry.path()),
+                Ok(meta) if meta.is_file() && meta.len() > 0 => found.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
 }
 
 /// A run read back from its folder.
@@ -53,19 +89,13 @@ pub(crate) struct Past {
 
 impl Past {
     pub(crate) fn read(folder: &RunFolder) -> miette::Result<Past> {
-        // The plan is written first, the journal last.
-        let begun = folder.journal_path().exists();
-        let records = if begun { folder.records().into_diagnostic()? } else { Vec::new() };
-        if records.is_empty() && folder.is_running() {
-            return Err(miette!("run `{}` is just about to begin: ask again", folder.id));
-        }
-        if records.is_empty() {
-            return Err(miette!(
-                help = format!("start it anew with `swarmc run`; `swarmc prune {}` clears this away", folder.id),
-                "run `{}` was ended before it had begun: there is nothing to go on with",
-                folder.id
-            ));
-        }
+        let records = match folder.records() {
+            Err(error @ RunError::Journal(_)) => {
+                let help = left(folder);
+                return Err(miette!(help = help, "cannot read run `{}`: {error}", folder.id));
+            }
+            records => records.into_diagnostic()?,
+        };
         let plan = folder.plan().into_diagnostic()?;
         match records.first().map(|record| &record.event) {
             Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {

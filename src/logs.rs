@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use miette::{IntoDiagnostic, miette};
-use swarmc_runtime::{Home, RunFolder, StepId, Stream as TaskStream};
+use swarmc_runtime::{Home, RunError, RunFolder, StepId, Stream as TaskStream};
 
 use crate::args::Logs;
 use crate::exit::Exit;
-use crate::home::{Past, home};
+use crate::home::{Past, files, home};
 use crate::load::did_you_mean;
 use crate::terminal::{self, Stream, printable};
 
@@ -30,7 +30,13 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
     let home = home()?;
     let (folder, task) = wanted(&home, args)?;
-    let past = Past::read(&folder)?;
+    let past = match Past::read(&folder) {
+        Err(error) if matches!(folder.records(), Err(RunError::Journal(_))) => {
+            print_files(&folder, task.as_deref())?;
+            return Err(error);
+        }
+        past => past?,
+    };
     if let Some(task) = &task
         && !known(&past, task)
     {
@@ -51,6 +57,25 @@ pub(crate) fn exec(args: &Logs) -> miette::Result<Exit> {
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Prints the logs of a run whose journal says no more which they are: those of a task, or all, by the names of the files.
+fn print_files(folder: &RunFolder, task: Option<&str>) -> miette::Result<()> {
+    let logs = folder.path.join("logs");
+    let mut reader = Reader { task: None, logs: BTreeMap::new(), paint: Stream::Out.paint(), out: Vec::new() };
+    for path in files(&logs) {
+        let name = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
+        // `TASK.ATTEMPT.out`, in a folder for what the task is inside of.
+        let of_task = name.rsplit('/').next().and_then(|file| file.split('.').next());
+        let is_text = name.ends_with(".out") || name.ends_with(".err");
+        if is_text
+            && task.is_none_or(|task| of_task == Some(task))
+            && !reader.pass(path, Some(&format!("{name} │ ")), true)?
+        {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a task of the run is called so: by its name, or with what it is inside of.

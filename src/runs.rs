@@ -24,7 +24,7 @@ pub(crate) fn ps(args: &Ps) -> miette::Result<Exit> {
         let found = home()?.find(name).into_diagnostic()?;
         runs.retain(|run| run.id == found.id);
     } else if !args.all {
-        runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable));
+        runs.retain(|run| matches!(run.state, RunningState::Running | RunningState::Resumable | RunningState::Damaged));
     }
     runs.reverse();
     if args.json {
@@ -60,7 +60,7 @@ fn line(run: &RunSummary, paint: Paint) -> String {
         RunningState::Running => paint.cyan(&state),
         RunningState::Resumable => paint.yellow(&state),
         RunningState::Succeeded => paint.green(&state),
-        RunningState::Failed => paint.red(&state),
+        RunningState::Failed | RunningState::Damaged => paint.red(&state),
     };
     let steps = format!("{}/{}", run.done, run.total);
     let age = format!("{} ago", duration(Duration::from_millis(now().saturating_sub(run.started_ms))));
@@ -84,7 +84,6 @@ fn line(run: &RunSummary, paint: Paint) -> String {
     };
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),
-        (None, _) if run.pipeline.is_empty() => format!("{} (never begun)", run.workflow),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };

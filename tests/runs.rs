@@ -433,3 +433,41 @@ pipeline main {
     }
     assert_eq!(child.wait().expect("it ends").code(), Some(3), "{}", rest());
 }
+
+#[test]
+fn a_journal_that_is_gone_is_told_with_what_is_left() {
+    let place = Place::new(
+        "pipeline p { task a { run \"echo one; echo two >&2\" }\n task b { depends-on a; run \"exit 1\" } }\n",
+    );
+    place.swarmc(&["run", "flow.kdl", "-q"]).expect(3, &[], &[]);
+    let run = crate::specs::only(&place.home().join("runs"));
+    let (journal, id) =
+        (run.join("journal.jsonl"), run.file_name().expect("a run has a name").to_string_lossy().into_owned());
+    let whole = fs::read_to_string(&journal).expect("there is a journal");
+    let converted = whole.trim_end_matches('\0').replace('\n', "\r\n");
+    let zeros = "\0".repeat(whole.len());
+    let words = |text: &str| text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    for (text, problem) in [
+        (None, "is not there: it was deleted or moved away"),
+        (Some(""), "is empty"),
+        (Some(zeros.as_str()), "zeros and nothing else"),
+        (Some(converted.as_str()), "its lines end in CRLF; type `sed -i"),
+    ] {
+        text.map_or_else(|| fs::remove_file(&journal), |text| fs::write(&journal, text)).expect("it can be changed");
+        for arguments in [["resume", &id], ["inspect", &id], ["logs", &id]] {
+            let ended = place.swarmc(&arguments).expect(2, &[], &[]);
+            let said = words(&ended.err);
+            assert!(said.contains(problem) && said.contains("logs in `") && said.contains("swarmc prune"), "{said}");
+            if arguments[0] == "logs" {
+                assert_eq!(ended.out, "a.1.err │ two\na.1.out │ one\n");
+            }
+        }
+        let listed = place.swarmc(&["ps"]).expect(0, &["damaged", &id], &[]);
+        assert!(words(&listed.out).contains(problem), "{listed:#?}");
+        place.swarmc(&["resume"]).expect(2, &[], &["no run can be resumed"]);
+    }
+    // What the message says mends it.
+    let mended = Command::new("sed").args(["-i", "s/\\r$//"]).arg(&journal).status().expect("sed starts");
+    assert!(mended.success());
+    place.swarmc(&["ps", "--all"]).expect(0, &["failed", &id], &[]);
+}

@@ -117,8 +117,8 @@ pub enum JournalError {
         source: io::Error,
     },
     /// A line is damaged, and whole lines follow it.
-    #[error("journal `{path}` is damaged at line {line} (byte {byte}): {problem}; it was left as it is",
-        path = path.display())]
+    #[error("journal `{path}` is damaged at line {line} (byte {byte}): {problem}; the {} before it can be read; it was left \
+        as it is", lines(line - 1), path = path.display())]
     Corrupt {
         /// The journal.
         path: PathBuf,
@@ -140,10 +140,31 @@ pub enum JournalError {
         /// The newest that this build reads.
         known: u32,
     },
+    /// It is not there. Every run has one before it has a name.
+    #[error("journal `{path}` is not there: it was deleted or moved away", path = path.display())]
+    Missing {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// Not one whole record is in it.
-    #[error("journal `{path}` holds no whole record: the run had not begun", path = path.display())]
+    #[error("journal `{path}` {what}: what the run had recorded is lost", path = path.display())]
     Empty {
         /// The journal.
         path: PathBuf,
+        /// What it holds in the place of records.
+        what: String,
     },
+    /// Its lines end in CRLF, so that no checksum holds.
+    #[error("journal `{path}` was converted: its lines end in CRLF; type `sed -i 's/\\r$//' '{path}'`, after which {} can be \
+        read", lines(*records), path = path.display())]
+    Converted {
+        /// The journal.
+        path: PathBuf,
+        /// The records that are whole without that.
+        records: u64,
+    },
+}
+
+fn lines(count: u64) -> String {
+    if count == 1 { "1 record".to_owned() } else { format!("{count} records") }
 }

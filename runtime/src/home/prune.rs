@@ -64,7 +64,8 @@ impl Home {
         for RunSummary { id, state, .. } in runs.iter().filter(|run| run.changed_ms <= limit_ms) {
             match state {
                 RunningState::Running => {}
-                RunningState::Resumable => pruned.kept.push(id.clone()),
+                // What is left of a damaged one may be all that there is.
+                RunningState::Resumable | RunningState::Damaged => pruned.kept.push(id.clone()),
                 _ if !options.outputs && any_in(&self.folder(id.clone()).path) => pruned.kept.push(id.clone()),
                 RunningState::Succeeded | RunningState::Failed => self.remove(id, options, &mut pruned)?,
             }

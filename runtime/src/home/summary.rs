@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::RunError;
+use crate::error::{JournalError, RunError};
 use crate::event::{Event, Record, RunStatus, StepId};
 use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
@@ -62,6 +62,8 @@ pub enum RunningState {
     Succeeded,
     /// It has ended, and failed.
     Failed,
+    /// No process runs it, and its journal cannot be read, so that nothing more is known.
+    Damaged,
 }
 
 impl RunSummary {
@@ -85,6 +87,11 @@ impl RunSummary {
             problem: None,
         };
         if let Err(error) = summary.read(folder) {
+            // A newer swarmc reads the journal that it wrote.
+            let lost = matches!(&error, RunError::Journal(journal) if !matches!(journal, JournalError::Newer { .. }));
+            if lost && summary.state == RunningState::Resumable {
+                summary.state = RunningState::Damaged;
+            }
             summary.problem = Some(error.to_string());
         }
         summary

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only what follows the last whole record may be damaged. Anything else is refused, and nothing is written.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -21,10 +22,29 @@ pub(crate) struct Recovered {
     pub torn: u64,
 }
 
-/// Reads the journal at `path`.
+/// Reads the journal at `path`, which holds a record at least.
 pub(crate) fn read(path: &Path) -> Result<Recovered, JournalError> {
-    let bytes = std::fs::read(path).map_err(|source| JournalError::Io { path: path.to_owned(), source })?;
-    recover(path, &bytes)
+    let bytes = std::fs::read(path).map_err(|source| match source.kind() {
+        ErrorKind::NotFound => JournalError::Missing { path: path.to_owned() },
+        _ => JournalError::Io { path: path.to_owned(), source },
+    })?;
+    let recovered = recover(path, &bytes)?;
+    if !recovered.records.is_empty() {
+        return Ok(recovered);
+    }
+    // A run has its name only when its first record is written: somebody, or a loss of power, took it away.
+    let what = match (bytes.len(), recovered.torn) {
+        (0, _) => "is empty".to_owned(),
+        (length, 0) => format!("holds {length} zeros and nothing else"),
+        (_, torn) => format!("holds {torn} damaged bytes and no whole record"),
+    };
+    Err(JournalError::Empty { path: path.to_owned(), what })
+}
+
+/// How many lines are whole records once the CR at their end is gone; none where the first is not.
+fn converted(bytes: &[u8]) -> Option<u64> {
+    let lines = bytes.split(|&byte| byte == b'\n').map_while(|line| line.strip_suffix(b"\r"));
+    Some(lines.take_while(|line| line::verify(line).is_ok()).count() as u64).filter(|&records| records > 0)
 }
 
 fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
@@ -47,6 +67,9 @@ fn recover(path: &Path, bytes: &[u8]) -> Result<Recovered, JournalError> {
                 Err(problem) => problem,
             },
         };
+        if let Some(records) = converted(&bytes[start..]).filter(|_| start == 0) {
+            return Err(JournalError::Converted { path: path.to_owned(), records });
+        }
         if line::any_whole(&bytes[start + 1..]) {
             let problem = problem.to_owned();
             return Err(JournalError::Corrupt { path: path.to_owned(), line: seq, byte: start as u64, problem });
@@ -239,5 +262,34 @@ mod tests {
         });
         Box::new(journal).close().unwrap();
         assert_eq!(read(&folder.path().join("j")).unwrap().records.len(), 200);
+    }
+
+    #[test]
+    fn a_journal_that_is_gone_says_how() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let written = journal(&path, 3, true).len();
+        let whole = std::fs::read(&path).unwrap();
+        let said = |bytes: Option<&[u8]>| {
+            bytes.map_or_else(|| std::fs::remove_file(&path), |bytes| std::fs::write(&path, bytes)).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            error.replace(&path.display().to_string(), "J")
+        };
+        assert_eq!(said(Some(b"")), "journal `J` is empty: what the run had recorded is lost");
+        assert_eq!(
+            said(Some(&[0; 9])),
+            "journal `J` holds 9 zeros and nothing else: what the run had recorded is lost"
+        );
+        let torn = &whole[..7];
+        let lost = "journal `J` holds 7 damaged bytes and no whole record: what the run had recorded is lost";
+        assert_eq!(said(Some(torn)), lost);
+        let text = String::from_utf8(whole.clone()).unwrap();
+        let text = text.trim_end_matches('\0').replace('\n', "\r\n");
+        let converted = format!(
+            "journal `J` was converted: its lines end in CRLF; type `sed -i 's/\\r$//' 'J'`, after which {written} records \
+             can be read"
+        );
+        assert_eq!(said(Some(text.as_bytes())), converted);
+        assert_eq!(said(None), "journal `J` is not there: it was deleted or moved away");
     }
 }

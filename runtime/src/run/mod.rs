@@ -225,11 +225,13 @@ pub fn resume(
     let lock = Lock::take(&folder)?;
     let path = folder.journal_path();
     let recovered = journal::read(&path)?;
-    let Some(Record { event: started, .. }) = recovered.records.first() else {
-        return Err(JournalError::Empty { path }.into());
-    };
-    let Event::RunStarted { plan: expected, pipeline, task, params, stored_params, stdin, .. } = started else {
-        return Err(JournalError::Empty { path }.into());
+    let Some(Record {
+        event: Event::RunStarted { plan: expected, pipeline, task, params, stored_params, stdin, .. },
+        ..
+    }) = recovered.records.first()
+    else {
+        let what = "does not begin with the start of a run".to_owned();
+        return Err(JournalError::Empty { path, what }.into());
     };
     let params = match stored_params {
         None => params.clone(),
