@@ -29,7 +29,7 @@ pub(crate) fn load_with(path: &Path, settings: &Settings) -> miette::Result<Opti
             let help = "name the spec, or write another plan with `swarmc plan --provider`";
             return Err(miette!(help = help, "`{}` is a plan, whose providers are chosen", path.display()));
         }
-        let plan = swarmc_plan::read(&text).map_err(|error| miette!("{error}"));
+        let plan = swarmc_runtime::load_plan(&text).map_err(|error| miette!("{error}"));
         let plan = plan.wrap_err_with(|| format!("cannot use the plan `{}`", path.display()))?;
         return Ok(Some(Loaded { plan, workspace: workspace.root }));
     }

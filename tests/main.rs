@@ -27,6 +27,7 @@ mod modules;
 mod mutants;
 mod packs;
 mod patience;
+mod plans;
 mod programs;
 mod properties;
 mod queries;

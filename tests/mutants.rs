@@ -26,8 +26,9 @@ use swarmc_compiler::{Compilation, Diagnostic, Overlay, Profile, Settings, Sever
 
 use crate::specs::{meaning, texts};
 use operators::{Mutant, mutants};
-use places::{Places, Spec};
-use random::Random;
+use places::Places;
+pub(crate) use places::Spec;
+pub(crate) use random::Random;
 use trial::{PATIENCE, trial};
 
 /// The mutants of each operator on each spec at most.
@@ -58,7 +59,7 @@ enum Fate {
 }
 
 /// Every spec under `specs/`, alone with the files of its folder.
-fn specs() -> Vec<Spec> {
+pub(crate) fn specs() -> Vec<Spec> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = texts(&root.join("specs")).into_iter().map(|(name, text)| (format!("specs/{name}"), text));
     let files: BTreeMap<String, String> = files.collect();

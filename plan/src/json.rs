@@ -1,18 +1,15 @@
 //! The JSON form of a plan: written with a version, read with every check that the types cannot express.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::Schema;
 use serde::Deserialize;
 
-use crate::{Body, GateDefault, OnFailure, PackRule, Pipeline, Plan, Step, Swarm};
+use crate::Plan;
+use crate::validate::{Judge, validate};
 
 /// The version of the format that this build writes, and the newest it reads.
 pub const VERSION: u32 = 2;
-
-/// The longest name of a step or pipeline, in bytes: files are named after them, and events hold two.
-pub const LONGEST_NAME: usize = 100;
 
 /// The plan as JSON: two-space indentation, one final newline, the same bytes for the same plan.
 pub fn write(plan: &Plan) -> String {
@@ -21,11 +18,19 @@ pub fn write(plan: &Plan) -> String {
     text
 }
 
-/// Reads a plan.
+/// Reads a plan, except for what expressions, texts with minijinja in them and JSON Schemas say: [`read_with`].
 ///
 /// # Errors
 /// Says what is wrong and where: not JSON, a newer version, a field that does not fit, a name that nothing declares.
 pub fn read(text: &str) -> Result<Plan, ReadError> {
+    read_with(text, &|_, _| Ok(()))
+}
+
+/// Reads a plan; `judge` says what is wrong with the parts of it that have languages of their own.
+///
+/// # Errors
+/// As [`read`], and what `judge` says.
+pub fn read_with(text: &str, judge: Judge<'_>) -> Result<Plan, ReadError> {
     #[derive(Deserialize)]
     struct Head {
         version: u32,
@@ -35,7 +40,7 @@ pub fn read(text: &str) -> Result<Plan, ReadError> {
         return Err(ReadError::Newer { found: head.version });
     }
     let plan: Plan = serde_json::from_str(text).map_err(ReadError::Malformed)?;
-    validate(&plan)?;
+    validate(&plan, judge)?;
     Ok(plan)
 }
 
@@ -54,8 +59,13 @@ pub enum ReadError {
         /// The version found.
         found: u32,
     },
-    /// A name that nothing in the plan declares, or one declared twice.
-    Inconsistent(String),
+    /// Something that no spec comes to: a name that nothing declares, or one declared twice, a count out of its range.
+    Inconsistent {
+        /// Where it stands, as a JSON pointer.
+        place: String,
+        /// What it is.
+        problem: String,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -65,7 +75,10 @@ impl fmt::Display for ReadError {
             ReadError::Newer { found } => {
                 write!(f, "the plan has version {found}, and this swarmc reads up to {VERSION}: update swarmc")
             }
-            ReadError::Inconsistent(problem) => write!(f, "the plan is inconsistent: {problem}"),
+            ReadError::Inconsistent { place, problem } if place.is_empty() => {
+                write!(f, "the plan is inconsistent: {problem}")
+            }
+            ReadError::Inconsistent { place, problem } => write!(f, "the plan is inconsistent at `{place}`: {problem}"),
         }
     }
 }
@@ -74,270 +87,9 @@ impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             ReadError::Malformed(error) => Some(error),
-            ReadError::Newer { .. } | ReadError::Inconsistent(_) => None,
+            ReadError::Newer { .. } | ReadError::Inconsistent { .. } => None,
         }
     }
-}
-
-fn validate(plan: &Plan) -> Result<(), ReadError> {
-    unique("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
-    short("pipeline", plan.pipelines.iter().map(|pipeline| &pipeline.name))?;
-    // A swarm that runs by itself is a pipeline too ([`Plan::with_swarms`]).
-    let alone = |pipeline: &Pipeline| plan.swarm(&pipeline.name).map(crate::swarm::alone).as_ref() == Some(pipeline);
-    let pipelines = plan.pipelines.iter().filter(|pipeline| !alone(pipeline)).map(|pipeline| &pipeline.name);
-    unique("pipeline or swarm", pipelines.chain(plan.swarms.iter().map(|swarm| &swarm.name)))?;
-    short("swarm", plan.swarms.iter().map(|swarm| &swarm.name))?;
-    unique("context pack", plan.packs.iter().map(|pack| &pack.name))?;
-    unique("agent", plan.agents.iter().map(|agent| &agent.name))?;
-    unique("provider", plan.providers.iter().map(|provider| &provider.name))?;
-    if plan.pipeline(&plan.default).is_none() && plan.swarm(&plan.default).is_none() {
-        return inconsistent(format!("the default pipeline `{}` is not in it", plan.default));
-    }
-    for agent in &plan.agents {
-        if plan.provider(&agent.provider).is_none() {
-            return inconsistent(format!(
-                "agent `{}` uses provider `{}`, which is not in it",
-                agent.name, agent.provider
-            ));
-        }
-        if let Some(fallback) = agent.fallback.as_ref().filter(|name| plan.agent(name).is_none()) {
-            return inconsistent(format!(
-                "agent `{}` falls back on agent `{fallback}`, which is not in it",
-                agent.name
-            ));
-        }
-    }
-    plan.pipelines.iter().try_for_each(|pipeline| validate_pipeline(plan, pipeline))?;
-    plan.swarms.iter().try_for_each(|swarm| validate_swarm(plan, swarm))?;
-    calls_end(plan)?;
-    merges_end(plan)
-}
-
-/// Whoever a swarm names is there.
-fn validate_swarm(plan: &Plan, swarm: &Swarm) -> Result<(), ReadError> {
-    let lead = swarm.lead.iter().map(|lead| &lead.agent);
-    let members = swarm.members.iter().map(|member| &member.agent);
-    let managers = swarm.worktrees.iter().filter_map(|tree| tree.agent.as_ref());
-    let last = swarm.synthesize.iter().map(|synthesize| &synthesize.agent);
-    if let Some(name) = lead.chain(members).chain(managers).chain(last).find(|name| plan.agent(name).is_none()) {
-        return inconsistent(format!("swarm `{}` uses agent `{name}`, which is not in it", swarm.name));
-    }
-    let provider = swarm.synthesize.iter().filter_map(|synthesize| synthesize.provider.as_ref());
-    if let Some(name) = provider.into_iter().find(|name| plan.provider(name).is_none()) {
-        return inconsistent(format!("swarm `{}` uses provider `{name}`, which is not in it", swarm.name));
-    }
-    let named = swarm.members.iter().filter_map(|member| member.name.as_ref());
-    let everyone: BTreeSet<&String> = named.chain(swarm.lead.iter().map(|lead| &lead.name)).collect();
-    let of_edges = swarm.edges.iter().flat_map(|edge| [&edge.from, &edge.to]);
-    let of_groups = swarm.channels.iter().flat_map(|channel| &channel.members);
-    let of_trees = swarm.worktrees.iter().flat_map(|tree| &tree.members);
-    let owners = swarm.items.iter().filter_map(|item| item.owner.as_ref());
-    if let Some(name) = of_edges.chain(of_groups).chain(of_trees).chain(owners).find(|name| !everyone.contains(name)) {
-        return inconsistent(format!("swarm `{}` names member `{name}`, which is not in it", swarm.name));
-    }
-    let index: BTreeMap<&str, usize> =
-        (0..).zip(&swarm.items).map(|(index, item)| (item.name.as_str(), index)).collect();
-    let mut needs = Vec::with_capacity(swarm.items.len());
-    for item in &swarm.items {
-        let found: Option<Vec<usize>> = item.depends_on.iter().map(|name| index.get(name.as_str()).copied()).collect();
-        match found {
-            Some(found) => needs.push(found),
-            None => return inconsistent(format!("item `{}` depends on one that is not in the plan", item.name)),
-        }
-    }
-    match settles(&needs) {
-        true => Ok(()),
-        false => inconsistent(format!("items of swarm `{}` wait for each other", swarm.name)),
-    }
-}
-
-/// Packs that take each other in could never be built, and what they name is there.
-fn merges_end(plan: &Plan) -> Result<(), ReadError> {
-    let index: BTreeMap<&str, usize> =
-        (0..).zip(&plan.packs).map(|(index, pack)| (pack.name.as_str(), index)).collect();
-    let mut needs = Vec::with_capacity(plan.packs.len());
-    for pack in &plan.packs {
-        let mut merged = Vec::new();
-        for rule in &pack.rules {
-            if let PackRule::Files { agent: Some(agent), .. } = rule
-                && plan.agent(agent).is_none()
-            {
-                return inconsistent(format!("pack `{}` uses agent `{agent}`, which is not in it", pack.name));
-            }
-            let PackRule::Merge(name) = rule else { continue };
-            match index.get(name.as_str()) {
-                Some(&found) => merged.push(found),
-                None => {
-                    return inconsistent(format!("pack `{}` takes in pack `{name}`, which is not in it", pack.name));
-                }
-            }
-        }
-        needs.push(merged);
-    }
-    match settles(&needs) {
-        true => Ok(()),
-        false => inconsistent("context packs take each other in".to_owned()),
-    }
-}
-
-fn validate_pipeline(plan: &Plan, pipeline: &Pipeline) -> Result<(), ReadError> {
-    unique("step", pipeline.all_steps().map(|step| &step.name))?;
-    short("step", pipeline.all_steps().map(|step| &step.name))?;
-    let all: BTreeSet<&str> = pipeline.all_steps().map(|step| step.name.as_str()).collect();
-    let known = |step: &str, from: &str| known(&all, step, from, pipeline);
-    if pipeline.parallelism == 0 || pipeline.concurrency == Some(0) {
-        return inconsistent(format!("pipeline `{}` has a count of 0", pipeline.name));
-    }
-    for step in pipeline.all_steps() {
-        let zero = [step.concurrency, step.for_each.as_ref().and_then(|each| each.parallel)];
-        if zero.contains(&Some(0)) {
-            return inconsistent(format!("step `{}` has a count of 0", step.name));
-        }
-        // An input may name a step that this pipeline leaves out: its text is the placeholder then.
-        validate_body(plan, step)?;
-    }
-    pipeline.result.iter().try_for_each(|step| known(step, "result"))?;
-    // A loop is a list of steps of its own: what its steps need stands in it too.
-    let mut lists = vec![(pipeline.name.as_str(), &pipeline.iteration, pipeline.steps.as_slice())];
-    while let Some((name, iteration, steps)) = lists.pop() {
-        if iteration.max == 0 {
-            return inconsistent(format!("`{name}` has a count of 0"));
-        }
-        let names: BTreeSet<&str> = steps.iter().map(|step| step.name.as_str()).collect();
-        for (step, need) in steps.iter().flat_map(|step| step.needs.iter().map(move |need| (step, need))) {
-            self::known(&names, &need.step, &step.name, pipeline)?;
-        }
-        iteration.handles.iter().try_for_each(|step| self::known(&names, step, "until", pipeline))?;
-        acyclic(steps, pipeline)?;
-        lists.extend(steps.iter().filter_map(|step| match &step.body {
-            Body::Loop(body) => Some((step.name.as_str(), &body.iteration, body.steps.as_slice())),
-            _ => None,
-        }));
-    }
-    Ok(())
-}
-
-fn known(names: &BTreeSet<&str>, step: &str, from: &str, pipeline: &Pipeline) -> Result<(), ReadError> {
-    match names.contains(step) {
-        true => Ok(()),
-        false => {
-            inconsistent(format!("`{from}` of pipeline `{}` names step `{step}`, which is not in it", pipeline.name))
-        }
-    }
-}
-
-fn validate_body(plan: &Plan, step: &Step) -> Result<(), ReadError> {
-    let agent = |name: &str| match plan.agent(name) {
-        Some(_) => Ok(()),
-        None => inconsistent(format!("step `{}` uses agent `{name}`, which is not in it", step.name)),
-    };
-    if let OnFailure::Fix(name) = &step.on_failure {
-        agent(name)?;
-    }
-    match &step.body {
-        Body::Prompt(body) => {
-            agent(&body.agent)?;
-            let lacking = body.context.iter().find(|pack| plan.packs.iter().all(|known| known.name != **pack));
-            match lacking {
-                Some(pack) => {
-                    inconsistent(format!("step `{}` reads context pack `{pack}`, which is not in it", step.name))
-                }
-                None => Ok(()),
-            }
-        }
-        Body::Call(call) if plan.pipeline(&call.pipeline).is_none() => {
-            inconsistent(format!("step `{}` calls pipeline `{}`, which is not in it", step.name, call.pipeline))
-        }
-        Body::Swarm(call) if plan.swarm(&call.swarm).is_none() => {
-            inconsistent(format!("step `{}` starts swarm `{}`, which is not in it", step.name, call.swarm))
-        }
-        Body::Gate(gate) => {
-            let defaults = [gate.on_timeout.as_ref().map(|timeout| &timeout.then), gate.headless.as_ref()];
-            let stranger = defaults.into_iter().flatten().find_map(|default| match default {
-                GateDefault::Option(option) => Some(option).filter(|option| !gate.options.contains(option)),
-                GateDefault::Fail => None,
-            });
-            match stranger {
-                _ if gate.options.is_empty() => inconsistent(format!("gate `{}` has no options", step.name)),
-                Some(option) => inconsistent(format!("gate `{}` has no option `{option}`", step.name)),
-                None => Ok(()),
-            }
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A pipeline that calls itself, directly or through others, could never end.
-fn calls_end(plan: &Plan) -> Result<(), ReadError> {
-    let index: BTreeMap<&str, usize> =
-        (0..).zip(&plan.pipelines).map(|(index, it)| (it.name.as_str(), index)).collect();
-    let called = |pipeline: &Pipeline| {
-        let calls = pipeline.all_steps().filter_map(|step| match &step.body {
-            Body::Call(call) => index.get(call.pipeline.as_str()).copied(),
-            _ => None,
-        });
-        calls.collect()
-    };
-    let needs: Vec<Vec<usize>> = plan.pipelines.iter().map(called).collect();
-    match settles(&needs) {
-        true => Ok(()),
-        false => inconsistent("pipelines call each other in a circle".to_owned()),
-    }
-}
-
-fn acyclic(steps: &[Step], pipeline: &Pipeline) -> Result<(), ReadError> {
-    let index: BTreeMap<&str, usize> = (0..).zip(steps).map(|(index, step)| (step.name.as_str(), index)).collect();
-    let needs = |step: &Step| step.needs.iter().map(|need| index[need.step.as_str()]).collect();
-    let needs: Vec<Vec<usize>> = steps.iter().map(needs).collect();
-    match settles(&needs) {
-        true => Ok(()),
-        false => inconsistent(format!("steps of pipeline `{}` wait for each other", pipeline.name)),
-    }
-}
-
-/// Kahn's algorithm: whether everything is reached when each waits for those it needs.
-fn settles(needs: &[Vec<usize>]) -> bool {
-    let mut dependants = vec![Vec::new(); needs.len()];
-    let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
-    for (position, needs) in needs.iter().enumerate() {
-        needs.iter().for_each(|&need| dependants[need].push(position));
-    }
-    let mut ready: Vec<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
-    let mut settled = 0;
-    while let Some(position) = ready.pop() {
-        settled += 1;
-        for &dependant in &dependants[position] {
-            open[dependant] -= 1;
-            if open[dependant] == 0 {
-                ready.push(dependant);
-            }
-        }
-    }
-    settled == needs.len()
-}
-
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), ReadError> {
-    let mut seen = BTreeSet::new();
-    for name in names {
-        if !seen.insert(name) {
-            return inconsistent(format!("{what} `{name}` stands twice"));
-        }
-    }
-    Ok(())
-}
-
-fn short<'a>(what: &str, mut names: impl Iterator<Item = &'a String>) -> Result<(), ReadError> {
-    match names.find(|name| name.len() > LONGEST_NAME) {
-        Some(name) => {
-            let beginning: String = name.chars().take(20).collect();
-            inconsistent(format!("the name of {what} `{beginning}…` is longer than {LONGEST_NAME} bytes"))
-        }
-        None => Ok(()),
-    }
-}
-
-fn inconsistent<T>(problem: String) -> Result<T, ReadError> {
-    Err(ReadError::Inconsistent(problem))
 }
 
 #[cfg(test)]
@@ -396,7 +148,7 @@ mod tests {
             json!({ "loop": { "iteration": iteration, "steps": [inner] } })
         };
         assert!(refused("/pipelines/0/steps/1/body", body("draft")).contains("names step `draft`"));
-        assert!(refused("/pipelines/0/steps/1/body", body("inner")).contains("wait for each other"));
+        assert!(refused("/pipelines/0/steps/1/body", body("inner")).contains("waits for itself in the end"));
         let mut twice = body("inner");
         twice["loop"]["steps"][0]["name"] = json!("draft");
         assert!(refused("/pipelines/0/steps/1/body", twice).contains("step `draft` stands twice"));
@@ -412,12 +164,12 @@ mod tests {
         assert!(refused("/pipelines/0/result/0", json!("gone")).contains("names step `gone`"));
         assert!(refused("/pipelines/0/steps/1/needs", need("gone")).contains("names step `gone`"));
         assert!(refused("/pipelines/0/steps/0/name", json!("review")).contains("step `review` stands twice"));
-        assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("wait for each other"));
+        assert!(refused("/pipelines/0/steps/0/needs", need("review")).contains("waits for itself in the end"));
         assert!(refused("/pipelines/0/parallelism", json!(0)).contains("a count of 0"));
         assert!(refused("/pipelines/0/steps/0/concurrency", json!(0)).contains("a count of 0"));
         let call = |name: &str| json!({ "call": { "pipeline": name } });
         assert!(refused("/pipelines/0/steps/0/body", call("gone")).contains("calls pipeline `gone`"));
-        assert!(refused("/pipelines/0/steps/0/body", call("main")).contains("call each other in a circle"));
+        assert!(refused("/pipelines/0/steps/0/body", call("main")).contains("calls itself in the end"));
         let gate = |options: Value| {
             json!({ "gate": {
                 "message": { "segments": [], "digest": "" }, "options": options,
@@ -428,5 +180,129 @@ mod tests {
         assert!(refused("/pipelines/0/steps/0/body", gate(json!(["no"]))).contains("has no option `yes`"));
         assert!(refused("/workflow", json!(1)).contains("the plan is malformed"));
         assert!(read("{").unwrap_err().to_string().contains("the plan is malformed"));
+    }
+
+    /// A plan with something of everything.
+    fn rich() -> Value {
+        let origin = json!({ "file": "flow.kdl", "line": 1, "column": 1 });
+        let text = |text: &str| json!({ "segments": [{ "text": text }], "digest": "" });
+        let directive =
+            |kind: &str, name: &str| json!({ "directive": { "kind": kind, "name": name, "origin": origin } });
+        let mut plan = plan();
+        plan["providers"] = json!([{
+            "name": "tool", "origin": origin,
+            "connection": { "exec": { "argv": ["agent", "-p"], "prompt": "stdin", "reads": "text" } },
+        }]);
+        plan["agents"] = json!([
+            { "name": "one", "provider": "tool", "origin": origin, "fallback": "two", "temperature": 1.0 },
+            { "name": "two", "provider": "tool", "origin": origin },
+        ]);
+        plan["secrets"] = json!([{ "name": "key", "env": "KEY" }]);
+        plan["hooks"] = json!([{ "event": "start", "run": { "shell": "date" }, "origin": origin }]);
+        plan["$defs"] =
+            json!({ "A": { "anyOf": [{ "$ref": "#/$defs/B" }, { "type": "null" }] }, "B": { "type": "string" } });
+        plan["params"] = json!([{ "name": "count", "type": "int", "default": "3", "origin": origin }]);
+        plan["budget"] = json!({ "tokens": 5, "warn": 80, "origin": origin });
+        plan["packs"] = json!([
+            { "name": "all", "origin": origin, "rules": [{ "merge": "some" }, { "docs": { "path": "a.md", "lines": [1, 3] } }] },
+            { "name": "some", "origin": origin, "rules": [{ "artifacts": { "kind": "diff", "from": "draft" } }] },
+        ]);
+        let step = &mut plan["pipelines"][0]["steps"][0];
+        step["body"] = json!({ "prompt": { "agent": "one", "prompt": {
+            "segments": [directive("param", "count"), directive("context", "all"), directive("file", "a.md")], "digest": "",
+        } } });
+        step["reads"] = json!(["src/**"]);
+        step["files"] = json!({ "outputs": [{ "path": "a.json", "required": true, "copy_to": "out" }] });
+        step["env"] = json!([{ "set": { "name": "MODE", "value": text("x") } }]);
+        step["checks"] = json!([{ "argv": ["true"] }]);
+        let limit = json!({ "after_ms": 1000, "retries": 1 });
+        plan["swarms"] = json!([{
+            "name": "team", "origin": origin, "decompose": 3, "ttl_ms": 1000,
+            "lead": { "name": "lead", "agent": "one" },
+            "members": [
+                { "name": "a", "count": 1, "agent": "one", "origin": origin },
+                { "names": "stations", "count": 2, "agent": "two", "origin": origin },
+            ],
+            "limits": { "agents": 5, "iterations": 5, "timeout_ms": 1000, "messages": 5 },
+            "timeouts": { "turn": limit, "decompose": limit, "synthesize": limit },
+            "history": { "recent": 3, "recent_chars": 10, "older_chars": 10, "prompt_chars": 100, "keep": 1 },
+            "workspace": { "per_topic": 1, "entries": 1, "snippet": 10 },
+            "convergence": { "no_progress": 3, "errors": 3 },
+            "retry": { "backoff_ms": 10, "max_backoff_ms": 100 },
+            "spawn": { "approval": "auto", "per_agent": 1 },
+            "edges": [{ "from": "lead", "to": "a", "origin": origin }],
+            "items": [{ "name": "i", "text": "i" }, { "name": "j", "text": "j", "depends_on": ["i"] }],
+        }]);
+        plan
+    }
+
+    #[test]
+    fn what_no_spec_comes_to_is_refused_where_it_stands() {
+        read(&rich().to_string()).expect("the plan is right");
+        let many: Value = (0..18).fold(json!({ "value": { "segments": [], "digest": "" } }), |body, depth| {
+            let mut step = plan()["pipelines"][0]["steps"][0].take();
+            step["name"] = json!(format!("s{depth}"));
+            step["body"] = body;
+            json!({ "loop": { "iteration": { "max": 1, "on_failure": "stop", "exhausted": "fail" }, "steps": [step] } })
+        });
+        let edits = [
+            ("/version", json!(0), "versions count from 1"),
+            ("/providers/0/name", json!("Tool"), "`Tool` is no name"),
+            ("/providers/0/connection/exec/argv", json!([]), "names no program"),
+            ("/providers/0/connection/exec/argv/1", json!("a\0b"), "a NUL"),
+            ("/agents/1/name", json!("one"), "agent `one` stands twice"),
+            ("/agents/0/provider", json!("gone"), "uses provider `gone`"),
+            ("/agents/0/fallback", json!("one"), "falls back on itself"),
+            ("/agents/0/temperature", json!(3.5), "from 0 to 2"),
+            ("/secrets/0/env", json!("A=B"), "environment variable"),
+            ("/hooks/0/run/shell", json!("  "), "an empty command"),
+            ("/$defs/A/anyOf/0/$ref", json!("#/$defs/C"), "no type of the plan"),
+            ("/$defs/A/anyOf/0/$ref", json!("#/$defs/A"), "type `A` is itself"),
+            ("/params/0/default", json!("three"), "no whole number"),
+            ("/budget/tokens", json!(0), "1 is the least"),
+            ("/budget/warn", json!(101), "from 1 to 100"),
+            ("/budget/tokens", json!(u64::MAX), "is the most"),
+            ("/packs/1/rules/0", json!({ "merge": "all" }), "takes itself in"),
+            ("/packs/0/rules/0/merge", json!("gone"), "takes in pack `gone`"),
+            ("/packs/0/rules/1/docs/lines", json!([3, 1]), "count from 1"),
+            ("/packs/1/rules/0/artifacts/kind", json!("gossip"), "no artifacts `gossip`"),
+            ("/pipelines/0/parallelism", json!(10_001), "from 1 to 10000"),
+            ("/pipelines/0/iteration/max", json!(0), "a count of 0"),
+            ("/pipelines/0/steps", json!([]), "there is no step"),
+            ("/pipelines/0/steps/0/name", json!("../x"), "`../x` is no name"),
+            ("/pipelines/0/steps/0/body", many, "in more than 16 loops"),
+            ("/pipelines/0/steps/0/body/prompt/agent", json!("gone"), "uses agent `gone`"),
+            ("/pipelines/0/steps/0/body/prompt/prompt/segments/0/directive/name", json!("gone"), "no parameter `gone`"),
+            (
+                "/pipelines/0/steps/0/body/prompt/prompt/segments/1/directive/name",
+                json!("gone"),
+                "no context pack `gone`",
+            ),
+            ("/pipelines/0/steps/0/body/prompt/prompt/segments/2/directive/name", json!("/etc/passwd"), "leads out"),
+            ("/pipelines/0/steps/0/reads/0", json!("../**"), "leads out"),
+            ("/pipelines/0/steps/0/files/outputs/0/copy_to", json!("a/../../b"), "leads out"),
+            ("/pipelines/0/steps/0/env/0/set/name", json!(""), "environment variable"),
+            ("/pipelines/0/steps/0/checks/0/argv", json!([""]), "names no program"),
+            ("/pipelines/0/steps/0/retry/times", json!(1001), "from 0 to 1000"),
+            ("/swarms/0/members/0/name", json!("lead"), "member `lead` stands twice"),
+            ("/swarms/0/members/1/count", json!(0), "a count of 0"),
+            ("/swarms/0/members/1/count", json!(5), "6 members, and 5 agents"),
+            ("/swarms/0/members/1/names", json!("rivers"), "no list of names `rivers`"),
+            ("/swarms/0/members", json!([]), "has no member"),
+            ("/swarms/0/limits/agents", json!(5000), "from 1 to 1000"),
+            ("/swarms/0/lead", json!(null), "nobody leads"),
+            ("/swarms/0/convergence/errors", json!(0), "a count of 0"),
+            ("/swarms/0/edges/0/from", json!("gone"), "names member `gone`"),
+            ("/swarms/0/edges/0/from", json!("a"), "leads from `a` to itself"),
+            ("/swarms/0/items/0/name", json!("j"), "item `j` stands twice"),
+            ("/swarms/0/items/1/depends_on/0", json!("j"), "waits for itself"),
+            ("/swarms/0/name", json!("main"), "stands twice"),
+        ];
+        for (place, value, problem) in edits {
+            let mut plan = rich();
+            *plan.pointer_mut(place).expect("the plan has this place") = value;
+            let said = read(&plan.to_string()).expect_err(place).to_string();
+            assert!(said.contains(problem) && said.contains("at `/"), "{place}: {said}");
+        }
     }
 }

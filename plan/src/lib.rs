@@ -16,10 +16,11 @@ mod swarm;
 mod template;
 pub mod tools;
 mod unsupported;
+mod validate;
 pub mod words;
 
 pub use compare::{Change, Difference, Field, Part, differences};
-pub use json::{LONGEST_NAME, ReadError, VERSION, read, schema, write};
+pub use json::{ReadError, VERSION, read, read_with, schema, write};
 pub use limits::{Approval, Bound, Bounds, Budget, Hook, HookEvent, Policy, RequestTimeout, Unattended};
 pub use pipeline::{Exhausted, Iteration, Pipeline, RoundFailure};
 pub use provider::{
@@ -40,6 +41,7 @@ pub use swarm::{
 };
 pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
 pub use unsupported::Unsupported;
+pub use validate::{Judge, LONGEST_NAME, Piece};
 
 use std::collections::{BTreeMap, BTreeSet};
 

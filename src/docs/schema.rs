@@ -10,7 +10,10 @@ const HEAD: &str = "# The plan\n\n<!-- Generated from plan/src by `tests/run ble
 (draft 2020-12). It is self-contained: prompts, types and computed bounds are in it, and whatever may be reported when it \
 runs knows its place in the spec. The same spec gives the same bytes.\n\n\
 `version` rises when a plan of before means something else or cannot be read any more; a newer one is refused. Fields \
-that are left out have their default: nothing, empty or `false` where no other is said.\n";
+that are left out have their default: nothing, empty or `false` where no other is said.\n\n\
+A plan from a file is held to what the compiler guarantees: names are unique and lead somewhere, nothing waits for itself, \
+counts and times are in their ranges, commands name a program, paths stay in their folder, expressions, templates and \
+JSON Schemas can be read. What is wrong is refused with its place as a JSON pointer, before anything starts.\n";
 
 /// The page.
 pub(super) fn page(schema: &Value) -> String {

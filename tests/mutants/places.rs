@@ -8,7 +8,7 @@ use swarmc_compiler::syntax::{Node, ValueKind, parse};
 
 /// A spec with the files beside it, by path.
 #[derive(Clone)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     pub path: String,
     pub files: BTreeMap<String, String>,
 }

@@ -86,6 +86,19 @@ impl Logic {
         Ok(String::from_utf8(text.bytes).expect("minijinja writes UTF-8"))
     }
 
+    /// What is wrong with the grammar of a template, where something is.
+    pub(super) fn check_template(&self, segments: &[Segment]) -> Result<(), RenderError> {
+        let source = Source::of(segments);
+        let parsed = self.environment.borrow().template_from_str(&source.text).map(drop);
+        parsed.map_err(|error| source.problem(&error))
+    }
+
+    /// What is wrong with the grammar of an expression, where something is.
+    pub(super) fn check_expression(&self, expression: &Expression) -> Result<(), RenderError> {
+        let parsed = self.environment.borrow().compile_expression(&expression.source).map(drop);
+        parsed.map_err(|error| problem(&expression.origin, &error))
+    }
+
     /// Sees to it that a template is there by its own text, and says what it reads.
     fn compiled(&self, source: &str) -> Result<Rc<HashSet<String>>, Error> {
         let mut known = self.read.borrow_mut();

@@ -129,6 +129,16 @@ impl Renderer {
         }
     }
 
+    /// What is wrong with the grammar of `template`, where something is.
+    pub(crate) fn check_template(&self, template: &Template) -> Result<(), RenderError> {
+        self.logic.check_template(&template.segments)
+    }
+
+    /// What is wrong with the grammar of `expression`, where something is.
+    pub(crate) fn check_expression(&self, expression: &Expression) -> Result<(), RenderError> {
+        self.logic.check_expression(expression)
+    }
+
     /// Whether `expression` is true.
     pub(crate) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
         self.logic.holds(expression, values)

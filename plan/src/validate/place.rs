@@ -1,0 +1,191 @@
+//! Places in the JSON of a plan, and what the values at them may be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use super::{Checked, LONGEST_NAME, MOST};
+use crate::json::ReadError;
+use crate::{Budget, Command};
+
+/// A place in the JSON of a plan, as the way to it.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    parent: Option<&'a Place<'a>>,
+    part: Part<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Part<'a> {
+    Field(&'a str),
+    Index(usize),
+}
+
+/// The whole plan.
+pub(super) static ROOT: Place<'static> = Place { parent: None, part: Part::Field("") };
+
+impl Place<'_> {
+    pub(super) fn field<'b>(&'b self, name: &'b str) -> Place<'b> {
+        Place { parent: Some(self), part: Part::Field(name) }
+    }
+
+    pub(super) fn index(&self, index: usize) -> Place<'_> {
+        Place { parent: Some(self), part: Part::Index(index) }
+    }
+
+    pub(super) fn wrong<T>(&self, problem: impl Into<String>) -> Result<T, ReadError> {
+        Err(ReadError::Inconsistent { place: self.to_string(), problem: problem.into() })
+    }
+
+    pub(super) fn hold(&self, holds: bool, problem: impl FnOnce() -> String) -> Checked {
+        if holds { Ok(()) } else { self.wrong(problem()) }
+    }
+
+    /// A count in a range.
+    pub(super) fn count(&self, count: impl Into<u64>, least: u64, most: impl Into<u64>) -> Checked {
+        let (count, most) = (count.into(), most.into());
+        self.hold((least..=most).contains(&count), || match most {
+            MOST | u64::MAX => format!("a count of {count}, and {least} is the least"),
+            _ => format!("a count of {count}, and it must be from {least} to {most}"),
+        })
+    }
+
+    /// A time in milliseconds, or an amount.
+    pub(super) fn amount(&self, amount: Option<u64>, least: u64) -> Checked {
+        let Some(amount) = amount else { return Ok(()) };
+        self.hold(amount >= least, || format!("{amount}, and {least} is the least"))?;
+        self.hold(amount <= MOST, || format!("{amount}, and {MOST} is the most"))
+    }
+
+    /// A name that a spec may declare: parts as `[a-z][a-z0-9_-]*`, with points between those of imports.
+    pub(super) fn name(&self, name: &str) -> Checked {
+        self.hold(name.len() <= LONGEST_NAME, || {
+            let beginning: String = name.chars().take(20).collect();
+            format!("the name `{beginning}…` is longer than {LONGEST_NAME} bytes")
+        })?;
+        self.hold(name.split('.').all(is_name), || {
+            format!("`{name}` is no name: a lowercase letter, then lowercase letters, digits, `-` and `_`")
+        })
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Checked {
+        self.hold(is_variable(name), || format!("`{name}` is not the name of an environment variable"))
+    }
+
+    /// A path that counts from the workspace, or from another folder, and stays in it.
+    pub(super) fn path(&self, path: &str) -> Checked {
+        self.hold(!path.is_empty(), || "names no file".to_owned())?;
+        let out = path.starts_with(['/', '~']) || path.split('/').any(|part| part == "..") || path.contains('\0');
+        self.hold(!out, || format!("`{path}` leads out of its folder"))
+    }
+
+    /// The words of a process, program first.
+    pub(super) fn words(&self, words: &[String]) -> Checked {
+        self.hold(words.first().is_some_and(|program| !program.is_empty()), || "names no program".to_owned())?;
+        let wrong = words.iter().position(|word| word.contains('\0'));
+        wrong.map_or(Ok(()), |at| self.index(at).wrong("holds a NUL, which no argument can"))
+    }
+
+    pub(super) fn command(&self, command: &Command) -> Checked {
+        match command {
+            Command::Argv(words) => self.field("argv").words(words),
+            Command::Shell(line) => {
+                let place = self.field("shell");
+                place.hold(!line.trim().is_empty(), || "an empty command".to_owned())?;
+                place.hold(!line.contains('\0'), || "holds a NUL, which no argument can".to_owned())
+            }
+        }
+    }
+
+    /// Names, each once and each one that a spec may declare.
+    pub(super) fn names<'n>(&self, what: &str, names: impl Iterator<Item = &'n String>) -> Checked {
+        let mut seen = BTreeSet::new();
+        for (index, name) in names.enumerate() {
+            let place = self.index(index);
+            place.field("name").name(name)?;
+            place.field("name").hold(seen.insert(name), || format!("{what} `{name}` stands twice"))?;
+        }
+        Ok(())
+    }
+
+    /// References, each once and each to one of `known`.
+    pub(super) fn references<'n>(
+        &self,
+        what: &str,
+        names: impl Iterator<Item = &'n String>,
+        known: impl Fn(&str) -> bool,
+    ) -> Checked {
+        let mut seen = BTreeSet::new();
+        for (index, name) in names.enumerate() {
+            let place = self.index(index);
+            place.hold(known(name), || format!("names {what} `{name}`, which is not in it"))?;
+            place.hold(seen.insert(name), || format!("names {what} `{name}` twice"))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        let mut next = Some(self);
+        while let Some(place) = next {
+            parts.extend(place.parent.map(|_| place.part));
+            next = place.parent;
+        }
+        for part in parts.iter().rev() {
+            match part {
+                Part::Field(name) => write!(f, "/{}", name.replace('~', "~0").replace('/', "~1"))?,
+                Part::Index(index) => write!(f, "/{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
+}
+
+fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+pub(super) fn count(place: &Place<'_>, count: Option<u32>) -> Checked {
+    count.map_or(Ok(()), |count| place.count(count, 1, u32::MAX))
+}
+
+pub(super) fn budget(place: &Place<'_>, budget: Option<&Budget>) -> Checked {
+    let Some(budget) = budget else { return Ok(()) };
+    let place = place.field("budget");
+    place.field("tokens").amount(budget.tokens, 1)?;
+    place.field("cost").amount(budget.cost, 0)?;
+    place.field("time_ms").amount(budget.time_ms, 0)?;
+    place.field("calls").amount(budget.calls, 1)?;
+    place.field("warn").count(budget.warn, 1, 100u64)
+}
+
+/// One of `nodes` that needs itself in the end, where there is one: Kahn's algorithm. What names nothing counts as settled.
+pub(super) fn circle<'n>(nodes: impl Iterator<Item = (&'n str, Vec<String>)>) -> Option<&'n str> {
+    let nodes: Vec<(&str, Vec<String>)> = nodes.collect();
+    let index: BTreeMap<&str, usize> = (0..).zip(&nodes).map(|(index, (name, _))| (*name, index)).collect();
+    let mut dependants = vec![Vec::new(); nodes.len()];
+    let mut open = vec![0usize; nodes.len()];
+    for (position, (_, needs)) in nodes.iter().enumerate() {
+        for need in needs.iter().filter_map(|name| index.get(name.as_str())) {
+            dependants[*need].push(position);
+            open[position] += 1;
+        }
+    }
+    let mut ready: Vec<usize> = (0..open.len()).filter(|&position| open[position] == 0).collect();
+    while let Some(position) = ready.pop() {
+        for &dependant in &dependants[position] {
+            open[dependant] -= 1;
+            if open[dependant] == 0 {
+                ready.push(dependant);
+            }
+        }
+    }
+    open.iter().position(|&open| open > 0).map(|position| nodes[position].0)
+}

@@ -1,0 +1,168 @@
+//! Swarms: who is in them, what they may do at most, and who may write to whom.
+
+use std::collections::BTreeSet;
+
+use super::place::{Place, budget, circle, count};
+use super::{ANYWHERE, Checked, MOST, THOUSAND, Validator};
+use crate::json::ReadError;
+use crate::{Edge, Swarm};
+
+impl<'p> Validator<'p> {
+    pub(super) fn swarm(&self, place: &Place<'_>, swarm: &'p Swarm) -> Checked {
+        let plan = self.plan;
+        let agent = |place: &Place<'_>, name: &str| {
+            place.hold(plan.agent(name).is_some(), || {
+                format!("swarm `{}` uses agent `{name}`, which is not in it", swarm.name)
+            })
+        };
+        let limits = &swarm.limits;
+        let numbers = place.field("limits");
+        numbers.field("agents").count(limits.agents, 1, THOUSAND)?;
+        numbers.field("iterations").count(limits.iterations, 1, u32::MAX)?;
+        numbers.field("messages").count(limits.messages, 1, u32::MAX)?;
+        numbers.field("timeout_ms").amount(Some(limits.timeout_ms), 1)?;
+        let everyone = self.roster(place, swarm)?;
+        if let Some(lead) = &swarm.lead {
+            agent(&place.field("lead").field("agent"), &lead.agent)?;
+        }
+        for (index, member) in swarm.members.iter().enumerate() {
+            let place = place.field("members");
+            let place = place.index(index);
+            agent(&place.field("agent"), &member.agent)?;
+            if let Some(task) = &member.task {
+                self.template(&place.field("task"), task, ANYWHERE)?;
+            }
+        }
+        if let Some(parts) = swarm.decompose {
+            place.field("decompose").count(parts, 1, THOUSAND)?;
+            place
+                .field("decompose")
+                .hold(swarm.lead.is_some(), || "nobody leads who could split the goal".to_owned())?;
+        }
+        if let Some(goal) = &swarm.goal {
+            self.template(&place.field("goal"), goal, ANYWHERE)?;
+        }
+        let times = &swarm.timeouts;
+        for (field, limit) in [("turn", times.turn), ("decompose", times.decompose), ("synthesize", times.synthesize)] {
+            let place = place.field("timeouts");
+            let place = place.field(field);
+            place.field("after_ms").amount(Some(limit.after_ms), 0)?;
+            place.field("retries").count(limit.retries, 0, THOUSAND)?;
+        }
+        let (history, view, converges) = (&swarm.history, &swarm.workspace, &swarm.convergence);
+        let counts: [(&str, &str, u64); 10] = [
+            ("history", "recent", history.recent.into()),
+            ("history", "recent_chars", history.recent_chars),
+            ("history", "older_chars", history.older_chars),
+            ("history", "prompt_chars", history.prompt_chars),
+            ("history", "keep", history.keep.into()),
+            ("workspace", "per_topic", view.per_topic.into()),
+            ("workspace", "entries", view.entries.into()),
+            ("workspace", "snippet", view.snippet),
+            ("convergence", "no_progress", converges.no_progress.into()),
+            ("convergence", "errors", converges.errors.into()),
+        ];
+        counts.into_iter().try_for_each(|(part, field, count)| place.field(part).field(field).count(count, 1, MOST))?;
+        let retry = place.field("retry");
+        retry.field("backoff_ms").amount(Some(swarm.retry.backoff_ms), 0)?;
+        retry.field("max_backoff_ms").amount(Some(swarm.retry.max_backoff_ms), 0)?;
+        place.field("ttl_ms").amount(Some(swarm.ttl_ms), 0)?;
+        place.field("spawn").field("per_agent").count(swarm.spawn.per_agent, 0, THOUSAND)?;
+        if let Some(synthesize) = &swarm.synthesize {
+            let place = place.field("synthesize");
+            agent(&place.field("agent"), &synthesize.agent)?;
+            if let Some(provider) = &synthesize.provider {
+                place.field("provider").hold(plan.provider(provider).is_some(), || {
+                    format!("swarm `{}` uses provider `{provider}`, which is not in it", swarm.name)
+                })?;
+            }
+        }
+        let member = |name: &str| everyone.contains(name);
+        place.field("channels").names("channel", swarm.channels.iter().map(|channel| &channel.name))?;
+        for (index, channel) in swarm.channels.iter().enumerate() {
+            place.field("channels").index(index).field("members").references(
+                "member",
+                channel.members.iter(),
+                member,
+            )?;
+        }
+        place.field("worktrees").names("worktree", swarm.worktrees.iter().map(|tree| &tree.name))?;
+        for (index, tree) in swarm.worktrees.iter().enumerate() {
+            let place = place.field("worktrees");
+            let place = place.index(index);
+            place.field("members").references("member", tree.members.iter(), member)?;
+            tree.agent.as_deref().map_or(Ok(()), |name| agent(&place.field("agent"), name))?;
+            let known = tree.manager.as_ref().is_none_or(|name| member(name) || tree.agent.is_some());
+            place.field("manager").hold(known, || "names a member that is not in it".to_owned())?;
+        }
+        self.items(&place.field("items"), swarm, member)?;
+        edges(&place.field("edges"), &swarm.edges, member, "member")?;
+        self.carried(&place.field("edges"), &swarm.edges)?;
+        budget(place, swarm.budget.as_ref())
+    }
+
+    /// The names that a swarm gives its agents. More than one of a name, or more agents than may be, would never be placed.
+    fn roster(&self, place: &Place<'_>, swarm: &'p Swarm) -> Result<BTreeSet<&'p str>, ReadError> {
+        let mut everyone = BTreeSet::new();
+        if let Some(lead) = &swarm.lead {
+            place.field("lead").field("name").name(&lead.name)?;
+            everyone.insert(lead.name.as_str());
+        }
+        let list = place.field("members");
+        list.hold(!swarm.members.is_empty(), || format!("swarm `{}` has no member", swarm.name))?;
+        let mut agents = 0u64;
+        for (index, member) in swarm.members.iter().enumerate() {
+            let place = list.index(index);
+            agents += u64::from(member.count);
+            match (&member.name, &member.names) {
+                (Some(name), None) => {
+                    place.field("name").name(name)?;
+                    place.field("name").hold(everyone.insert(name), || format!("member `{name}` stands twice"))?;
+                    place.field("count").count(member.count, 1, 1u64)?;
+                }
+                (None, Some(list)) => {
+                    place.field("names").hold(list == "stations", || format!("there is no list of names `{list}`"))?;
+                    place.field("count").count(member.count, 1, THOUSAND)?;
+                }
+                _ => return place.wrong("a member has either a name or a list of names"),
+            }
+        }
+        list.hold(agents <= u64::from(swarm.limits.agents), || {
+            format!("swarm `{}` has {agents} members, and {} agents at most", swarm.name, swarm.limits.agents)
+        })?;
+        Ok(everyone)
+    }
+
+    fn items(&self, place: &Place<'_>, swarm: &Swarm, member: impl Fn(&str) -> bool) -> Checked {
+        place.names("item", swarm.items.iter().map(|item| &item.name))?;
+        let known = |name: &str| swarm.items.iter().any(|item| item.name == name);
+        for (index, item) in swarm.items.iter().enumerate() {
+            let place = place.index(index);
+            place.field("depends_on").references("item", item.depends_on.iter(), known)?;
+            if let Some(owner) = &item.owner {
+                place.field("owner").hold(member(owner), || format!("names member `{owner}`, which is not in it"))?;
+            }
+        }
+        match circle(swarm.items.iter().map(|item| (item.name.as_str(), item.depends_on.clone()))) {
+            Some(name) => place.wrong(format!("item `{name}` of swarm `{}` waits for itself in the end", swarm.name)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn carried(&self, place: &Place<'_>, edges: &[Edge]) -> Checked {
+        let carried = edges.iter().enumerate().filter_map(|(index, edge)| Some((index, edge.carries.as_ref()?)));
+        carried.into_iter().try_for_each(|(index, schema)| self.schema(&place.index(index).field("carries"), schema))
+    }
+}
+
+pub(super) fn edges(place: &Place<'_>, edges: &[Edge], known: impl Fn(&str) -> bool, what: &str) -> Checked {
+    for (index, edge) in edges.iter().enumerate() {
+        let place = place.index(index);
+        for (field, name) in [("from", &edge.from), ("to", &edge.to)] {
+            place.field(field).hold(known(name), || format!("names {what} `{name}`, which is not in it"))?;
+        }
+        place.hold(edge.from != edge.to, || format!("leads from `{}` to itself", edge.from))?;
+        count(&place.field("max"), edge.max)?;
+    }
+    Ok(())
+}
