@@ -1,13 +1,23 @@
-//! Mutants of the examples: whatever `check` lets pass must not die of something that stands in the spec.
+//! Mutants of every spec of the repository (`specs/`, the manual, the pages of codes): whatever `check` lets pass must not
+//! die of something that stands in the spec.
 //!
 //! Each spec is mutated by the operators of `operators`, checked in the default profile and, where there is no error,
-//! rehearsed. A mutant *escapes* when a rehearsal fails for a reason that no answer is to blame for: a text that cannot be
-//! rendered, a value that is not there, a computed value of the wrong type, a run that does not end or goes beyond its
-//! bounds, a step that never runs. None may. It *slips through* when its operator contradicts the rest of the spec by
-//! what it is (a misspelt reference or compared value, a renamed or deleted declaration that others use), and nothing is
-//! said although the plan is another one: at most one in twenty of the wrong mutants may. Every other change of meaning
-//! is one that somebody may want, since what is left agrees with itself: a number, a word, an order, a condition, an
-//! edge, another text or field of the same type, a prompt that says less.
+//! rehearsed. What becomes of a mutant is one of five:
+//!
+//! - *Reported*: `check` gives an error or a warning.
+//! - *Equal*: the plan says the same, apart from places and words for people.
+//! - *Escaped*: nothing is said, and a rehearsal fails for a reason that no answer is to blame for: a text that cannot be
+//!   rendered, a value that is not there, a computed value of the wrong type, a run that does not end or goes beyond its
+//!   bounds, a step that never runs. None may.
+//! - *Slipped*: nothing is said, and the mutant is wrong by what its operator does: a misspelt reference or compared value, a
+//!   renamed or deleted declaration that others use, a declaration or a recorded answer that stands twice, a directive
+//!   without its end.
+//! - *Changed*: nothing is said, every step runs in the rehearsals, and what is left agrees with itself: another right spec,
+//!   which somebody may want. Only their own author knows better: a number, a word, an order, a condition, an edge, another
+//!   text or field of the same type, a prompt that says less.
+//!
+//! The mutants that change the meaning and are no other right spec are those that are reported, slipped or escaped. At least
+//! 95 of a hundred of them are reported, in `specs/` and in the manual each; those that are not are listed.
 
 mod answers;
 mod operators;
@@ -31,8 +41,11 @@ pub(crate) use places::Spec;
 pub(crate) use random::Random;
 use trial::{PATIENCE, trial};
 
-/// The mutants of each operator on each spec at most.
+/// The mutants of each operator on each spec at most, and of those of the manual.
 const EACH: usize = 30;
+const EACH_OF_MANUAL: usize = 2;
+/// So many of a hundred mutants that are no other right spec are reported.
+const LEAST_REPORTED: usize = 95;
 /// The rehearsals of a mutant at least.
 const LEAST: u64 = 7;
 
@@ -72,6 +85,32 @@ pub(crate) fn specs() -> Vec<Spec> {
     paths.map(beside).collect()
 }
 
+/// Every spec that the manual and the pages of codes show as right, with nothing beside it, that runs from its beginning to
+/// its end in a rehearsal.
+fn shown() -> Vec<Spec> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = ["docs", "compiler/src/codes"].map(|folder| (folder, texts(&root.join(folder))));
+    let pages =
+        pages.into_iter().flat_map(|(folder, pages)| pages.into_iter().map(move |(name, text)| (folder, name, text)));
+    let mut found = Vec::new();
+    // The rules of the manual are those pages.
+    for (folder, name, text) in pages.filter(|(_, name, _)| name.ends_with(".md") && name != "rules.md") {
+        let blocks = text.split("```kdl").skip(1).filter_map(|rest| rest.split_once('\n'));
+        for (number, (kind, rest)) in blocks.enumerate().filter(|(_, (kind, _))| kind.trim() != "error") {
+            let Some((block, _)) = rest.split_once("```") else { continue };
+            let path = format!("{folder}/{name}.{number}{}.kdl", kind.trim());
+            let spec = Spec { files: BTreeMap::from([(path.clone(), block.to_owned())]), path };
+            let Compilation { diagnostics, plan: Some(plan), .. } = compile(&spec.path, &spec.files) else { continue };
+            let words = Places::of(&spec).vocabulary(&spec);
+            let trial = || trial(&plan, &words, root, LEAST, PATIENCE);
+            if diagnostics.is_empty() && matches!(trial(), trial if trial.failure.is_none() && trial.idle.is_empty()) {
+                found.push(spec);
+            }
+        }
+    }
+    found
+}
+
 fn judge(spec: &Spec, mutant: &Mutant, original: &Value, words: &[String]) -> Fate {
     let mutated = mutant.apply(spec);
     let Compilation { diagnostics, plan, .. } = compile(&mutated.path, &mutated.files);
@@ -106,7 +145,7 @@ fn worsened(spec: &Spec, diagnostics: &[Diagnostic]) -> Option<String> {
 }
 
 /// Mutates every spec and judges what comes of it.
-fn verdicts(specs: &[Spec]) -> Vec<Verdict> {
+fn verdicts(specs: &[Spec], each: usize) -> Vec<Verdict> {
     let mut work = Vec::new();
     let mut about = Vec::new();
     for (index, spec) in specs.iter().enumerate() {
@@ -119,7 +158,7 @@ fn verdicts(specs: &[Spec]) -> Vec<Verdict> {
             .for_each(|mutant| operators.entry(mutant.operator).or_default().push(mutant));
         for (operator, all) in operators {
             let mut random = Random::about(1, &format!("{} {operator}", spec.path));
-            work.extend(random.some(all, EACH).into_iter().map(|mutant| (index, mutant)));
+            work.extend(random.some(all, each).into_iter().map(|mutant| (index, mutant)));
         }
     }
     let next = AtomicUsize::new(0);
@@ -169,7 +208,20 @@ fn table(verdicts: &[Verdict]) -> String {
 #[test]
 fn mutants_that_pass_run() {
     let specs = specs();
-    let mut verdicts = verdicts(&specs);
+    assert!(report(&specs, EACH) >= 2000);
+}
+
+#[test]
+fn mutants_of_the_manual_that_pass_run() {
+    let shown = shown();
+    assert!(shown.len() >= 25, "{} specs", shown.len());
+    assert!(report(&shown, EACH_OF_MANUAL) >= 800);
+}
+
+/// Mutates the specs, prints what became of the mutants, and fails where too many of the wrong ones pass; says how many there
+/// were.
+fn report(specs: &[Spec], each: usize) -> usize {
+    let mut verdicts = verdicts(specs, each);
     let table = table(&verdicts);
     println!("{table}");
     verdicts.sort_by_key(|verdict| verdict.mutant.difference(&specs[verdict.spec]).len());
@@ -187,15 +239,13 @@ fn mutants_that_pass_run() {
             _ => {}
         }
     }
-    assert!(verdicts.len() >= 2000, "{} mutants", verdicts.len());
     assert!(told.is_empty(), "{table}\n{told}");
     let count = |wanted: Fate| verdicts.iter().filter(|verdict| verdict.fate == wanted).count();
     let (reported, slipped) = (count(Fate::Reported), count(Fate::Slipped));
-    assert!(
-        slipped * 20 <= reported + slipped,
-        "{table}\nof {} wrong mutants {slipped} slipped through",
-        reported + slipped
-    );
+    let wrong = reported + slipped;
+    println!("of {wrong} mutants that are no other right spec {reported} are reported");
+    assert!(reported * 100 >= wrong * LEAST_REPORTED, "{table}\nof {wrong} wrong mutants {slipped} slipped through");
+    verdicts.len()
 }
 
 #[test]

@@ -110,7 +110,8 @@ fn nodes_and_entries(spec: &Spec, places: &Places) -> Vec<Mutant> {
         });
         found.push(Mutant::one("delete a node", needed, &place, ""));
         let twice = format!("{0}\n{0}", text(spec, &place));
-        found.push(Mutant::one("write a node twice", false, &place, twice));
+        let unique = lost.clone().any(|lost| lost.place.range.start >= place.range.start);
+        found.push(Mutant::one("write a node twice", unique || &*node.name.text == "answer", &place, twice));
         for entry in &node.entries {
             let place = Place::new(&spec.path, entry.span.range());
             found.push(Mutant::one("delete a property or argument", false, &place, ""));
@@ -120,7 +121,8 @@ fn nodes_and_entries(spec: &Spec, places: &Places) -> Vec<Mutant> {
     for region in places.regions.iter().filter(whole) {
         found.push(Mutant::one("delete a directive", false, region, ""));
         let open = text(spec, region).trim_end_matches(['>', '}', '%']).to_owned();
-        found.push(Mutant::one("leave a directive open", false, region, open));
+        let wrong = text(spec, region).starts_with("<<");
+        found.push(Mutant::one("leave a directive open", wrong, region, open));
     }
     found
 }
