@@ -308,15 +308,15 @@ fn one_task_runs_outside_its_pipeline() {
 }
 
 #[test]
-fn a_run_that_was_killed_before_it_began_stands_in_nobody_s_way() {
+fn a_run_without_a_record_stands_in_nobody_s_way() {
     let place = Place::new(TWO);
     let folder = place.home().join("runs/20990101-000000-bbbb");
     fs::create_dir_all(&folder).expect("a folder can be made");
     fs::write(folder.join("journal.jsonl"), "").expect("a file can be written");
     let plan = place.swarmc(&["plan", "flow.kdl", "-o", "-"]).expect(0, &[], &[]);
     fs::write(folder.join("plan.json"), plan.out).expect("a file can be written");
-    place.swarmc(&["ps"]).expect(0, &["two (never begun)"], &[]);
-    place.swarmc(&["resume", "last"]).expect(2, &[], &["before it had begun", "start it anew"]);
+    place.swarmc(&["ps"]).expect(0, &["damaged", "is empty"], &[]);
+    place.swarmc(&["resume", "last"]).expect(2, &[], &["is empty", "nothing that its tasks put out is left"]);
     place.swarmc(&["resume"]).expect(2, &[], &["no run can be resumed"]);
     place.swarmc(&["prune", "last"]).expect(0, &["deleted 1 run"], &[]);
 }

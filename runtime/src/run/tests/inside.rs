@@ -268,7 +268,7 @@ fn a_conversation_goes_on_through_rounds_and_tasks_of_one_item_and_not_beyond() 
 fn a_run_ends_when_the_time_of_its_budget_is_over() {
     let world = World::new();
     let mut plan = plan(vec![step("slow", sh("sleep 100"), &[]), step("after", argv(&["true"]), &["slow"])]);
-    plan.budget = Some(swarmc_plan::Budget { time_ms: Some(100), ..Default::default() });
+    plan.budget = Some(swarmc_plan::Budget { time_ms: Some(100), warn: 80, ..Default::default() });
     assert_eq!(world.start(&plan).ended, Ended::OverBudget);
     assert!(world.notices().contains(&"the time that the budget gives the workflow is over".to_owned()));
     assert!(matches!(world.resume("last"), Err(RunError::Ended { status: RunStatus::OverBudget, .. })));
