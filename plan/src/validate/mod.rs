@@ -69,7 +69,7 @@ struct Reader<'p> {
 /// A text that no pipeline alone reads.
 const ANYWHERE: Reader<'static> = Reader { pipeline: None, step: None };
 
-impl<'p> Validator<'p> {
+impl Validator<'_> {
     fn plan(&self) -> Checked {
         let plan = self.plan;
         ROOT.field("version").hold(plan.version > 0, || "versions count from 1".to_owned())?;
