@@ -110,7 +110,7 @@ fn of_spec(spec: &str, stats: &Stats) -> Value {
 
 /// What can be summed.
 fn counts(stats: &Stats) -> Value {
-    let Stats { files, names, flows, suppressions, pipelines, swarms: _ } = stats;
+    let Stats { files, names, flows, suppressions, pipelines, swarms: _, conditions: _ } = stats;
     let mut counts = json!({
         "files": files,
         "references": names.references,

@@ -19,6 +19,7 @@ mod impostors;
 mod inspected;
 mod judge;
 mod kill;
+mod large;
 mod lsp;
 mod messages;
 mod model;

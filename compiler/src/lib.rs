@@ -7,6 +7,7 @@
 mod ast;
 mod baseline;
 mod bounds;
+mod cancel;
 mod check;
 mod code;
 mod config;
@@ -47,6 +48,7 @@ mod types;
 
 pub use baseline::Baseline;
 pub use bounds::{Turn, Used, bounds, exceeded, turns};
+pub use cancel::Cancel;
 pub use code::{Code, Severity};
 pub use config::{CONFIG_NAME, Config, config};
 pub use diagnostic::{Diagnostic, Edit, Fix, Label, Report};
@@ -94,14 +96,15 @@ pub fn compile(path: &str, files: &dyn Files) -> Compilation {
 
 /// Compiles the spec at `path` and reports what `settings` ask for.
 pub fn compile_with(path: &str, files: &dyn Files, settings: &Settings) -> Compilation {
-    observed(path, files, settings, &Cache::default(), &mut |_, _, _, _| ()).0
+    observed(path, files, settings, &Cache::default(), &Cancel::default(), &mut |_, _, _, _| ()).0
 }
 
 /// Compiles the spec at `path` as [`compile_with`] does, and counts what that looked at and proved.
 pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilation, Stats) {
     let settings = Settings { count_tokens: true, ..settings.clone() };
     let mut names = stats::Names::default();
-    let (compilation, mut stats) = observed(path, files, &settings, &Cache::default(), &mut |model, loader, _, _| {
+    let (cache, cancel) = (Cache::default(), Cancel::default());
+    let (compilation, mut stats) = observed(path, files, &settings, &cache, &cancel, &mut |model, loader, _, _| {
         names = stats::names(model, loader)
     });
     stats.names = names;
@@ -114,42 +117,46 @@ pub fn survey(path: &str, files: &dyn Files, settings: &Settings) -> (Compilatio
 
 /// Compiles the spec at `path` as [`compile_with`] does, and says what an editor asks about it. `cache` keeps what is worked
 /// out of other texts than the spec for the next time. The problems are told as soon as they are known, where the spec can
-/// be read at all: the rest takes longer.
+/// be read at all: the rest takes longer. None once it is cancelled.
 pub fn analyze(
     path: &str,
     files: &dyn Files,
     settings: &Settings,
     cache: &Cache,
+    cancel: &Cancel,
     tell: &mut dyn FnMut(&Sources, &[Diagnostic]),
-) -> (Compilation, Index) {
+) -> Option<(Compilation, Index)> {
     cache.prune();
     let mut index = Index::default();
-    let (compilation, _) = observed(path, files, settings, cache, &mut |model, loader, trust, diagnostics| {
+    let (compilation, _) = observed(path, files, settings, cache, cancel, &mut |model, loader, trust, diagnostics| {
         tell(&loader.sources, diagnostics);
-        index = index::build(model, loader, trust);
+        if !cancel.is_cancelled() {
+            index = index::build(model, loader, trust);
+        }
     });
-    (compilation, index)
+    (!cancel.is_cancelled()).then_some((compilation, index))
 }
 
 /// What looks at a model that has been checked, at what may have reached whom, and at the problems.
 type Observer<'o> = dyn FnMut(&model::Model<'_>, &Loader<'_>, &[(Span, Trust)], &[Diagnostic]) + 'o;
 
-/// Compiles, and shows the model to `observe` once all problems are known; says what the checks counted.
+/// Compiles, and shows the model to `observe` once all problems are known; says what the checks counted. Once it is
+/// cancelled nothing more is worked out, and what comes of it is nothing.
 fn observed(
     path: &str,
     files: &dyn Files,
     settings: &Settings,
     cache: &Cache,
+    cancel: &Cancel,
     observe: &mut Observer<'_>,
 ) -> (Compilation, Stats) {
     let mut diagnostics = Diagnostics::new(settings.clone());
-    let mut loader = Loader::new(files, cache);
+    let mut loader = Loader::new(files, cache, cancel);
     let file = match loader.read(path) {
         Ok(file) => file,
         Err(error) => {
             diagnostics.push(loader.unreadable(path, path, &error, None));
-            let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
-            return (Compilation { sources, diagnostics, plan: None, tests: Vec::new() }, Stats::default());
+            return (unfinished(loader, diagnostics), Stats::default());
         }
     };
     let tree = loader.tree(file);
@@ -165,7 +172,13 @@ fn observed(
     let presets = library::providers(&spec, &mut loader);
     let filled = resolve::Filled { templates, providers };
     let model = resolve::resolve(&spec, &presets, tables, filled, &mut loader, &mut diagnostics);
+    if loader.is_cancelled() {
+        return (unfinished(loader, diagnostics), Stats::default());
+    }
     let (mut stats, trust) = check::check(&model, &loader, &mut diagnostics);
+    if loader.is_cancelled() {
+        return (unfinished(loader, diagnostics), stats);
+    }
     check::packs::check(&spec, &loader, &mut diagnostics);
     check::hidden::check_documents(&spec, &loader, &mut diagnostics);
     check::patterns::check(&model, &loader, &mut diagnostics);
@@ -183,13 +196,25 @@ fn observed(
         suppressions.finish(plan.is_some(), &loader.sources, &mut diagnostics);
     }
     plan = plan.filter(|_| !diagnostics.has_errors());
+    if loader.is_cancelled() {
+        return (unfinished(loader, diagnostics), stats);
+    }
     let diagnostics = diagnostics.into_sorted();
     observe(&model, &loader, &trust, &diagnostics);
+    if loader.is_cancelled() {
+        return (Compilation { sources: loader.sources, diagnostics, plan: None, tests: Vec::new() }, stats);
+    }
     if let Some(plan) = &mut plan {
         plan.bounds = bounds(plan, if settings.count_tokens { &O200k } else { &Bytes });
     }
     let tests = if plan.is_some() { emit::tests(&model, &loader) } else { Vec::new() };
     (Compilation { sources: loader.sources, diagnostics, plan, tests }, stats)
+}
+
+/// What there is of a spec of which the rest is not known.
+fn unfinished(loader: Loader<'_>, diagnostics: Diagnostics) -> Compilation {
+    let (sources, diagnostics) = (loader.sources, diagnostics.into_sorted());
+    Compilation { sources, diagnostics, plan: None, tests: Vec::new() }
 }
 
 /// The reference of the language, in Markdown, from the table that the compiler itself uses.

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::cancel::Cancel;
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::facts::{Cache, Facts};
@@ -29,6 +30,7 @@ pub(crate) struct Loader<'a> {
     files: &'a dyn Files,
     pub(crate) sources: Sources,
     cache: &'a Cache,
+    cancel: &'a Cancel,
     /// What is known of the texts, by file.
     facts: Vec<Arc<Facts>>,
     read: BTreeMap<String, FileId>,
@@ -40,17 +42,28 @@ pub(crate) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(crate) fn new(files: &'a dyn Files, cache: &'a Cache) -> Loader<'a> {
+    pub(crate) fn new(files: &'a dyn Files, cache: &'a Cache, cancel: &'a Cancel) -> Loader<'a> {
         Loader {
             files,
             sources: Sources::new(),
             cache,
+            cancel,
             facts: Vec::new(),
             read: BTreeMap::new(),
             library: BTreeMap::new(),
             trees: RefCell::default(),
             tests: usize::MAX,
         }
+    }
+
+    /// Whether nobody wants what comes of these texts any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// The same for those who look again and again.
+    pub(crate) fn cancel(&self) -> &'a Cancel {
+        self.cancel
     }
 
     /// The tree of a file that has been read.
@@ -124,6 +137,10 @@ impl<'a> Loader<'a> {
 
     /// The file that a spec or a prompt names, or a report.
     pub(crate) fn named(&mut self, written: &str, span: Span, diagnostics: &mut Diagnostics) -> Option<FileId> {
+        // Whatever comes of it, nobody hears of it.
+        if self.is_cancelled() {
+            return None;
+        }
         let path = self.path(written, span, diagnostics)?;
         match self.read(&path) {
             Ok(file) => Some(file),

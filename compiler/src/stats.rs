@@ -24,6 +24,8 @@ pub struct Stats {
     pub flows: Flows,
     /// The suppressions.
     pub suppressions: Suppressed,
+    /// What it took to follow conditions, in nodes that were looked at.
+    pub conditions: usize,
     /// The pipelines that a run can come to.
     pub pipelines: Vec<Pipeline>,
     /// The swarms that a run can come to; none without a plan.

@@ -15,7 +15,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .map(|candidate| (strsim::damerau_levenshtein(&plain, &self::plain(candidate)), *candidate))
+        .map(|candidate| (strsim::osa_distance(&plain, &self::plain(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min();
     match slip {

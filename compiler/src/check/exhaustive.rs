@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast;
-use crate::code::Code;
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::flow::{Cover, Lazy, Uncovered};
 use crate::model::{Body, Model, Pipeline, Read, Step};
@@ -26,7 +26,7 @@ pub(super) fn check<'a>(
     diagnostics: &mut Diagnostics,
 ) -> Routes {
     let mut routes = Routes::default();
-    let mut found = Vec::new();
+    let (mut found, mut open) = (Vec::new(), Vec::new());
     for readers in tested(model, pipeline).into_values() {
         let mut testers: Vec<usize> = readers.iter().map(|(step, _)| *step).collect();
         testers.dedup();
@@ -35,12 +35,17 @@ pub(super) fn check<'a>(
             continue;
         }
         let cover = flow.get().cover(&testers, *first, read);
-        routes.branches += usize::from(!matches!(cover, Cover::Unknown));
+        routes.branches += usize::from(matches!(cover, Cover::All | Cover::Partly(_)));
         match cover {
             Cover::All => routes.exhaustive += 1,
             Cover::Partly(left) => found.push((readers, left)),
-            Cover::Unknown => {}
+            Cover::Not => {}
+            Cover::Unknown => open.push(readers[0]),
         }
+    }
+    if let [(first, read), others @ ..] = open.as_slice() {
+        diagnostics.about(Some(pipeline.steps[*first].ast.name.span));
+        diagnostics.push(too_large(pipeline, read, others.len()));
     }
     // A whole case that is left out says more than the combinations in which it is.
     let whole: BTreeSet<Option<usize>> = found
@@ -75,18 +80,16 @@ type Tested = (Option<usize>, String, Vec<String>);
 /// The values that conditions read and that can have a few cases, with the steps that read them.
 fn tested<'p>(model: &Model<'_>, pipeline: &'p Pipeline<'_>) -> BTreeMap<Tested, Vec<(usize, &'p Read)>> {
     let mut tested: BTreeMap<Tested, Vec<(usize, &Read)>> = BTreeMap::new();
-    let params = || pipeline.ast.params.iter().chain(&model.spec.params);
+    let params = pipeline.ast.params.iter().chain(&model.spec.params);
+    let declared = params.filter(|param| matches!(param.kind.kind, ast::TypeKind::Enum(_) | ast::TypeKind::Named(_)));
+    let params: BTreeSet<String> = declared.map(|param| param.name.value.replace('-', "_")).collect();
     for (index, step) in pipeline.steps.iter().enumerate() {
         for read in step.reads.iter().filter(|read| read.in_when) {
             let name = match (read.root, read.step) {
                 (Root::Output | Root::Input, Some(target)) if has_cases(&pipeline.steps[target]) => String::new(),
                 (Root::Param, None) => {
                     let name = read.name.as_deref().unwrap_or_default().replace('-', "_");
-                    let typed = |param: &ast::Param| {
-                        let declared = matches!(param.kind.kind, ast::TypeKind::Enum(_) | ast::TypeKind::Named(_));
-                        declared && param.name.value.replace('-', "_") == name
-                    };
-                    if !params().any(typed) {
+                    if !params.contains(&name) {
                         continue;
                     }
                     name
@@ -141,6 +144,21 @@ fn uncovered(pipeline: &Pipeline<'_>, readers: &[(usize, &Read)], left: &Uncover
         }
         Uncovered::Combination(_) => "add a step for it, or let one of these conditions take it".to_owned(),
     })
+}
+
+/// A value whose cases more conditions share than can be followed, and how many more such values there are.
+fn too_large(pipeline: &Pipeline<'_>, read: &Read, others: usize) -> Diagnostic {
+    let value = written(pipeline, read);
+    let others = match others {
+        0 => String::new(),
+        1 => "; of another value it is not known either".to_owned(),
+        _ => format!("; of {others} other values it is not known either"),
+    };
+    let message = format!("too many conditions test `{value}` to tell whether each of its cases is taken{others}");
+    let diagnostic = Diagnostic::new(Code::NonExhaustive, message)
+        .label(read.span, "one of them")
+        .help("put the tasks of one case into a pipeline of their own, for a `call` with one `when`");
+    Diagnostic { severity: Some(Severity::Warning), ..diagnostic }
 }
 
 fn written(pipeline: &Pipeline<'_>, read: &Read) -> String {

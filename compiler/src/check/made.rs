@@ -7,7 +7,11 @@ use crate::resolve::files::{copies, files_of, lies_in};
 use crate::source::{Sources, Span};
 use crate::syntax::Text;
 
+/// The pairs of a file that is read and a step that may make it that are looked at: beyond them nothing is said.
+const LOOKED_AT: usize = 1_000_000;
+
 pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let mut left = LOOKED_AT;
     let makes = |step: usize, made: &Made| !places(model, &pipeline.steps[step], sources, made).is_empty();
     for (reader, step) in pipeline.steps.iter().enumerate() {
         if step.made.is_empty() {
@@ -18,6 +22,8 @@ pub(super) fn check(model: &Model<'_>, pipeline: &Pipeline<'_>, sources: &Source
         if late.is_empty() {
             continue;
         }
+        let Some(rest) = left.checked_sub(pipeline.steps.len() * (1 + late.len())) else { return };
+        left = rest;
         let before = before(pipeline, reader);
         for made in late {
             let mut makers = (0..pipeline.steps.len()).filter(|&step| makes(step, made));

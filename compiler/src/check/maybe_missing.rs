@@ -1,15 +1,16 @@
 //! SW202: a value read where its step can have been skipped, or can have failed.
 //!
 //! A read is right when it has a default or a guard, when what its step needs proves the value (nearly always), or when
-//! no route through the pipeline's conditions reaches it without the value. Otherwise such a route is shown.
+//! no route through the pipeline's conditions reaches it without the value. Otherwise such a route is shown. Where the
+//! conditions are too large to follow, that is said once of a pipeline, and is no error.
 
 use swarmc_plan::When;
 
 use crate::ast;
 use crate::check::upstream::read_as_previous;
-use crate::code::Code;
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::flow::{Lazy, Missing, Proofs, assumed, ends_of, leaves, names};
+use crate::flow::{Answer, Lazy, Missing, Proofs, assumed, names};
 use crate::model::{Body, Model, ParamRef, Pipeline, Read, Step, siblings};
 use crate::stats::Outputs;
 use crate::template::{Fact, Kind, Root, Status};
@@ -23,6 +24,7 @@ pub(super) fn check<'a>(
 ) -> Outputs {
     let mut outputs = Outputs::default();
     let mut proofs = Proofs::new(pipeline);
+    let mut open: Vec<(usize, usize, &Read)> = Vec::new();
     for (index, step) in pipeline.steps.iter().enumerate() {
         diagnostics.about(Some(step.ast.name.span));
         for (position, read) in step.reads.iter().enumerate() {
@@ -54,8 +56,15 @@ pub(super) fn check<'a>(
                 }
                 (Root::Previous, Some(target)) if !assumed(read, &pipeline.steps[target]) => {
                     let later = is_later(step, read, &pipeline.steps[target]);
-                    let there = later && flow.get().leaves_each_round(step.within, target);
-                    if there { None } else { round_before(step, read, &pipeline.steps[target], later) }
+                    let there = if later { flow.get().leaves_each_round(step.within, target) } else { Answer::No };
+                    match there {
+                        Answer::Yes => None,
+                        Answer::No => round_before(step, read, &pipeline.steps[target], later),
+                        Answer::Unknown => {
+                            open.push((index, target, read));
+                            continue;
+                        }
+                    }
                 }
                 (Root::Output, Some(target)) if back => round_before(step, read, &pipeline.steps[target], false),
                 (Root::Output | Root::Input, Some(target)) if target != index => {
@@ -63,26 +72,37 @@ pub(super) fn check<'a>(
                     let there = producer.ast.output.default.is_some()
                         || assumed(read, producer)
                         || proofs.present(index, target, read);
-                    match there {
-                        true => None,
-                        false => missing(pipeline, index, read, target, flow.get().missing(index, target, read)),
+                    let found = if there { Missing::No } else { flow.get().missing(index, target, read) };
+                    if matches!(found, Missing::Unknown) {
+                        open.push((index, target, read));
+                        continue;
                     }
+                    missing(pipeline, index, read, target, found)
                 }
                 // As a directive it renders nothing.
                 (Root::Exit | Root::Error, Some(target)) if !read.directive => {
                     let there = assumed(read, &pipeline.steps[target]) || proofs.present(index, target, read);
-                    match there {
-                        true => None,
+                    let found = match there {
+                        true => Missing::No,
                         // What it reads is the attempt before.
-                        false if target == index => missing(pipeline, index, read, target, Missing::Unknown),
-                        false => missing(pipeline, index, read, target, flow.get().missing(index, target, read)),
+                        false if target == index => Missing::When { ends: Vec::new(), hops: Vec::new() },
+                        false => flow.get().missing(index, target, read),
+                    };
+                    if matches!(found, Missing::Unknown) {
+                        open.push((index, target, read));
+                        continue;
                     }
+                    missing(pipeline, index, read, target, found)
                 }
                 _ => None,
             };
             outputs.present += usize::from(is_value && problem.is_none());
             diagnostics.extend(problem);
         }
+    }
+    if let [(index, target, read), others @ ..] = open.as_slice() {
+        diagnostics.about(Some(pipeline.steps[*index].ast.name.span));
+        diagnostics.push(too_large(pipeline, *index, *target, read, others.len()));
     }
     diagnostics.about(None);
     let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
@@ -112,15 +132,15 @@ pub(super) fn check_providers(model: &Model<'_>, diagnostics: &mut Diagnostics) 
 }
 
 fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, found: Missing) -> Option<Diagnostic> {
+    let (lacking, hops) = match found {
+        Missing::No | Missing::Unknown => return None,
+        Missing::When { ends, hops } => (ends, hops),
+    };
     let step = &pipeline.steps[index];
     let producer = &pipeline.steps[target];
     let (reader, name) = (step.name(), producer.name());
     let plain = name.replace('-', "_");
-    let what = match read.root {
-        Root::Exit => "exit code",
-        Root::Error => "error",
-        _ => "output",
-    };
+    let what = noun(read);
     let word = Kind::Read(read.root).word();
     let ask = format!("ask first: `{word}.{plain} is defined and …`");
     if std::ptr::eq(step, producer) {
@@ -141,17 +161,6 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
     let (holder, needed) = siblings(&pipeline.steps, index, target).unwrap_or((index, target));
     let (holder, waits_for) = (&pipeline.steps[holder], pipeline.steps[needed].name());
     let need = holder.needs.iter().find(|need| need.step == needed);
-    let (lacking, hops) = match found {
-        Missing::No => return None,
-        Missing::When { ends, hops } => (ends, hops),
-        Missing::Unknown => {
-            let possible = match need {
-                Some(need) if needed == target && holder.binds(need) => ends_of(producer, need.when),
-                _ => ends_of(producer, When::Always),
-            };
-            (possible.into_iter().filter(|status| !leaves(producer, read.root, *status)).collect(), Vec::new())
-        }
-    };
     let empty = matches!(producer.body, Body::Call { .. }) && lacking.contains(&Status::Succeeded);
     let lacking: Vec<&str> = lacking
         .into_iter()
@@ -218,6 +227,31 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
         ),
         (_, false) => format!("{ask}, or `output default=\"…\"` in `{name}`"),
     }))
+}
+
+fn noun(read: &Read) -> &'static str {
+    match read.root {
+        Root::Exit => "exit code",
+        Root::Error => "error",
+        _ => "output",
+    }
+}
+
+/// A read before which there are more conditions than can be followed, and how many more such reads there are.
+fn too_large(pipeline: &Pipeline<'_>, index: usize, target: usize, read: &Read, others: usize) -> Diagnostic {
+    let (reader, name) = (pipeline.steps[index].name(), pipeline.steps[target].name());
+    let others = match others {
+        0 => String::new(),
+        1 => "; of another value it is not known either".to_owned(),
+        _ => format!("; of {others} other values it is not known either"),
+    };
+    let what = noun(read);
+    let message =
+        format!("too many conditions lead to `{reader}` to tell whether the {what} of `{name}` is there{others}");
+    let diagnostic = Diagnostic::new(Code::OutputMayBeSkipped, message)
+        .label(read.span, "not known to be there")
+        .help("give it a default where it is read, or put some of the tasks before it into a pipeline of their own, for a `call`");
+    Diagnostic { severity: Some(Severity::Warning), ..diagnostic }
 }
 
 /// A value that whoever starts the run may leave out, read by an expression; a directive renders nothing.

@@ -67,12 +67,18 @@ pub(crate) fn check(
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
     unused::check(model, loader, diagnostics);
-    let sure = flow::sure(model);
+    // Pipelines share what their conditions may take to follow.
+    let steps = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
+    let budget = flow::Budget::new(steps, loader.cancel());
+    let sure = flow::sure(model, &budget);
     types::check(model, diagnostics);
     calls::check(model, diagnostics);
     given::check(model, diagnostics);
     let mut written = written::Written::new(model, sources);
     for (index, pipeline) in model.pipelines.iter().enumerate() {
+        if loader.is_cancelled() {
+            return (stats, Vec::new());
+        }
         let mut looked = stats::Pipeline::new(pipeline);
         upstream::check(pipeline, diagnostics);
         cycle::check(pipeline, diagnostics);
@@ -81,7 +87,7 @@ pub(crate) fn check(
         edges::check(pipeline, &model.typing.types, diagnostics);
         // Where steps wait for each other, nothing can be said of what runs before what.
         if pipeline.order.cycles.is_empty() {
-            let mut flow = flow::Lazy::new(model, pipeline, &sure);
+            let mut flow = flow::Lazy::new(model, pipeline, &sure, &budget);
             looked.outputs = maybe_missing::check(model, pipeline, &mut flow, diagnostics);
             looked.steps = never_runs::check(pipeline, &mut flow, diagnostics);
             looked.routes = exhaustive::check(model, pipeline, &mut flow, diagnostics);
@@ -99,6 +105,7 @@ pub(crate) fn check(
             stats.pipelines.push(looked);
         }
     }
+    stats.conditions = budget.spent();
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
     for swarm in &model.swarms {
         swarm::check(model, swarm, diagnostics);
@@ -132,6 +139,9 @@ pub(crate) fn check(
     test_blocks::check(model, diagnostics);
     maybe_missing::check_providers(model, diagnostics);
     secrets::check(loader, diagnostics);
+    if loader.is_cancelled() {
+        return (stats, Vec::new());
+    }
     let (flows, reached) = trust(model, sources, diagnostics);
     stats.flows = flows;
     (stats, reached)

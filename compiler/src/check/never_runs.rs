@@ -25,6 +25,10 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
     let watched = watched(pipeline);
     let mut never = vec![false; pipeline.steps.len()];
     let mut known: Vec<Known> = vec![Known::new(); pipeline.steps.len()];
+    let mut position = vec![0; pipeline.steps.len()];
+    for (at, &step) in pipeline.order.sorted.iter().enumerate() {
+        position[step] = at;
+    }
     let mut plain = vec![false; pipeline.steps.len()];
     let mut stops = cut_off::Stops::new(pipeline);
     for &index in &pipeline.order.sorted {
@@ -44,7 +48,7 @@ pub(super) fn check<'a>(pipeline: &Pipeline<'a>, flow: &mut Lazy<'_, 'a>, diagno
             diagnostics.push(stopped(pipeline, step, need));
             continue;
         }
-        match proved(pipeline, index, &watched, &known) {
+        match proved(pipeline, index, &watched, &known, &position) {
             Ok(proved) => known[index] = proved,
             Err(clash) => {
                 never[index] = true;
@@ -159,7 +163,10 @@ fn stopped(pipeline: &Pipeline<'_>, step: &Step<'_>, need: &Need) -> Diagnostic 
         .help(format!("to run where `{}` does not, write `depends-on {} when=always`", stop.name(), stop.name()))
 }
 
-/// How steps must have ended: only of those that a condition asks about.
+/// The steps of which is known how they ended where one starts: the nearest of them, as each hands on what it knows.
+const MOST_KNOWN: usize = 64;
+
+/// How steps must have ended, by where they stand in the order of needs: only of those that a condition asks about.
 type Known = BTreeMap<usize, Ends>;
 
 /// The ways in which a step can have ended, and what says so.
@@ -170,6 +177,7 @@ struct Ends {
 }
 
 struct Clash {
+    /// Where the step stands in the order of needs.
     target: usize,
     one: Ends,
     other: Ends,
@@ -207,12 +215,18 @@ fn ended<'s>(pipeline: &'s Pipeline<'_>, step: &'s Step<'_>) -> Vec<(usize, Ends
     facts.collect()
 }
 
-fn proved(pipeline: &Pipeline<'_>, index: usize, watched: &[bool], known: &[Known]) -> Result<Known, Clash> {
+fn proved(
+    pipeline: &Pipeline<'_>,
+    index: usize,
+    watched: &[bool],
+    known: &[Known],
+    position: &[usize],
+) -> Result<Known, Clash> {
     let step = &pipeline.steps[index];
     let mut proved = Known::new();
     for need in step.needs.iter().filter(|need| step.binds(need)) {
         if watched[need.step] {
-            merge(&mut proved, need.step, Ends { any_of: ends(pipeline, need), because: need.span })?;
+            merge(&mut proved, position[need.step], Ends { any_of: ends(pipeline, need), because: need.span })?;
         }
         if need.when != When::Always {
             for (&target, ends) in &known[need.step] {
@@ -221,7 +235,10 @@ fn proved(pipeline: &Pipeline<'_>, index: usize, watched: &[bool], known: &[Know
         }
     }
     for (target, ends) in ended(pipeline, step) {
-        merge(&mut proved, target, ends)?;
+        merge(&mut proved, position[target], ends)?;
+    }
+    while proved.len() > MOST_KNOWN {
+        proved.pop_first();
     }
     Ok(proved)
 }
@@ -255,7 +272,7 @@ fn merge(known: &mut Known, target: usize, ends: Ends) -> Result<(), Clash> {
 
 impl Clash {
     fn report(&self, pipeline: &Pipeline<'_>, step: &Step<'_>) -> Diagnostic {
-        let target = &pipeline.steps[self.target];
+        let target = &pipeline.steps[pipeline.order.sorted[self.target]];
         let name = target.name();
         let says = |ends: &Ends| match ends.any_of.as_slice() {
             [] => format!("`{name}` cannot end like this"),

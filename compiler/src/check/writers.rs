@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use super::written::{Write, Written};
 use crate::ast;
-use crate::code::Code;
+use crate::code::{Code, Severity};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::flow::Lazy;
+use crate::flow::{Answer, Lazy};
 use crate::model::{Pipeline, Step};
 use crate::source::Span;
 
@@ -51,19 +51,17 @@ pub(super) fn check<'a>(
     if pipeline.ast.concurrency == Some(1) {
         return;
     }
-    let mut pairs: Vec<(&str, Use, Use)> = Vec::new();
+    let mut pairs: Vec<(&str, Pair)> = Vec::new();
     for ((kind, _), users) in &groups {
-        let pair =
-            clash(users, flow).map(|(one, other)| if one.step < other.step { (one, other) } else { (other, one) });
-        pairs.extend(pair.map(|(one, other)| (*kind, one, other)));
+        pairs.extend(clash(users, flow).map(|pair| (*kind, pair)));
     }
-    pairs.extend(overlaps(&groups, flow).into_iter().map(|(one, other)| ("writes", one, other)));
-    pairs.sort_by_key(|(kind, one, other)| (one.step, other.step, *kind == "worktree"));
+    pairs.extend(overlaps(&groups, flow).into_iter().map(|pair| ("writes", pair)));
+    pairs.sort_by_key(|(kind, pair)| (pair.one.step, pair.other.step, *kind == "worktree"));
     // What a worktree or a file is shared for is said once of two steps.
-    pairs.dedup_by_key(|(kind, one, other)| (*kind == "session", one.step, other.step));
-    for (kind, one, other) in pairs {
-        diagnostics.about(Some(pipeline.steps[other.step].ast.name.span));
-        diagnostics.push(shared(pipeline, kind, one, other));
+    pairs.dedup_by_key(|(kind, pair)| (*kind == "session", pair.one.step, pair.other.step));
+    for (kind, pair) in pairs {
+        diagnostics.about(Some(pipeline.steps[pair.other.step].ast.name.span));
+        diagnostics.push(shared(pipeline, kind, pair));
     }
     diagnostics.about(None);
 }
@@ -86,28 +84,45 @@ fn checkout(step: &Step<'_>) -> String {
     }
 }
 
+/// Two users of one thing that can run at once, or, where that is not certain, may.
+#[derive(Clone, Copy)]
+struct Pair {
+    one: Use,
+    other: Use,
+    certain: bool,
+}
+
+/// The first pair that can run at once; where there is none, the first of which that is not known.
+fn first_at_once(pairs: impl Iterator<Item = (Use, Use)>, flow: &mut Lazy<'_, '_>) -> Option<Pair> {
+    let mut open = None;
+    for (one, other) in pairs.filter(|(one, other)| one.step != other.step) {
+        let answer = flow.get().at_once(one.step, other.step);
+        let (one, other) = if one.step < other.step { (one, other) } else { (other, one) };
+        match answer {
+            Answer::Yes => return Some(Pair { one, other, certain: true }),
+            Answer::Unknown => open = open.or(Some(Pair { one, other, certain: false })),
+            Answer::No => {}
+        }
+    }
+    open
+}
+
 /// Two users of one thing that can run at once.
-fn clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<(Use, Use)> {
+fn clash(users: &[Use], flow: &mut Lazy<'_, '_>) -> Option<Pair> {
     if users.len() < 2 {
         return None;
     }
-    let flow = flow.get();
     let mut users = users.to_vec();
-    users.sort_by_key(|user| flow.position(user.step));
+    users.sort_by_key(|user| flow.get().position(user.step));
     // Where each waits for the one before it, all are ordered.
     let near = users.windows(2).map(|pair| (pair[0], pair[1]));
-    if let Some(found) = near.clone().find(|(one, other)| one.step != other.step && flow.at_once(one.step, other.step))
-    {
-        return Some(found);
-    }
     let far = (2..users.len()).flat_map(|gap| (gap..users.len()).map(move |at| (at - gap, at)));
-    far.take(LOOKED_AT)
-        .map(|(one, other)| (users[one], users[other]))
-        .find(|(one, other)| one.step != other.step && flow.at_once(one.step, other.step))
+    let far = far.take(LOOKED_AT).map(|(one, other)| (users[one], users[other]));
+    first_at_once(near.chain(far), flow)
 }
 
 /// Users of different patterns that overlap.
-fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>) -> Vec<(Use, Use)> {
+fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>) -> Vec<Pair> {
     let patterns: Vec<(&str, &Vec<Use>)> = groups
         .iter()
         .filter(|((kind, _), _)| *kind == "writes")
@@ -126,12 +141,7 @@ fn overlaps(groups: &BTreeMap<(&str, String), Vec<Use>>, flow: &mut Lazy<'_, '_>
                 continue;
             }
             let pairs = users.iter().flat_map(|one| others.iter().map(move |other| (*one, *other)));
-            let mut pairs = pairs.filter(|(one, other)| one.step != other.step).take(LOOKED_AT);
-            found.extend(
-                pairs
-                    .find(|(one, other)| flow.get().at_once(one.step, other.step))
-                    .map(|(one, other)| if one.step < other.step { (one, other) } else { (other, one) }),
-            );
+            found.extend(first_at_once(pairs.take(LOOKED_AT), flow));
         }
     }
     found
@@ -209,7 +219,8 @@ fn within(diagnostic: Diagnostic, inner: Option<Span>) -> Diagnostic {
     }
 }
 
-fn shared(pipeline: &Pipeline<'_>, kind: &str, one: Use, other: Use) -> Diagnostic {
+fn shared(pipeline: &Pipeline<'_>, kind: &str, pair: Pair) -> Diagnostic {
+    let Pair { one, other, certain } = pair;
     let (first, second) = (pipeline.steps[one.step].name(), pipeline.steps[other.step].name());
     let (what, how) = match kind {
         "worktree" => ("share a worktree", "works in it too"),
@@ -227,10 +238,15 @@ fn shared(pipeline: &Pipeline<'_>, kind: &str, one: Use, other: Use) -> Diagnost
             "let one wait for the other, `depends-on {first}` in `{second}`, or give one of them a `worktree` of its own"
         ),
     };
-    let message = format!("`{first}` and `{second}` can run at once, and {what}");
-    let diagnostic = Diagnostic::new(Code::ParallelWriters, message)
-        .label(other.span, "neither waits for the other")
-        .label(one.span, format!("`{first}` {how}"));
+    let (can, why) = match certain {
+        true => ("can", "neither waits for the other"),
+        false => ("may", "neither waits for the other, and too many conditions lead here to tell whether both run"),
+    };
+    let message = format!("`{first}` and `{second}` {can} run at once, and {what}");
+    let diagnostic = Diagnostic::new(Code::ParallelWriters, message);
+    let severity = if certain { diagnostic.severity } else { Some(Severity::Warning) };
+    let diagnostic =
+        Diagnostic { severity, ..diagnostic }.label(other.span, why).label(one.span, format!("`{first}` {how}"));
     let diagnostic = within(diagnostic, other.inner);
     let inner = one.inner.filter(|_| one.inner != other.inner);
     within(diagnostic, inner).help(help)

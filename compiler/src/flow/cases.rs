@@ -18,7 +18,9 @@ pub(crate) enum Cover {
     All,
     /// They leave some out.
     Partly(Uncovered),
-    /// They do not branch over the value, or it is too much to tell.
+    /// They do not branch over the value.
+    Not,
+    /// It is too much to tell.
     Unknown,
 }
 
@@ -37,7 +39,7 @@ impl Flow<'_, '_> {
         self.diagram.ask();
         let fields = read.fields.iter().map(|field| field.value.clone()).collect();
         let key = self.key_of(Some(reader), read.root, read.name.as_deref(), fields);
-        let Some(key) = key else { return Cover::Unknown };
+        let Some(key) = key else { return Cover::Not };
         let kind = self.kind(&key);
         let branches = match kind {
             Kind::Bool => key.root == Root::Output,
@@ -45,38 +47,47 @@ impl Flow<'_, '_> {
             Kind::Int | Kind::Free => false,
         };
         if !branches || !self.vocabulary.fits(&key, &kind) {
-            return Cover::Unknown;
+            return Cover::Not;
         }
-        self.taken(testers, &key).unwrap_or(Cover::Unknown)
+        self.taken(testers, reader, &key).unwrap_or(Cover::Unknown)
     }
 
-    fn taken(&mut self, testers: &[usize], key: &Key) -> Result<Cover, TooLarge> {
-        let value = self.value(key.clone());
+    fn taken(&mut self, testers: &[usize], reader: usize, key: &Key) -> Result<Cover, TooLarge> {
+        let value = self.value(Some(reader), key.clone());
         let tested = value.variable;
         // Another round is what comes of a case that an `until` tests.
         if self.repeats_by(key, tested)? || self.is_told_apart_in_text(key, tested)? {
-            return Ok(Cover::Unknown);
+            return Ok(Cover::Not);
         }
         let present = self.present(None, key)?;
         let (mut sets, mut own, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for step in self.candidates(testers, key) {
+            // There may be thousands, and each is a question of its own.
+            self.diagram.ask();
             let holds = self.when_holds(step)?;
             let holds = self.diagram.and(holds, present)?;
+            let set = self.diagram.project(holds, |variable| variable == tested)?;
             if testers.contains(&step) {
-                sets.push(self.diagram.project(holds, |variable| variable == tested)?);
+                sets.push(set);
             }
-            if self.diagram.depends(holds, tested) {
-                own.push(holds);
+            if self.diagram.depends(holds, tested)? {
+                own.push(set);
             }
             all.push(holds);
         }
+        sets.sort_unstable();
+        sets.dedup();
         if !self.tell_apart(&sets)? {
+            return Ok(Cover::Not);
+        }
+        // A case that may be taken after all is none that is left out.
+        if !all.iter().chain([&present]).all(|&formula| self.diagram.is_exact(formula)) {
             return Ok(Cover::Unknown);
         }
-        let partly = self.any(own, |variable| variable == tested)?;
+        let partly = own.into_iter().try_fold(NEVER, |any, set| self.diagram.or(any, set))?;
         let mut cases = Vec::new();
         for (index, class) in value.classes.iter().enumerate() {
-            let case = self.diagram.literal(tested, |other| other == index)?;
+            let case = self.diagram.literal(tested, |other| other == index);
             if self.diagram.and(case, partly)? == NEVER {
                 cases.push(word(class));
             }
@@ -84,16 +95,25 @@ impl Flow<'_, '_> {
         if !cases.is_empty() {
             return Ok(Cover::Partly(Uncovered::Cases(cases)));
         }
-        let kept = self.branching();
+        let kept = std::mem::take(&mut self.branching);
         let keep = |variable: Variable| variable == tested || kept.contains(&variable);
-        let taken = self.any(all, keep)?;
-        let possible = self.diagram.project(present, keep)?;
-        let left = self.diagram.without(possible, taken)?;
-        Ok(match self.combination(left) {
-            _ if left == NEVER => Cover::All,
+        let left = self.left_over(all, present, &keep);
+        self.branching = kept;
+        let left = left?;
+        if left == NEVER {
+            return Ok(Cover::All);
+        }
+        Ok(match self.combination(left)? {
             Some(values) => Cover::Partly(Uncovered::Combination(values)),
-            None => Cover::Unknown,
+            None => Cover::Not,
         })
+    }
+
+    /// Holds, for the variables that are kept, where a value can be there and none of the formulas can hold.
+    fn left_over(&mut self, taken: Vec<Formula>, present: Formula, keep: &dyn Fn(Variable) -> bool) -> Sized {
+        let taken = self.any(taken, keep)?;
+        let possible = self.diagram.project(present, keep)?;
+        self.diagram.without(possible, taken)
     }
 
     /// The steps whose conditions may depend on a value: by what they read, or by how those that test it end.
@@ -111,6 +131,7 @@ impl Flow<'_, '_> {
     fn any(&mut self, formulas: Vec<Formula>, keep: impl Fn(Variable) -> bool) -> Sized {
         let mut any = NEVER;
         for formula in formulas {
+            self.diagram.ask();
             let formula = self.diagram.project(formula, &keep)?;
             any = self.diagram.or(any, formula)?;
         }
@@ -129,16 +150,10 @@ impl Flow<'_, '_> {
         Ok(false)
     }
 
-    /// The variables of values that take one of a few cases.
-    fn branching(&self) -> Vec<Variable> {
-        let branches =
-            |key: &Key| matches!(key.of, Of::Step(_)) && matches!(self.kind(key), Kind::Bool | Kind::Enum(_));
-        self.values.iter().filter(|(key, _)| branches(key)).map(|(_, value)| value.variable).collect()
-    }
-
     fn repeats_by(&mut self, key: &Key, tested: Variable) -> Result<bool, TooLarge> {
         let pipeline = self.pipeline;
-        let of_loops = pipeline.steps.iter().filter_map(|step| match &step.body {
+        let loops = self.loops.clone();
+        let of_loops = loops.into_iter().filter_map(|step| match &pipeline.steps[step].body {
             Body::Loop { until, until_reads } => Some((until, until_reads)),
             _ => None,
         });
@@ -152,7 +167,7 @@ impl Flow<'_, '_> {
             }
             for tree in until.iter().filter_map(|until| until.expression.tree.as_ref()) {
                 let holds = self.holds(None, tree)?;
-                if self.diagram.depends(holds, tested) {
+                if self.diagram.depends(holds, tested)? {
                     return Ok(true);
                 }
             }
@@ -163,9 +178,10 @@ impl Flow<'_, '_> {
     /// Whether a step that runs whatever the value is looks at it, or hands it on.
     fn is_told_apart_in_text(&mut self, key: &Key, tested: Variable) -> Result<bool, TooLarge> {
         let pipeline = self.pipeline;
-        let readers = match key.of {
-            Of::Step(step) => self.readers[step].clone(),
-            _ => (0..pipeline.steps.len()).collect(),
+        let readers = match &key.of {
+            Of::Step(step) => self.readers[*step].clone(),
+            Of::Name(name) => self.param_readers.get(name).cloned().unwrap_or_default(),
+            _ => Vec::new(),
         };
         for index in readers {
             let step = &pipeline.steps[index];
@@ -186,7 +202,7 @@ impl Flow<'_, '_> {
             };
             if step.reads.iter().any(looks) {
                 let when = self.when_holds(index)?;
-                if !self.diagram.depends(when, tested) {
+                if !self.diagram.depends(when, tested)? {
                     return Ok(true);
                 }
             }
@@ -195,14 +211,14 @@ impl Flow<'_, '_> {
     }
 
     /// Values for which a formula over cases holds.
-    fn combination(&mut self, formula: Formula) -> Option<Vec<(String, String)>> {
-        let example = self.diagram.example(formula)?;
+    fn combination(&mut self, formula: Formula) -> Result<Option<Vec<(String, String)>>, TooLarge> {
+        let Some(example) = self.diagram.example(formula)? else { return Ok(None) };
         let values = self.values.iter().filter_map(|(key, value)| {
             let class = value.classes.get(*example.get(&value.variable)?)?;
             Some((self.written(key), word(class)))
         });
         let values: Vec<(String, String)> = values.collect();
-        (formula != ALWAYS && !values.is_empty()).then_some(values)
+        Ok((formula != ALWAYS && !values.is_empty()).then_some(values))
     }
 
     /// How conditions write a value.

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::Flow;
-use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable};
-use super::values::{self, Class, Key, Of, constant, parts, unwrapped};
+use super::diagram::{ALWAYS, Formula, NEVER, Sized, Variable, not};
+use super::values::{self, Class, Key, Kind, Of, constant, parts, unwrapped};
 use crate::template::{Comparison, Const, Expr, ExprKind, Path, Root, Status, same_name};
 
 /// The classes of a value, and the variable that says which it is of.
@@ -24,10 +24,7 @@ impl Flow<'_, '_> {
     pub(super) fn holds(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
         match &expr.kind {
             ExprKind::Const(constant) => Ok(if constant.is_true() { ALWAYS } else { NEVER }),
-            ExprKind::Not(of) => {
-                let of = self.holds(reader, of)?;
-                self.diagram.not(of)
-            }
+            ExprKind::Not(of) => Ok(not(self.holds(reader, of)?)),
             ExprKind::And(terms) => {
                 let mut all = ALWAYS;
                 for term in terms {
@@ -51,25 +48,25 @@ impl Flow<'_, '_> {
             }
             ExprKind::Compare { left, op, right } => self.comparison(reader, expr, left, *op, right),
             ExprKind::Test { of, name, .. } if matches!(name.value.as_str(), "defined" | "undefined") => {
-                let Some(key) = self.key(reader, of) else { return self.opaque(reader, expr) };
+                let Some(key) = self.key(reader, of) else { return Ok(self.opaque(reader, expr)) };
                 let present = self.present(reader, &key)?;
-                if name.value == "defined" { Ok(present) } else { self.diagram.not(present) }
+                Ok(if name.value == "defined" { present } else { not(present) })
             }
             ExprKind::Path(_) => {
-                let Some(key) = self.key(reader, expr) else { return self.opaque(reader, expr) };
-                let value = self.value(key);
-                self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]))
+                let Some(key) = self.key(reader, expr) else { return Ok(self.opaque(reader, expr)) };
+                let value = self.value(reader, key);
+                Ok(self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class])))
             }
             ExprKind::Filter { .. } => match self.or_default(reader, expr) {
                 Some((key, default)) => {
                     let present = self.present(reader, &key)?;
-                    let value = self.value(key);
-                    let own = self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]))?;
+                    let value = self.value(reader, key);
+                    let own = self.diagram.literal(value.variable, |class| values::is_true(&value.classes[class]));
                     self.either(present, own, if default.is_true() { ALWAYS } else { NEVER })
                 }
-                None => self.opaque(reader, expr),
+                None => Ok(self.opaque(reader, expr)),
             },
-            _ => self.opaque(reader, expr),
+            _ => Ok(self.opaque(reader, expr)),
         }
     }
 
@@ -118,7 +115,7 @@ impl Flow<'_, '_> {
 
     fn comparison(&mut self, reader: Option<usize>, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) -> Sized {
         if op == Comparison::In {
-            let Some(items) = right.items() else { return self.opaque(reader, whole) };
+            let Some(items) = right.items() else { return Ok(self.opaque(reader, whole)) };
             let mut any = NEVER;
             for item in items {
                 let equal = self.comparison(reader, whole, left, Comparison::Eq, item)?;
@@ -136,8 +133,8 @@ impl Flow<'_, '_> {
                 if name == Comparison::Eq && a > b {
                     std::mem::swap(&mut a, &mut b);
                 }
-                let atom = self.atom(format!("{name:?} {a} {b}"))?;
-                if opposite { self.diagram.not(atom) } else { Ok(atom) }
+                let atom = self.atom(reader, format!("{name:?} {a} {b}"));
+                Ok(if opposite { not(atom) } else { atom })
             }
         }
     }
@@ -162,8 +159,8 @@ impl Flow<'_, '_> {
             None => {
                 let of = self.spelt(reader, of);
                 let (name, opposite) = plain(op);
-                let atom = self.atom(format!("{name:?} {of} {with:?}"))?;
-                if opposite { self.diagram.not(atom) } else { Ok(atom) }
+                let atom = self.atom(reader, format!("{name:?} {of} {with:?}"));
+                Ok(if opposite { not(atom) } else { atom })
             }
         }
     }
@@ -174,17 +171,14 @@ impl Flow<'_, '_> {
         let is = match Status::ALL.into_iter().find(|status| status.word() == word) {
             Some(Status::Succeeded) => ends.succeeded,
             Some(Status::Failed) => ends.failed,
-            Some(Status::Skipped) => {
-                let ran = self.diagram.or(ends.succeeded, ends.failed)?;
-                self.diagram.not(ran)?
-            }
+            Some(Status::Skipped) => not(self.diagram.or(ends.succeeded, ends.failed)?),
             None => NEVER,
         };
-        match op {
-            Comparison::Eq => Ok(is),
-            Comparison::Ne => self.diagram.not(is),
-            _ => self.atom(format!("{op:?} status {step} {word:?}")),
-        }
+        Ok(match op {
+            Comparison::Eq => is,
+            Comparison::Ne => not(is),
+            _ => self.atom(reader, format!("{op:?} status {step} {word:?}")),
+        })
     }
 
     fn value_compared(&mut self, reader: Option<usize>, key: Key, op: Comparison, with: &Const) -> Sized {
@@ -194,12 +188,12 @@ impl Flow<'_, '_> {
             && let (Comparison::Eq | Comparison::Ne, Const::Int(0)) = (op, with)
         {
             let succeeded = self.seen(reader, step)?.succeeded;
-            let other = self.atom(format!("exit {step} 0"))?;
+            let other = self.atom(reader, format!("exit {step} 0"));
             let zero = self.diagram.or(succeeded, other)?;
-            return if op == Comparison::Eq { Ok(zero) } else { self.diagram.not(zero) };
+            return Ok(if op == Comparison::Eq { zero } else { not(zero) });
         }
         let spelt = format!("{key:?}");
-        let value = self.value(key);
+        let value = self.value(reader, key);
         let listed = value.classes.iter().any(|class| values::compares(class, Comparison::Eq, with) == Some(true));
         let truths: Vec<Option<bool>> = value
             .classes
@@ -215,14 +209,14 @@ impl Flow<'_, '_> {
         // A word that is none of an enum's is for the types to report.
         let foreign =
             !listed && truths.iter().all(|truth| truth.is_some()) && matches!(op, Comparison::Eq | Comparison::Ne);
-        let certain = self.diagram.literal(value.variable, |class| !foreign && truths[class] == Some(true))?;
+        let certain = self.diagram.literal(value.variable, |class| !foreign && truths[class] == Some(true));
         if !foreign && truths.iter().all(Option::is_some) {
             return Ok(certain);
         }
-        let open = self.diagram.literal(value.variable, |class| foreign || truths[class].is_none())?;
+        let open = self.diagram.literal(value.variable, |class| foreign || truths[class].is_none());
         let (name, opposite) = plain(op);
-        let atom = self.atom(format!("{name:?} {spelt} {with:?}"))?;
-        let atom = if opposite { self.diagram.not(atom)? } else { atom };
+        let atom = self.atom(reader, format!("{name:?} {spelt} {with:?}"));
+        let atom = if opposite { not(atom) } else { atom };
         let open = self.diagram.and(open, atom)?;
         self.diagram.or(certain, open)
     }
@@ -240,15 +234,16 @@ impl Flow<'_, '_> {
     }
 
     /// The variable of a part about which nothing is known.
-    fn opaque(&mut self, reader: Option<usize>, expr: &Expr) -> Sized {
+    fn opaque(&mut self, reader: Option<usize>, expr: &Expr) -> Formula {
         let spelt = self.spelt(reader, expr);
-        self.atom(spelt)
+        self.atom(reader, spelt)
     }
 
-    pub(super) fn atom(&mut self, spelt: String) -> Sized {
+    pub(super) fn atom(&mut self, reader: Option<usize>, spelt: String) -> Formula {
         let known = self.atoms.get(&spelt).copied();
         let variable = known.unwrap_or_else(|| {
-            let variable = self.fresh(0, 2);
+            let rank = self.rank_before(reader);
+            let variable = self.fresh(rank, 2);
             self.atoms.insert(spelt, variable);
             variable
         });
@@ -256,16 +251,20 @@ impl Flow<'_, '_> {
     }
 
     /// What a value can be, as far as conditions tell it apart.
-    pub(super) fn value(&mut self, key: Key) -> Value {
+    pub(super) fn value(&mut self, reader: Option<usize>, key: Key) -> Value {
         if let Some(known) = self.values.get(&key) {
             return known.clone();
         }
-        let classes = self.vocabulary.classes(&key, &self.kind(&key));
-        let position = match key.of {
-            Of::Step(step) => self.position[step] + 1,
-            _ => 0,
+        let kind = self.kind(&key);
+        let classes = self.vocabulary.classes(&key, &kind);
+        let rank = match key.of {
+            Of::Step(step) => self.rank_after(step),
+            _ => self.rank_before(reader),
         };
-        let value = Value { variable: self.fresh(position, classes.len()), classes };
+        let value = Value { variable: self.fresh(rank, classes.len()), classes };
+        if matches!(key.of, Of::Step(_)) && matches!(kind, Kind::Bool | Kind::Enum(_)) {
+            self.branching.insert(value.variable);
+        }
         self.values.insert(key, value.clone());
         value
     }

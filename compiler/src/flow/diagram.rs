@@ -1,11 +1,16 @@
 //! Formulas over variables of several values, as shared decision diagrams.
 //!
-//! Two formulas are equal when their ids are, so that asking whether one can hold is a comparison. Variables are tested
-//! by falling rank. Nothing here recurses, and each operation gives up when it would make more nodes than are left.
+//! Two formulas are equal when their ids are, so that asking whether one can hold is a comparison. The opposite of a
+//! formula is the same node with the other sign, so that there is one operation, and what contradicts itself is seen at
+//! once. Variables are tested by falling rank. Nothing here recurses; each operation spends from a [`Budget`], and gives up
+//! when there is nothing left: what is true of a formula never depends on how far that reaches, only whether it is known.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// A formula, by its node.
+use super::budget::Budget;
+
+/// A formula: twice its node, and one more for the opposite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Formula(u32);
 
@@ -23,103 +28,147 @@ pub(crate) type Sized = Result<Formula, TooLarge>;
 /// The value of each variable that matters.
 pub(crate) type Assignment = BTreeMap<Variable, usize>;
 
-/// What never holds.
-pub(crate) const NEVER: Formula = Formula(0);
 /// What always holds.
-pub(crate) const ALWAYS: Formula = Formula(1);
+pub(crate) const ALWAYS: Formula = Formula(0);
+/// What never holds.
+pub(crate) const NEVER: Formula = Formula(1);
 
 /// The most values that a variable has.
 pub(crate) const MOST_VALUES: usize = 64;
-/// The nodes that all formulas together may have.
-const MOST_NODES: usize = 400_000;
-/// The nodes that may be looked at for one question.
-const MOST_WORK: usize = 60_000;
 
 /// The formulas made so far.
 #[derive(Debug)]
-pub(crate) struct Diagram {
-    /// The two constants stand first, as nodes without children.
+pub(crate) struct Diagram<'b> {
+    /// The constant stands first, as a node without children.
     nodes: Vec<Node>,
-    unique: HashMap<Node, Formula>,
-    known: HashMap<(Operation, Formula, Formula), Formula>,
+    /// What remains to hold, for each value of each node's variable.
+    children: Vec<Formula>,
+    /// The nodes by what they consist of; those that share a hash follow each other.
+    unique: HashMap<u64, u32, Hashed>,
+    /// What is known to hold where two formulas do.
+    known: HashMap<(Formula, Formula), Formula, Hashed>,
     variables: Vec<Rank>,
-    work: usize,
+    budget: &'b Budget<'b>,
+    /// What may be spent until the next question.
+    left: usize,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     variable: u32,
-    /// What remains to hold, for each value.
-    children: Box<[Formula]>,
+    /// Where its children begin.
+    start: u32,
+    /// The next node of the same hash.
+    next: Option<u32>,
+    /// Whether one of its variables stands for what was too large.
+    rough: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Rank {
     rank: u64,
     size: usize,
+    /// Whether it stands for what was too large.
+    rough: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Operation {
-    And,
-    Or,
-    Not,
-}
-
-/// An operation on two nodes of which some children are done.
+/// Two formulas that must both hold, of which some children are done.
 struct Open {
     pair: (Formula, Formula),
     variable: u32,
-    done: Vec<Formula>,
+    /// Where its results begin.
+    start: usize,
 }
 
-impl Diagram {
-    pub(crate) fn new() -> Diagram {
-        let constant = || Node { variable: u32::MAX, children: Box::default() };
+impl<'b> Diagram<'b> {
+    pub(crate) fn new(budget: &'b Budget<'b>) -> Diagram<'b> {
         Diagram {
-            nodes: vec![constant(), constant()],
-            unique: HashMap::new(),
-            known: HashMap::new(),
+            nodes: vec![Node { variable: u32::MAX, start: 0, next: None, rough: false }],
+            children: Vec::new(),
+            unique: HashMap::default(),
+            known: HashMap::default(),
             variables: Vec::new(),
-            work: MOST_WORK,
+            left: budget.share(),
+            budget,
         }
     }
 
-    /// Begins another question: what was spent on those before it does not count.
+    /// Begins another question: it may take a part of what is left for all of them.
     pub(crate) fn ask(&mut self) {
-        self.work = MOST_WORK;
+        self.left = self.budget.share();
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), TooLarge> {
+        self.left = self.left.checked_sub(steps).ok_or(TooLarge)?;
+        self.budget.spend(steps);
+        Ok(())
     }
 
     /// A new variable of 2 to 64 values. Ranks differ; higher ones are tested first.
     pub(crate) fn variable(&mut self, rank: u64, size: usize) -> Variable {
+        self.add(rank, size, false)
+    }
+
+    /// A new variable of two values that stands for what was too large: nothing is known of when it holds.
+    pub(crate) fn rough(&mut self, rank: u64) -> Variable {
+        self.add(rank, 2, true)
+    }
+
+    fn add(&mut self, rank: u64, size: usize, rough: bool) -> Variable {
         debug_assert!((1..=MOST_VALUES).contains(&size), "a variable has 1 to {MOST_VALUES} values");
-        self.variables.push(Rank { rank, size });
+        self.variables.push(Rank { rank, size, rough });
         Variable(u32::try_from(self.variables.len() - 1).expect("there are fewer variables than nodes"))
     }
 
     /// Holds where the variable has one of the values for which `is` says so.
-    pub(crate) fn literal(&mut self, variable: Variable, is: impl Fn(usize) -> bool) -> Sized {
+    pub(crate) fn literal(&mut self, variable: Variable, is: impl Fn(usize) -> bool) -> Formula {
         let size = self.variables[variable.0 as usize].size;
-        let children = (0..size).map(|value| if is(value) { ALWAYS } else { NEVER }).collect();
-        self.node(variable.0, children)
+        let children: Vec<Formula> = (0..size).map(|value| if is(value) { ALWAYS } else { NEVER }).collect();
+        self.node(variable.0, &children)
     }
 
     pub(crate) fn and(&mut self, a: Formula, b: Formula) -> Sized {
-        self.apply(Operation::And, a, b)
+        let mut stack: Vec<Open> = Vec::new();
+        let mut done: Vec<Formula> = Vec::new();
+        let mut next = Some((a, b));
+        let mut result = NEVER;
+        self.spend(1)?;
+        loop {
+            if let Some((a, b)) = next.take() {
+                let pair = if a <= b { (a, b) } else { (b, a) };
+                match quick(pair).or_else(|| self.known.get(&pair).copied()) {
+                    Some(known) => result = known,
+                    None => {
+                        let variable = self.first(pair);
+                        self.spend(self.variables[variable as usize].size)?;
+                        stack.push(Open { pair, variable, start: done.len() });
+                        next = Some((self.child(pair.0, variable, 0), self.child(pair.1, variable, 0)));
+                        continue;
+                    }
+                }
+            }
+            let Some(open) = stack.last() else { return Ok(result) };
+            done.push(result);
+            let value = done.len() - open.start;
+            let (pair, variable, start) = (open.pair, open.variable, open.start);
+            if value < self.variables[variable as usize].size {
+                next = Some((self.child(pair.0, variable, value), self.child(pair.1, variable, value)));
+                continue;
+            }
+            stack.pop();
+            result = self.node(variable, &done[start..]);
+            done.truncate(start);
+            self.known.insert(pair, result);
+        }
     }
 
     pub(crate) fn or(&mut self, a: Formula, b: Formula) -> Sized {
-        self.apply(Operation::Or, a, b)
-    }
-
-    pub(crate) fn not(&mut self, a: Formula) -> Sized {
-        self.apply(Operation::Not, a, a)
+        Ok(not(self.and(not(a), not(b))?))
     }
 
     /// `a`, and not `b`.
     pub(crate) fn without(&mut self, a: Formula, b: Formula) -> Sized {
-        let not = self.not(b)?;
-        self.and(a, not)
+        self.and(a, not(b))
     }
 
     /// Holds for the values of the variables that are kept for which the formula can hold.
@@ -127,17 +176,18 @@ impl Diagram {
         let mut found = BTreeSet::new();
         let mut open = vec![formula];
         while let Some(next) = open.pop() {
-            if next > ALWAYS && found.insert(next) {
-                open.extend(&self.nodes[next.0 as usize].children);
+            if next > NEVER && found.insert(next) {
+                open.extend(self.children_of(next));
+                self.spend(self.size(next))?;
             }
         }
         let mut projected = BTreeMap::from([(NEVER, NEVER), (ALWAYS, ALWAYS)]);
         // A node is made after its children.
         for node in found {
-            let Node { variable, children } = self.nodes[node.0 as usize].clone();
-            let children: Vec<Formula> = children.iter().map(|child| projected[child]).collect();
+            let variable = self.nodes[node.node()].variable;
+            let children: Vec<Formula> = self.children_of(node).map(|child| projected[&child]).collect();
             let whole = match keep(Variable(variable)) {
-                true => self.node(variable, children)?,
+                true => self.node(variable, &children),
                 false => {
                     let mut any = NEVER;
                     for child in children {
@@ -152,81 +202,74 @@ impl Diagram {
     }
 
     /// Whether the formula depends on the variable.
-    pub(crate) fn depends(&self, formula: Formula, variable: Variable) -> bool {
+    pub(crate) fn depends(&mut self, formula: Formula, variable: Variable) -> Result<bool, TooLarge> {
+        let rank = self.variables[variable.0 as usize].rank;
         let mut seen = BTreeSet::new();
-        let mut open = vec![formula];
+        let mut open = vec![formula.node()];
         while let Some(next) = open.pop() {
-            let node = &self.nodes[next.0 as usize];
-            if node.variable == variable.0 {
-                return true;
+            let tested = self.nodes[next].variable;
+            if tested == variable.0 {
+                return Ok(true);
             }
-            if seen.insert(next) {
-                open.extend(&node.children);
+            // What is tested below the variable does not lead to it.
+            if next > 0 && self.variables[tested as usize].rank > rank && seen.insert(next) {
+                self.spend(self.variables[tested as usize].size)?;
+                open.extend(self.children_of(Formula::of(next)).map(Formula::node));
             }
         }
-        false
+        Ok(false)
     }
 
-    /// Values for which the formula holds, the first where there is a choice; none where it never does.
-    pub(crate) fn example(&self, formula: Formula) -> Option<Assignment> {
+    /// Whether nothing in the formula stands for what was too large.
+    pub(crate) fn is_exact(&self, formula: Formula) -> bool {
+        !self.nodes[formula.node()].rough
+    }
+
+    /// Values for which the formula holds, the first where there is a choice; none where it never does. One that stands
+    /// for what was too large may hold for none: what is found then proves nothing, and is an error.
+    pub(crate) fn example(&mut self, formula: Formula) -> Result<Option<Assignment>, TooLarge> {
+        if formula == NEVER {
+            return Ok(None);
+        }
         let mut assignment = Assignment::new();
         let mut at = formula;
-        while at > ALWAYS {
-            let node = &self.nodes[at.0 as usize];
-            let value = node.children.iter().position(|&child| child != NEVER)?;
-            assignment.insert(Variable(node.variable), value);
-            at = node.children[value];
+        while at > NEVER {
+            let variable = self.nodes[at.node()].variable;
+            let rank = self.variables[variable as usize];
+            if rank.rough {
+                return Err(TooLarge);
+            }
+            self.spend(rank.size)?;
+            let held = self.children_of(at).enumerate().filter(|(_, child)| *child != NEVER);
+            // Where there is a way around what was too large, it is taken.
+            let (value, child) = held
+                .min_by_key(|(value, child)| (self.is_rough(*child), *value))
+                .expect("a node that can hold has a child that can");
+            assignment.insert(Variable(variable), value);
+            at = child;
         }
-        (at == ALWAYS).then_some(assignment)
+        Ok(Some(assignment))
+    }
+
+    fn is_rough(&self, formula: Formula) -> bool {
+        let node = self.nodes[formula.node()];
+        node.rough && self.variables[node.variable as usize].rough
     }
 
     /// Whether the formula holds for these values; the first where none is given.
     pub(crate) fn holds(&self, formula: Formula, assignment: &Assignment) -> bool {
         let mut at = formula;
-        while at > ALWAYS {
-            let node = &self.nodes[at.0 as usize];
-            at = node.children[assignment.get(&Variable(node.variable)).copied().unwrap_or(0)];
+        while at > NEVER {
+            let variable = self.nodes[at.node()].variable;
+            at = self.child(at, variable, assignment.get(&Variable(variable)).copied().unwrap_or(0));
         }
         at == ALWAYS
-    }
-
-    fn apply(&mut self, operation: Operation, a: Formula, b: Formula) -> Sized {
-        let mut stack: Vec<Open> = Vec::new();
-        let mut next = Some((a, b));
-        let mut result = NEVER;
-        loop {
-            if let Some((a, b)) = next.take() {
-                let pair = if a <= b { (a, b) } else { (b, a) };
-                match quick(operation, pair).or_else(|| self.known.get(&(operation, pair.0, pair.1)).copied()) {
-                    Some(known) => result = known,
-                    None => {
-                        self.work = self.work.checked_sub(1).ok_or(TooLarge)?;
-                        let variable = self.first(pair);
-                        stack.push(Open { pair, variable, done: Vec::new() });
-                        next = Some((self.child(pair.0, variable, 0), self.child(pair.1, variable, 0)));
-                        continue;
-                    }
-                }
-            }
-            let Some(open) = stack.last_mut() else { return Ok(result) };
-            open.done.push(result);
-            let value = open.done.len();
-            let (pair, variable) = (open.pair, open.variable);
-            if value < self.variables[variable as usize].size {
-                next = Some((self.child(pair.0, variable, value), self.child(pair.1, variable, value)));
-                continue;
-            }
-            let done = std::mem::take(&mut open.done);
-            stack.pop();
-            result = self.node(variable, done)?;
-            self.known.insert((operation, pair.0, pair.1), result);
-        }
     }
 
     /// The variable that is tested first.
     fn first(&self, pair: (Formula, Formula)) -> u32 {
         let of = |formula: Formula| {
-            let variable = self.nodes[formula.0 as usize].variable;
+            let variable = self.nodes[formula.node()].variable;
             let rank = self.variables.get(variable as usize).map(|rank| rank.rank);
             (rank, variable)
         };
@@ -234,65 +277,142 @@ impl Diagram {
     }
 
     fn child(&self, formula: Formula, variable: u32, value: usize) -> Formula {
-        let node = &self.nodes[formula.0 as usize];
-        if node.variable == variable { node.children[value] } else { formula }
+        let node = &self.nodes[formula.node()];
+        match node.variable == variable {
+            true => self.children[node.start as usize + value].signed(formula),
+            false => formula,
+        }
     }
 
-    fn node(&mut self, variable: u32, children: Vec<Formula>) -> Sized {
-        if children.iter().all(|&child| child == children[0]) {
-            return Ok(children[0]);
+    fn children_of(&self, formula: Formula) -> impl Iterator<Item = Formula> + '_ {
+        let start = self.nodes[formula.node()].start as usize;
+        self.children[start..start + self.size(formula)].iter().map(move |child| child.signed(formula))
+    }
+
+    /// The children that a formula has.
+    fn size(&self, formula: Formula) -> usize {
+        self.variables.get(self.nodes[formula.node()].variable as usize).map_or(0, |rank| rank.size)
+    }
+
+    fn node(&mut self, variable: u32, children: &[Formula]) -> Formula {
+        let first = children[0];
+        if children.iter().all(|&child| child == first) {
+            return first;
         }
-        let node = Node { variable, children: children.into() };
-        if let Some(&known) = self.unique.get(&node) {
-            return Ok(known);
+        // Of a node and its opposite there is the one whose first child has no sign.
+        let sign = Formula(first.0 & 1);
+        let mut hasher = Fast::default();
+        hasher.write_u32(variable);
+        children.iter().for_each(|child| hasher.write_u32(child.signed(sign).0));
+        let hash = hasher.finish();
+        let known = self.unique.get(&hash).copied();
+        let mut at = known;
+        while let Some(node) = at {
+            let found = &self.nodes[node as usize];
+            let own = &self.children[found.start as usize..];
+            if found.variable == variable && children.iter().zip(own).all(|(child, own)| child.signed(sign) == *own) {
+                return Formula::of(node as usize).signed(sign);
+            }
+            at = found.next;
         }
-        if self.nodes.len() >= MOST_NODES {
-            return Err(TooLarge);
-        }
-        let formula = Formula(u32::try_from(self.nodes.len()).expect("the nodes are counted"));
-        self.nodes.push(node.clone());
-        self.unique.insert(node, formula);
-        Ok(formula)
+        let node = u32::try_from(self.nodes.len()).expect("the nodes are counted");
+        let start = u32::try_from(self.children.len()).expect("the children are counted");
+        let rough = self.variables[variable as usize].rough || children.iter().any(|&child| !self.is_exact(child));
+        self.children.extend(children.iter().map(|child| child.signed(sign)));
+        self.nodes.push(Node { variable, start, next: known, rough });
+        self.unique.insert(hash, node);
+        Formula::of(node as usize).signed(sign)
     }
 }
 
-/// The result where no child has to be looked at; the smaller of the pair stands first.
-fn quick(operation: Operation, (a, b): (Formula, Formula)) -> Option<Formula> {
-    match (operation, a, b) {
-        (Operation::Not, NEVER, _) => Some(ALWAYS),
-        (Operation::Not, ALWAYS, _) => Some(NEVER),
-        (Operation::Not, ..) => None,
-        (Operation::And, NEVER, _) => Some(NEVER),
-        (Operation::And, ALWAYS, other) | (Operation::Or, NEVER, other) => Some(other),
-        (Operation::Or, ALWAYS, _) => Some(ALWAYS),
-        (Operation::And | Operation::Or, a, b) => (a == b).then_some(a),
+impl Formula {
+    fn of(node: usize) -> Formula {
+        Formula(u32::try_from(node << 1).expect("the nodes are counted"))
+    }
+
+    fn node(self) -> usize {
+        (self.0 >> 1) as usize
+    }
+
+    /// With the sign of another.
+    fn signed(self, other: Formula) -> Formula {
+        Formula(self.0 ^ (other.0 & 1))
+    }
+}
+
+/// Holds where the formula does not.
+pub(crate) fn not(formula: Formula) -> Formula {
+    Formula(formula.0 ^ 1)
+}
+
+/// What is known to hold of a pair without a look at their children; the smaller stands first.
+fn quick((a, b): (Formula, Formula)) -> Option<Formula> {
+    match (a, b) {
+        (ALWAYS, other) => Some(other),
+        (NEVER, _) => Some(NEVER),
+        _ if a == b => Some(a),
+        _ if a == not(b) => Some(NEVER),
+        _ => None,
+    }
+}
+
+/// Formulas are looked up so often that the hash of the standard library would be most of the work; what is hashed is
+/// made here, and by nobody who could choose it.
+#[derive(Default)]
+struct Fast(u64);
+
+type Hashed = BuildHasherDefault<Fast>;
+
+impl Hasher for Fast {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cancel::Cancel;
 
-    fn is(diagram: &mut Diagram, variable: Variable, value: usize) -> Formula {
-        diagram.literal(variable, |other| other == value).expect("there is room")
+    /// More than these tests spend.
+    const MANY: usize = 10_000;
+
+    fn is(diagram: &mut Diagram<'_>, variable: Variable, value: usize) -> Formula {
+        diagram.literal(variable, |other| other == value)
     }
 
     #[test]
     fn a_formula_and_its_opposite_are_exhaustive_and_exclusive() {
-        let mut diagram = Diagram::new();
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
         let (x, y) = (diagram.variable(1, 3), diagram.variable(2, 2));
         let (x, y) = (is(&mut diagram, x, 1), is(&mut diagram, y, 0));
         let both = diagram.and(x, y).unwrap();
-        let not = diagram.not(both).unwrap();
+        let not = super::not(both);
         assert_eq!(diagram.and(both, not), Ok(NEVER));
         assert_eq!(diagram.or(both, not), Ok(ALWAYS));
-        let (no_x, no_y) = (diagram.not(x).unwrap(), diagram.not(y).unwrap());
+        let (no_x, no_y) = (super::not(x), super::not(y));
         assert_eq!(diagram.or(no_x, no_y), Ok(not), "as De Morgan says");
     }
 
     #[test]
     fn the_values_of_a_variable_exclude_each_other_and_cover_it() {
-        let mut diagram = Diagram::new();
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
         let x = diagram.variable(1, 3);
         let values: Vec<Formula> = (0..3).map(|value| is(&mut diagram, x, value)).collect();
         assert_eq!(diagram.and(values[0], values[1]), Ok(NEVER));
@@ -303,20 +423,23 @@ mod tests {
 
     #[test]
     fn an_example_makes_its_formula_hold() {
-        let mut diagram = Diagram::new();
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
         let (x, y) = (diagram.variable(1, 3), diagram.variable(2, 2));
         let (x, y) = (is(&mut diagram, x, 2), is(&mut diagram, y, 1));
         let both = diagram.and(x, y).unwrap();
-        let example = diagram.example(both).unwrap();
+        let example = diagram.example(both).unwrap().unwrap();
         assert!(diagram.holds(both, &example));
-        let not = diagram.not(both).unwrap();
-        assert!(!diagram.holds(not, &example));
-        assert_eq!(diagram.example(NEVER), None);
+        assert!(!diagram.holds(not(both), &example));
+        assert_eq!(diagram.example(NEVER), Ok(None));
     }
 
     #[test]
     fn what_is_projected_away_can_be_anything() {
-        let mut diagram = Diagram::new();
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
         let (first, second) = (diagram.variable(1, 2), diagram.variable(2, 2));
         let (x, y) = (is(&mut diagram, first, 1), is(&mut diagram, second, 1));
         let both = diagram.and(x, y).unwrap();
@@ -327,7 +450,9 @@ mod tests {
 
     #[test]
     fn a_long_chain_takes_a_node_each_and_an_endless_one_stops() {
-        let mut diagram = Diagram::new();
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
         let mut chain = ALWAYS;
         for rank in 0..10_000 {
             diagram.ask();
@@ -335,7 +460,7 @@ mod tests {
             let next = is(&mut diagram, variable, 0);
             chain = diagram.and(chain, next).unwrap();
         }
-        assert!(diagram.example(chain).is_some_and(|example| example.len() == 10_000));
+        assert!(diagram.example(chain).unwrap().is_some_and(|example| example.len() == 10_000));
         assert!(diagram.nodes.len() <= 20_002);
         // Pairs that are far apart: the diagram of their conjunction doubles with each.
         let far: Vec<Variable> = (0..60).map(|rank| diagram.variable(20_000 + rank, 2)).collect();
@@ -349,5 +474,46 @@ mod tests {
             });
         }
         assert_eq!(clauses, Err(TooLarge));
+    }
+
+    #[test]
+    fn what_was_too_large_proves_that_something_cannot_be_and_never_that_it_can() {
+        let cancel = Cancel::default();
+        let budget = Budget::new(MANY, &cancel);
+        let mut diagram = Diagram::new(&budget);
+        let (known, open) = (diagram.variable(1, 2), diagram.rough(2));
+        let (known, open) = (is(&mut diagram, known, 0), is(&mut diagram, open, 0));
+        let both = diagram.and(known, open).unwrap();
+        assert!(diagram.is_exact(known) && !diagram.is_exact(both));
+        assert_eq!(diagram.example(both), Err(TooLarge), "only where the one holds of which nothing is known");
+        assert_eq!(diagram.and(both, not(known)), Ok(NEVER), "whatever that is");
+    }
+
+    #[test]
+    fn hard_questions_leave_room_for_easy_ones() {
+        let cancel = Cancel::default();
+        let budget = Budget::new(0, &cancel);
+        let mut diagram = Diagram::new(&budget);
+        let variables: Vec<Variable> = (0..64).map(|rank| diagram.variable(rank, 2)).collect();
+        for question in 0..50 {
+            let mut clauses = Ok(ALWAYS);
+            for pair in 0..32 {
+                let other = 32 + (pair + question) % 32;
+                let (a, b) = (is(&mut diagram, variables[pair], 0), is(&mut diagram, variables[other], 0));
+                clauses = clauses.and_then(|all| {
+                    let either = diagram.or(a, b)?;
+                    diagram.and(all, either)
+                });
+            }
+            assert_eq!(clauses, Err(TooLarge));
+            diagram.ask();
+        }
+        let (a, b) = (is(&mut diagram, variables[0], 0), is(&mut diagram, variables[1], 0));
+        assert!(diagram.and(a, b).is_ok());
+        assert!(budget.spent() <= 150_000);
+        cancel.cancel();
+        diagram.ask();
+        let (c, d) = (is(&mut diagram, variables[2], 0), is(&mut diagram, variables[3], 0));
+        assert_eq!(diagram.and(c, d), Err(TooLarge), "nobody waits for it");
     }
 }

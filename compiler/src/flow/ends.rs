@@ -5,9 +5,9 @@
 
 use swarmc_plan::{Exhausted, Join, RoundFailure, When};
 
-use super::Flow;
 use super::diagram::{ALWAYS, Formula, NEVER, Sized, TooLarge, Variable};
 use super::values::{Key, Of};
+use super::{Answer, Flow};
 use crate::ast::{self, ForEachJoin, OnFailure};
 use crate::model::{Body, Need, Read, Step};
 use crate::template::Root;
@@ -29,13 +29,13 @@ pub(super) enum Task {
 impl Flow<'_, '_> {
     /// Holds where the step runs.
     pub(super) fn runs(&mut self, step: usize) -> Sized {
-        self.build(Task::Run(step));
+        self.build(Task::Run(step))?;
         self.runs[step].ok_or(TooLarge)
     }
 
     /// How the step ends.
     pub(super) fn ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
-        self.build(Task::Ends(step));
+        self.build(Task::Ends(step))?;
         self.ends[step].ok_or(TooLarge)
     }
 
@@ -47,8 +47,12 @@ impl Flow<'_, '_> {
     }
 
     /// Builds what something needs, then itself, without recursion however long the pipeline is. What asks about itself,
-    /// as an `until` may about its own loop, finds nothing there yet.
-    fn build(&mut self, task: Task) {
+    /// as an `until` may about its own loop, finds nothing there yet. Each of them has a share of the work of its own: one
+    /// that is too large for it spoils none of those that wait for it.
+    fn build(&mut self, task: Task) -> Result<(), TooLarge> {
+        if self.is_built(task) {
+            return Ok(());
+        }
         let mut open = vec![(task, false)];
         let mut seen = std::collections::BTreeSet::new();
         while let Some((task, ready)) = open.pop() {
@@ -57,13 +61,17 @@ impl Flow<'_, '_> {
             }
             if ready {
                 self.making.push(task);
+                self.diagram.ask();
                 self.make(task);
                 self.making.pop();
             } else if seen.insert(task) {
+                let before = self.before(task);
                 open.push((task, true));
-                open.extend(self.before(task).into_iter().map(|before| (before, false)));
+                open.extend(before.into_iter().map(|before| (before, false)));
             }
         }
+        self.diagram.ask();
+        Ok(())
     }
 
     fn before(&self, task: Task) -> Vec<Task> {
@@ -91,22 +99,28 @@ impl Flow<'_, '_> {
         // Where there is no room, it is anything: more can happen then than really does.
         match task {
             Task::Run(step) => {
-                let runs = self.make_runs(step).or_else(|TooLarge| self.anything(step));
-                self.runs[step] = runs.ok();
+                let runs = self.make_runs(step);
+                self.runs[step] = Some(runs.unwrap_or_else(|TooLarge| self.anything(step)));
             }
             Task::Ends(step) => {
-                let ends = self.make_ends(step).or_else(|TooLarge| {
-                    let (succeeded, other) = (self.anything(step)?, self.anything(step)?);
-                    Ok::<Ends, TooLarge>(Ends { succeeded, failed: self.diagram.without(other, succeeded)? })
-                });
-                self.ends[step] = ends.ok();
+                let ends = self.make_ends(step);
+                self.ends[step] = Some(ends.unwrap_or_else(|TooLarge| self.any_end(step)));
             }
         }
     }
 
-    fn anything(&mut self, step: usize) -> Sized {
-        let variable = self.fresh(self.position[step] + 1, 2);
+    /// Something of a step of which nothing is known, as it was too large.
+    fn anything(&mut self, step: usize) -> Formula {
+        let rank = self.rank_after(step);
+        let variable = self.rough(rank);
         self.diagram.literal(variable, |value| value == 0)
+    }
+
+    /// Any end of a step that runs, or none.
+    fn any_end(&mut self, step: usize) -> Ends {
+        let (succeeded, other) = (self.anything(step), self.anything(step));
+        // Two tests of variables of their own: there is always room.
+        Ends { succeeded, failed: self.diagram.without(other, succeeded).unwrap_or(other) }
     }
 
     fn make_runs(&mut self, step: usize) -> Sized {
@@ -116,7 +130,7 @@ impl Flow<'_, '_> {
         match self.pipeline.spawned[step] {
             // If somebody asks for it, which nobody can say.
             Some(_) => {
-                let asked = self.anything(step)?;
+                let asked = self.atom(Some(step), format!("spawned {step}"));
                 self.diagram.and(runs, asked)
             }
             None => Ok(runs),
@@ -171,10 +185,18 @@ impl Flow<'_, '_> {
     /// Holds where the `when` of the step does.
     pub(super) fn when_holds(&mut self, step: usize) -> Sized {
         let pipeline = self.pipeline;
-        match pipeline.steps[step].when.as_ref().and_then(|when| when.expression.tree.as_ref()) {
-            Some(tree) => self.holds(Some(step), tree),
-            None => Ok(ALWAYS),
+        let Some(tree) = pipeline.steps[step].when.as_ref().and_then(|when| when.expression.tree.as_ref()) else {
+            return Ok(ALWAYS);
+        };
+        if let Some(known) = self.whens[step] {
+            return known;
         }
+        let holds = self.holds(Some(step), tree);
+        // What is asked while it is being built may find nothing yet.
+        if holds.is_ok() || self.making.is_empty() {
+            self.whens[step] = Some(holds);
+        }
+        holds
     }
 
     fn make_ends(&mut self, step: usize) -> Result<Ends, TooLarge> {
@@ -184,7 +206,7 @@ impl Flow<'_, '_> {
             return Ok(Ends { succeeded: runs, failed: NEVER });
         }
         let outcome = self.outcome(step);
-        let well = self.diagram.literal(outcome, |value| value == 0)?;
+        let well = self.diagram.literal(outcome, |value| value == 0);
         let succeeded = self.diagram.and(runs, well)?;
         let succeeded = match &resolved.body {
             Body::Loop { .. } => {
@@ -197,7 +219,7 @@ impl Flow<'_, '_> {
             // It counts as skipped.
             OnFailure::Skip => NEVER,
             OnFailure::Escalate(_) => {
-                let left_out = self.diagram.literal(outcome, |value| value == 2)?;
+                let left_out = self.diagram.literal(outcome, |value| value == 2);
                 let ran = self.diagram.without(runs, left_out)?;
                 self.diagram.without(ran, succeeded)?
             }
@@ -256,6 +278,8 @@ impl Flow<'_, '_> {
             if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
                 continue;
             }
+            // There are many of them, and each is a question of its own.
+            self.diagram.ask();
             let mut unhandled = self.ends(child)?.failed;
             for handler in self.handlers[child].clone() {
                 let runs = self.runs(handler)?;
@@ -268,7 +292,27 @@ impl Flow<'_, '_> {
 
     /// Whether every round that another one follows leaves a value of the step: one in which nothing failed that nothing
     /// handles, and no `stop` ran. `holder` is the loop of the rounds, or none for those of the pipeline.
-    pub(crate) fn leaves_each_round(&mut self, holder: Option<usize>, target: usize) -> bool {
+    pub(crate) fn leaves_each_round(&mut self, holder: Option<usize>, target: usize) -> Answer {
+        let followed = match self.rounds.get(&holder) {
+            Some(&known) => known,
+            None => {
+                let followed = self.followed(holder);
+                self.rounds.insert(holder, followed);
+                followed
+            }
+        };
+        self.diagram.ask();
+        let without = followed.and_then(|followed| {
+            let there = self.leaves(None, target, Root::Output)?;
+            let reached = self.reached_in_rounds(holder, target)?;
+            let there = self.diagram.and(there, reached)?;
+            self.diagram.without(followed, there)
+        });
+        self.never(without)
+    }
+
+    /// Holds where another round follows.
+    fn followed(&mut self, holder: Option<usize>) -> Sized {
         self.diagram.ask();
         let pipeline = self.pipeline;
         let stops = (0..pipeline.steps.len()).filter(|&step| matches!(pipeline.steps[step].body, Body::Stop(_)));
@@ -284,19 +328,13 @@ impl Flow<'_, '_> {
             }
             None => Ok(followed),
         });
-        let followed = followed.and_then(|followed| {
+        followed.and_then(|followed| {
             stops.into_iter().try_fold(followed, |followed, stop| {
+                self.diagram.ask();
                 let runs = self.runs(stop)?;
                 self.diagram.without(followed, runs)
             })
-        });
-        let without = followed.and_then(|followed| {
-            let there = self.leaves(None, target, Root::Output)?;
-            let reached = self.reached_in_rounds(holder, target)?;
-            let there = self.diagram.and(there, reached)?;
-            self.diagram.without(followed, there)
-        });
-        without == Ok(NEVER)
+        })
     }
 
     /// The steps of a loop, or those of the pipeline that stand in none.
@@ -314,7 +352,8 @@ impl Flow<'_, '_> {
         }
         let escalates = matches!(self.pipeline.steps[step].ast.on_failure, OnFailure::Escalate(_));
         let size = if escalates { 3 } else { 2 };
-        let variable = self.fresh(self.position[step] + 1, size);
+        let rank = self.rank_after(step);
+        let variable = self.fresh(rank, size);
         self.outcomes[step] = Some(variable);
         variable
     }
@@ -324,16 +363,18 @@ impl Flow<'_, '_> {
         let whole = match (key.root, &key.of) {
             (Root::Output | Root::Exit | Root::Error, Of::Step(step)) => self.leaves(reader, *step, key.root)?,
             (Root::Param, Of::Name(name)) => match self.param(name) {
-                Some(param) if param.kind.optional && param.default.is_none() => self.atom(format!("given {name}"))?,
+                Some(param) if param.kind.optional && param.default.is_none() => {
+                    self.atom(reader, format!("given {name}"))
+                }
                 _ => ALWAYS,
             },
-            (Root::Stdin | Root::Previous, _) => self.atom(format!("there {:?} {:?}", key.root, key.of))?,
+            (Root::Stdin | Root::Previous, _) => self.atom(reader, format!("there {:?} {:?}", key.root, key.of)),
             _ => ALWAYS,
         };
         // A field that may be left out is there or not, whatever else is.
         let mut all = whole;
         for depth in self.optional_fields(key) {
-            let field = self.atom(format!("field {:?} {:?} {:?}", key.root, key.of, &key.fields[..=depth]))?;
+            let field = self.atom(reader, format!("field {:?} {:?} {:?}", key.root, key.of, &key.fields[..=depth]));
             all = self.diagram.and(all, field)?;
         }
         Ok(all)
@@ -357,7 +398,7 @@ impl Flow<'_, '_> {
         let mut all = ALWAYS;
         for outer in around(pipeline.steps[step].within).take_while(|outer| !shared.contains(outer)) {
             let succeeded = self.ends(outer)?.succeeded;
-            let came = self.atom(format!("round of {outer} came to {step}"))?;
+            let came = self.atom(Some(step), format!("round of {outer} came to {step}"));
             let reached = self.diagram.or(succeeded, came)?;
             all = self.diagram.and(all, reached)?;
         }
@@ -372,10 +413,17 @@ impl Flow<'_, '_> {
             Root::Output | Root::Input if resolved.ast.output.default.is_some() => Ok(ALWAYS),
             Root::Output | Root::Input => match &resolved.body {
                 _ if resolved.keeps_output() => self.diagram.or(ends.succeeded, ends.failed),
-                Body::Call { pipeline: Some(called), .. } if !self.sure.get(*called).copied().unwrap_or(true) => {
-                    let given = self.atom(format!("value {step}"))?;
-                    self.diagram.and(ends.succeeded, given)
-                }
+                Body::Call { pipeline: Some(called), .. } => match self.sure.get(*called) {
+                    Some(Answer::No) => {
+                        let given = self.atom(Some(step), format!("value {step}"));
+                        self.diagram.and(ends.succeeded, given)
+                    }
+                    Some(Answer::Unknown) => {
+                        let given = self.anything(step);
+                        self.diagram.and(ends.succeeded, given)
+                    }
+                    Some(Answer::Yes) | None => Ok(ends.succeeded),
+                },
                 _ => Ok(ends.succeeded),
             },
             Root::Exit if resolved.has_exit() => self.diagram.or(ends.succeeded, ends.failed),
@@ -386,7 +434,7 @@ impl Flow<'_, '_> {
     }
 
     /// Whether the pipeline has a value whenever it succeeds.
-    pub(super) fn has_value(&mut self) -> bool {
+    pub(super) fn has_value(&mut self) -> Answer {
         self.diagram.ask();
         let pipeline = self.pipeline;
         let stops = pipeline.steps.iter().enumerate().filter(|(_, step)| match &step.ast.body {
@@ -394,7 +442,7 @@ impl Flow<'_, '_> {
             _ => false,
         });
         if stops.into_iter().any(|(stop, _)| !pipeline.result.contains(&stop)) {
-            return false;
+            return Answer::No;
         }
         let without = self.calm(None).and_then(|calm| {
             pipeline.result.iter().try_fold(calm, |without, &step| {
@@ -406,7 +454,7 @@ impl Flow<'_, '_> {
                 self.diagram.without(without, value)
             })
         });
-        without == Ok(NEVER)
+        self.never(without)
     }
 }
 

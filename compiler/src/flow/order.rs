@@ -1,33 +1,37 @@
 //! Which steps can run at the same time.
 //!
 //! Two steps go in; whether neither waits for the other, and some route runs both, comes out. Work is bounded: where a
-//! pipeline is too large to tell, they count as ordered.
+//! pipeline is too large to tell what waits for what, they count as ordered; where its conditions are, the answer says so.
 
 use std::collections::BTreeSet;
 
 use swarmc_plan::When;
 
-use super::Flow;
 use super::diagram::NEVER;
+use super::{Answer, Flow};
 use crate::model::siblings;
 use crate::source::Span;
 
-/// The steps that may be looked at, over all questions of a pipeline.
-const MOST_LOOKS: usize = 1_000_000;
+/// The needs that may be looked at, over all questions of a pipeline.
+const MOST_LOOKS: usize = 500_000;
 
 impl Flow<'_, '_> {
     /// Whether two steps can run at once.
-    pub(crate) fn at_once(&mut self, one: usize, other: usize) -> bool {
-        let Some((one_held, other_held)) = siblings(&self.pipeline.steps, one, other) else { return false };
+    pub(crate) fn at_once(&mut self, one: usize, other: usize) -> Answer {
+        let Some((one_held, other_held)) = siblings(&self.pipeline.steps, one, other) else { return Answer::No };
         if self.waits(one_held, other_held) || self.waits(other_held, one_held) {
-            return false;
+            return Answer::No;
         }
         self.diagram.ask();
         let both = self.runs(one).and_then(|one| {
             let other = self.runs(other)?;
             self.diagram.and(one, other)
         });
-        both != Ok(NEVER)
+        match self.never(both) {
+            Answer::Yes => Answer::No,
+            Answer::No => Answer::Yes,
+            Answer::Unknown => Answer::Unknown,
+        }
     }
 
     /// What makes `later` start only after `earlier` has ended, in every run that it runs in; none where nothing surely
@@ -39,6 +43,10 @@ impl Flow<'_, '_> {
         let mut open = vec![(later, None)];
         while let Some((step, first)) = open.pop() {
             let resolved = &self.pipeline.steps[step];
+            self.looks += 1 + resolved.needs.len();
+            if self.looks > MOST_LOOKS {
+                return None;
+            }
             for need in &resolved.needs {
                 let first = first.unwrap_or(need.span);
                 if need.step == earlier {
@@ -48,10 +56,6 @@ impl Flow<'_, '_> {
                 if ran && self.position[need.step] > self.position[earlier] && seen.insert(need.step) {
                     open.push((need.step, Some(first)));
                 }
-            }
-            self.looks += 1;
-            if self.looks > MOST_LOOKS {
-                return None;
             }
         }
         None
@@ -80,6 +84,10 @@ impl Flow<'_, '_> {
         let mut seen = BTreeSet::new();
         let mut open = vec![later];
         while let Some(step) = open.pop() {
+            self.looks += 1 + self.pipeline.steps[step].needs.len();
+            if self.looks > MOST_LOOKS {
+                return true;
+            }
             for need in &self.pipeline.steps[step].needs {
                 if need.step == earlier {
                     return true;
@@ -87,10 +95,6 @@ impl Flow<'_, '_> {
                 if self.position[need.step] > self.position[earlier] && seen.insert(need.step) {
                     open.push(need.step);
                 }
-            }
-            self.looks += 1;
-            if self.looks > MOST_LOOKS {
-                return true;
             }
         }
         false

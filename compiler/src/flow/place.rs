@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::Flow;
-use super::diagram::{ALWAYS, NEVER, Sized};
+use super::diagram::{ALWAYS, NEVER, Sized, not};
 use crate::model::{Prose, Read, Step, Variable};
 use crate::template::{Fact, Part, Statement, Status, Template};
 
@@ -49,10 +49,7 @@ impl Flow<'_, '_> {
             let is = match status {
                 Status::Succeeded => ends.succeeded,
                 Status::Failed => ends.failed,
-                Status::Skipped => {
-                    let ran = self.diagram.or(ends.succeeded, ends.failed)?;
-                    self.diagram.not(ran)?
-                }
+                Status::Skipped => not(self.diagram.or(ends.succeeded, ends.failed)?),
             };
             any = self.diagram.or(any, is)?;
         }

@@ -11,9 +11,15 @@ use crate::ast::OnFailure;
 use crate::model::{Body, Need, Pipeline, Read, Step, siblings};
 use crate::template::{Fact, Root, Status, same_name};
 
+/// The needs that may be looked at for all values of a pipeline: so many, and some more for each step.
+const MOST_LOOKS: usize = 200_000;
+const PER_STEP: usize = 100;
+
 /// What steps prove by having started, for each step that is asked about.
 pub(crate) struct Proofs<'p, 'a> {
     pipeline: &'p Pipeline<'a>,
+    /// The needs that may still be looked at.
+    left: usize,
     /// The steps that run whatever happens.
     certain: Vec<bool>,
     /// Where each step stands in the order of needs.
@@ -36,7 +42,8 @@ impl<'p, 'a> Proofs<'p, 'a> {
         for (at, &step) in pipeline.order.sorted.iter().enumerate() {
             position[step] = at;
         }
-        Proofs { pipeline, certain: certain(pipeline), position, by_value: BTreeMap::new() }
+        let left = MOST_LOOKS + PER_STEP * pipeline.steps.len();
+        Proofs { pipeline, left, certain: certain(pipeline), position, by_value: BTreeMap::new() }
     }
 
     /// Whether the step proves the value that it reads of another.
@@ -60,13 +67,14 @@ impl<'p, 'a> Proofs<'p, 'a> {
             return true;
         }
         let root = if read.root == Root::Input { Root::Output } else { read.root };
-        let proof = self.proof(step, target, root);
+        let Some(proof) = self.proof(step, target, root) else { return false };
         // A `when` proves nothing for what it reads itself.
         if read.in_when { proof.settled } else { proof.started }
     }
 
-    /// What `step` proves of a value of `target`: looks at the steps before it whose end it depends on, each once.
-    fn proof(&mut self, step: usize, target: usize, root: Root) -> Proof {
+    /// What `step` proves of a value of `target`: looks at the steps before it whose end it depends on, each once. None
+    /// where these are too many.
+    fn proof(&mut self, step: usize, target: usize, root: Root) -> Option<Proof> {
         let steps = &self.pipeline.steps;
         let known = self.by_value.entry((target, root)).or_default();
         let mut open = vec![step];
@@ -75,6 +83,7 @@ impl<'p, 'a> Proofs<'p, 'a> {
             if known.contains_key(&step) || found.insert(self.position[step], step).is_some() {
                 continue;
             }
+            self.left = self.left.checked_sub(1 + steps[step].needs.len())?;
             let told = |need: &&Need| need.step != target && effective(&steps[step], need) != When::Always;
             open.extend(steps[step].needs.iter().filter(told).map(|need| need.step));
         }
@@ -83,7 +92,7 @@ impl<'p, 'a> Proofs<'p, 'a> {
             let proof = proof(&steps[step], &steps[target], target, root, known);
             known.insert(step, proof);
         }
-        known[&step]
+        known.get(&step).copied()
     }
 }
 

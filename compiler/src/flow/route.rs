@@ -2,8 +2,8 @@
 
 use swarmc_plan::{Join, When};
 
-use super::Flow;
 use super::diagram::{Assignment, Formula, NEVER, Sized, TooLarge};
+use super::{Answer, Flow};
 use crate::ast::OnFailure;
 use crate::model::Read;
 use crate::source::Span;
@@ -47,17 +47,32 @@ impl Flow<'_, '_> {
         let missing = self.diagram.without(reached, present)?;
         let mut ends = Vec::new();
         let mut hops = Vec::new();
+        let mut open = false;
         for status in [Status::Succeeded, Status::Failed, Status::Skipped] {
             let ended = self.ended(Some(step), target, &[status])?;
             let route = self.diagram.and(missing, ended)?;
-            if let Some(example) = self.diagram.example(route) {
-                ends.push(status);
-                if status == Status::Skipped {
+            if status != Status::Skipped {
+                match self.never(Ok(route)) {
+                    Answer::Yes => {}
+                    Answer::No => ends.push(status),
+                    Answer::Unknown => open = true,
+                }
+                continue;
+            }
+            match self.diagram.example(route) {
+                Ok(None) => {}
+                Ok(Some(example)) => {
+                    ends.push(status);
                     hops = self.hops(target, &example);
                 }
+                Err(TooLarge) => open = true,
             }
         }
-        Ok(if ends.is_empty() { Missing::No } else { Missing::When { ends, hops } })
+        Ok(match ends.is_empty() {
+            true if open => Missing::Unknown,
+            true => Missing::No,
+            false => Missing::When { ends, hops },
+        })
     }
 
     /// What keeps a step from running on this route, back to where it began.
@@ -69,6 +84,12 @@ impl Flow<'_, '_> {
             let resolved = &pipeline.steps[at];
             let name = resolved.name();
             let join = resolved.ast.join.value;
+            // Of what was too large nothing can be shown.
+            let is_exact =
+                |flow: &mut Self, need| flow.satisfied(need, join).is_ok_and(|holds| flow.diagram.is_exact(holds));
+            if !resolved.needs.iter().all(|need| is_exact(self, need)) {
+                break;
+            }
             let broken = resolved.needs.iter().find(|need| {
                 let holds = self.satisfied(need, join);
                 (join != Join::Any || resolved.binds(need)) && !self.is_so(holds, route)

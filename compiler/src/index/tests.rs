@@ -13,7 +13,9 @@ fn analyze(files: &[(&str, &str)]) -> (Sources, Index) {
     let (settings, cache) = (Settings::default(), crate::Cache::default());
     let mut told = None;
     let mut tell = |_: &Sources, diagnostics: &[crate::Diagnostic]| told = Some(diagnostics.to_vec());
-    let (compilation, index) = crate::analyze(files[0].0, &texts, &settings, &cache, &mut tell);
+    let cancel = crate::Cancel::default();
+    let analyzed = crate::analyze(files[0].0, &texts, &settings, &cache, &cancel, &mut tell);
+    let (compilation, index) = analyzed.expect("nobody cancels it");
     assert_eq!(told.as_ref(), Some(&compilation.diagnostics));
     (compilation.sources, index)
 }

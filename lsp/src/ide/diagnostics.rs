@@ -57,7 +57,8 @@ pub fn diagnostics(snapshot: &Snapshot) -> Problems {
     found
 }
 
-/// Tells the same as soon as it is known, once; what else there is to know of the specs is worked out after that.
+/// Tells the same as soon as it is known, once; what else there is to know of the specs is worked out after that. Of texts
+/// that are others by then nothing is told.
 pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
     let rules = snapshot.rules();
     let specs: Vec<&str> = snapshot.specs().collect();
@@ -73,6 +74,9 @@ pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
     let mut told = false;
     if let Some(last) = last {
         let mut hear = |sources: &Sources, diagnostics: &[Diagnostic]| {
+            if snapshot.is_cut() {
+                return;
+            }
             lists[last] = problems(rules, sources, diagnostics);
             told = true;
             tell(put_together(rules, std::mem::take(&mut lists)));
@@ -84,7 +88,9 @@ pub fn tell_diagnostics(snapshot: &Snapshot, tell: &mut dyn FnMut(Problems)) {
         if let Some(last) = last {
             lists[last] = of(last);
         }
-        tell(put_together(rules, lists));
+        if !snapshot.is_cut() {
+            tell(put_together(rules, lists));
+        }
     }
 }
 

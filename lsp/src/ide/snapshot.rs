@@ -1,12 +1,13 @@
 //! The state of a workspace: open texts, files on disk, and what the compiler says of each spec, worked out once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use swarmc_compiler::syntax::Tree;
 use swarmc_compiler::{
-    Bounds, CONFIG_NAME, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings, Sources,
-    Turn,
+    Bounds, CONFIG_NAME, Cancel, Compilation, Diagnostic, Entry, FileError, FileId, Files, Index, O200k, Settings,
+    Sources, Turn,
 };
 
 use super::document::{Document, Kind};
@@ -19,13 +20,18 @@ pub struct Workspace {
     /// Texts that were read from disk, until told that they changed.
     cache: Cache,
     open: BTreeMap<String, Document>,
-    specs: BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>,
+    specs: BTreeMap<String, Known>,
     /// What was known of a spec before the last change.
     last: BTreeMap<String, Arc<Analysis>>,
     rules: Arc<OnceLock<Rules>>,
     /// What was worked out of texts.
     facts: Arc<swarmc_compiler::Cache>,
+    /// Leaves what is being worked out of the texts as they are.
+    cancel: Cancel,
 }
+
+/// What the compiler says of a spec, once that is worked out; none where that was left, as the texts are others now.
+type Known = Arc<OnceLock<Option<Arc<Analysis>>>>;
 
 /// Texts on disk, or why there are none, by path.
 type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
@@ -34,10 +40,13 @@ type Cache = Arc<Mutex<BTreeMap<String, Result<Arc<str>, FileError>>>>;
 #[derive(Clone)]
 pub struct Snapshot {
     files: Arc<Texts>,
-    specs: Arc<BTreeMap<String, Arc<OnceLock<Arc<Analysis>>>>>,
+    specs: Arc<BTreeMap<String, Known>>,
     last: Arc<BTreeMap<String, Arc<Analysis>>>,
     rules: Arc<OnceLock<Rules>>,
     facts: Arc<swarmc_compiler::Cache>,
+    cancel: Cancel,
+    /// Whether an analysis that was wanted of it is not there, as it was left.
+    cut: Arc<AtomicBool>,
 }
 
 /// Hears of the problems of a spec, and of the texts that they are about.
@@ -96,6 +105,7 @@ impl Workspace {
             last: BTreeMap::new(),
             rules: Arc::default(),
             facts: Arc::default(),
+            cancel: Cancel::default(),
         }
     }
 
@@ -194,6 +204,8 @@ impl Workspace {
             last: Arc::new(self.last.clone()),
             rules: Arc::clone(&self.rules),
             facts: Arc::clone(&self.facts),
+            cancel: self.cancel.clone(),
+            cut: Arc::default(),
         }
     }
 
@@ -203,15 +215,16 @@ impl Workspace {
     }
 
     /// Drops what is known of the specs that read a file, or that looked for it; of all of them when they are to be checked
-    /// in another way.
+    /// in another way. What is being worked out is about the texts before, and is left.
     fn changed(&mut self, path: &str) {
+        std::mem::take(&mut self.cancel).cancel();
         if path == CONFIG_NAME || self.rules.get().is_none_or(|rules| rules.ask(path)) {
             self.rules = Arc::default();
         }
         for (spec, known) in &mut self.specs {
-            let Some(analysis) = known.get() else {
-                // One that is being worked out is about the text before.
-                if Arc::strong_count(known) > 1 {
+            let Some(Some(analysis)) = known.get() else {
+                // Another snapshot works it out, or has left it.
+                if Arc::strong_count(known) > 1 || known.get().is_some() {
                     *known = Arc::default();
                 }
                 continue;
@@ -253,7 +266,13 @@ impl Snapshot {
         self.specs.keys().map(String::as_str)
     }
 
-    /// What the compiler says of a spec now; worked out by the first who asks.
+    /// Whether something that was asked of this state could not be answered, as the texts are others now.
+    pub fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// What the compiler says of a spec now; worked out by the first who asks. None for what is no spec, and once the texts
+    /// are others.
     pub fn analysis(&self, spec: &str) -> Option<Arc<Analysis>> {
         self.analysis_telling(spec, &mut |_, _| ())
     }
@@ -261,7 +280,7 @@ impl Snapshot {
     /// The same; when it is worked out here, and is that of a spec, `tell` hears of the problems as soon as they are known.
     pub(super) fn analysis_telling(&self, spec: &str, tell: &mut Hearer<'_>) -> Option<Arc<Analysis>> {
         let known = self.specs.get(spec)?;
-        Some(Arc::clone(known.get_or_init(|| {
+        let known = known.get_or_init(|| {
             let files = Asked { files: &self.files, paths: Mutex::default() };
             let kind = self.document(spec).map_or(Kind::Foreign, |document| document.kind());
             let mut tell_of_spec = |sources: &Sources, diagnostics: &[Diagnostic]| {
@@ -269,22 +288,27 @@ impl Snapshot {
                     tell(sources, diagnostics);
                 }
             };
-            let (compilation, index) =
-                swarmc_compiler::analyze(spec, &files, self.settings(), &self.facts, &mut tell_of_spec);
+            let (settings, facts) = (self.settings(), &self.facts);
+            let analyzed = swarmc_compiler::analyze(spec, &files, settings, facts, &self.cancel, &mut tell_of_spec);
+            let (compilation, index) = analyzed?;
             let asked = files.paths.into_inner().unwrap_or_else(PoisonError::into_inner);
-            Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() })
-        })))
+            Some(Arc::new(Analysis { kind, compilation, index, asked, counted: OnceLock::new() }))
+        });
+        if known.is_none() {
+            self.cut.store(true, Ordering::Relaxed);
+        }
+        known.clone()
     }
 
     /// Whether that is known already.
     pub(super) fn is_analyzed(&self, spec: &str) -> bool {
-        self.specs.get(spec).is_some_and(|known| known.get().is_some())
+        self.specs.get(spec).is_some_and(|known| matches!(known.get(), Some(Some(_))))
     }
 
     /// What the compiler says of a spec if that is known already, else what it said before the last changes: for answers
     /// that must come at once, and only use names.
     pub fn recent(&self, spec: &str) -> Option<Arc<Analysis>> {
-        let known = self.specs.get(spec).and_then(|known| known.get()).or_else(|| self.last.get(spec));
+        let known = self.specs.get(spec).and_then(|known| known.get()?.as_ref()).or_else(|| self.last.get(spec));
         known.cloned().or_else(|| self.analysis(spec))
     }
 
@@ -388,5 +412,86 @@ impl Files for Asked<'_> {
 impl Asked<'_> {
     fn note(&self, path: &str) {
         self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::{Receiver, Sender, unbounded};
+
+    use super::*;
+
+    /// Files of which one is there only once somebody says so.
+    struct Late {
+        files: BTreeMap<String, String>,
+        asked: Sender<()>,
+        go: Receiver<()>,
+        read: Mutex<Vec<String>>,
+    }
+
+    impl Files for Late {
+        fn read(&self, path: &str) -> Result<Arc<str>, FileError> {
+            if path == "late.md" {
+                self.asked.send(()).expect("the test listens");
+                // Nobody says so any more at the end.
+                let _ = self.go.recv();
+            }
+            self.read.lock().expect("nothing panics").push(path.to_owned());
+            self.files.read(path)
+        }
+
+        fn find(&self, path: &str) -> Result<Entry, FileError> {
+            self.files.find(path)
+        }
+
+        fn list(&self, path: &str) -> Vec<String> {
+            self.files.list(path)
+        }
+    }
+
+    #[test]
+    fn what_is_worked_out_of_an_old_text_is_left() {
+        let spec = "provider p { exec cat }\nagent a provider=p\npipeline main {\n    task one { prompt file=\"late.md\" }\n    \
+                    task two { prompt file=\"later.md\" }\n}\n";
+        let files = [("flow.kdl", spec), ("late.md", "Do it."), ("later.md", "Go on.")];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
+        let ((asked, is_asked), (say, go)) = (unbounded(), unbounded());
+        let disk = Arc::new(Late { files, asked, go, read: Mutex::default() });
+        let mut workspace = Workspace::new(Arc::clone(&disk) as Arc<dyn Files + Send + Sync>);
+        workspace.open("flow.kdl", Document::new("flow.kdl", spec));
+        let old = workspace.snapshot();
+        let worker = std::thread::spawn({
+            let old = old.clone();
+            move || old.analysis("flow.kdl").is_some()
+        });
+        is_asked.recv().expect("the prompt is read");
+        // A letter is typed while the file is read.
+        workspace.edit("flow.kdl", |document| document.edited(0..0, "\n"));
+        say.send(()).expect("the disk listens");
+        assert!(!worker.join().expect("it ends"), "nobody wants it");
+        assert!(old.is_cut());
+        let read = || disk.read.lock().expect("nothing panics").clone();
+        assert!(!read().contains(&"later.md".to_owned()), "what comes after it was not begun: {:?}", read());
+        // The new text is worked out, with what has been read.
+        let new = workspace.snapshot();
+        assert!(new.analysis("flow.kdl").is_some_and(|analysis| analysis.compilation.plan.is_some()));
+        assert!(!new.is_cut() && read().contains(&"later.md".to_owned()));
+        assert!(old.analysis("flow.kdl").is_none(), "of the old text nothing is worked out any more");
+    }
+
+    #[test]
+    fn a_change_elsewhere_keeps_what_is_known() {
+        let files: BTreeMap<String, String> = BTreeMap::new();
+        let mut workspace = Workspace::new(Arc::new(files));
+        let spec = "pipeline main { task t { run ls } }\n";
+        for path in ["one.kdl", "two.kdl"] {
+            workspace.open(path, Document::new(path, spec));
+        }
+        let before = workspace.snapshot();
+        let known = before.analysis("one.kdl").expect("it is a spec");
+        workspace.edit("two.kdl", |document| document.edited(0..0, "\n"));
+        let after = workspace.snapshot().analysis("one.kdl").expect("it is a spec");
+        assert!(Arc::ptr_eq(&known, &after));
+        assert!(before.analysis("two.kdl").is_none() && before.is_cut(), "its text is another");
     }
 }

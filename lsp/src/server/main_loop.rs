@@ -40,6 +40,8 @@ enum Done {
     Unjudged(u64),
     /// The specs on disk.
     Specs(Vec<PathBuf>),
+    /// Their texts are others by now.
+    Outdated,
     /// A job that nobody needs to hear of.
     Nothing,
 }
@@ -197,10 +199,14 @@ impl Server<'_> {
         self.pending.insert(id.clone(), Arc::clone(&wanted));
         let asked = edits.load(Ordering::Relaxed);
         let refused = id.clone();
-        let work = move || match wanted.load(Ordering::Relaxed) && edits.load(Ordering::Relaxed) == asked {
-            true => Done::Answer(answer(&context), asked),
+        let work = move || {
             // Nobody waits for it.
-            false => Done::Answer(modified(refused), asked),
+            if !wanted.load(Ordering::Relaxed) || edits.load(Ordering::Relaxed) != asked {
+                return Done::Answer(modified(refused), asked);
+            }
+            let response = answer(&context);
+            // What a file on disk was changed under was not worked out to its end.
+            Done::Answer(if context.moment.is_cut() { modified(refused) } else { response }, asked)
         };
         let panicked = move || {
             let message = "swarmc has a bug: this request made it panic; the others are answered as before";
@@ -372,6 +378,7 @@ impl Server<'_> {
                     self.tell(problems);
                 }
             }
+            Done::Outdated => self.judging = false,
             // A bug; what the editor shows of the state before stays until the next change.
             Done::Unjudged(revision) => {
                 self.judging = false;
@@ -398,11 +405,13 @@ impl Server<'_> {
         let (moment, encoding, revision) = (self.world.moment(), self.client.encoding, self.revision);
         let early = self.pool.early();
         let judge = move || {
+            let mut told = false;
             handlers::problems(&moment, encoding, |problems| {
+                told = true;
                 // Nobody listens any more at the end.
                 let _ = early.send(Done::Problems(problems, revision));
             });
-            Done::Nothing
+            if told { Done::Nothing } else { Done::Outdated }
         };
         self.pool.run(judge, move || Done::Unjudged(revision));
     }

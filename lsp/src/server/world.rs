@@ -123,6 +123,11 @@ impl Moment {
         Some(File { root: root.to_owned(), snapshot, path: path.to_owned(), names: &self.names })
     }
 
+    /// Whether something that was asked of this moment could not be answered, as the texts are others by now.
+    pub(super) fn is_cut(&self) -> bool {
+        self.workspaces.values().any(Snapshot::is_cut)
+    }
+
     /// Every workspace, as the file that is its folder.
     pub(super) fn roots(&self) -> impl Iterator<Item = File<'_>> {
         self.workspaces.keys().filter_map(|root| self.at(root, ""))
