@@ -3,6 +3,10 @@
 //! A session is replayed: the spec and a prompt are opened, typed in and completed, and the task that all prompts read is
 //! renamed. Said are the median and the 99th percentile of each wait; asked of them are 30 ms from a key to its problems,
 //! 10 ms for a completion, 200 ms for the rename, 1 s to the first problems, and 150 MB.
+//!
+//! In two more workspaces, of chains of conditions and of 500 steps with 500 prompts, the task that all others read is
+//! renamed where it is declared, and back; then everywhere, as an editor does that, and back. Asked are 100 ms from the last
+//! of these edits to what is wrong then, and 200 MB.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
@@ -14,6 +18,10 @@ use std::time::{Duration, Instant};
 
 use lsp_server::{Message, Notification, Request, RequestId};
 use serde_json::{Value, json};
+
+#[path = "../tests/large/shapes.rs"]
+#[expect(dead_code, reason = "two of them are enough here")]
+mod shapes;
 
 /// Tasks, each of five nodes; every other one has a prompt file.
 const TASKS: usize = 1_000;
@@ -73,6 +81,57 @@ fn main() {
     said("key to its problems", &mut keys);
     said("completion", &mut completions);
     said("rename in 500 prompts", &mut renames);
+    println!("memory                  {:8.1} MB", editor.memory());
+    editor.leave();
+    rename_and_undo("chains", &shapes::chains_of_one(200));
+    rename_and_undo("500 prompts", &shapes::prompts(500));
+}
+
+/// Renames the task `start`, and back: what is wrong is asked for directly after the edits.
+fn rename_and_undo(what: &str, files: &shapes::Workspace) {
+    let folder = tempfile::tempdir().expect("a folder");
+    // What an editor opens belongs to the repository that it lies in.
+    std::fs::create_dir(folder.path().join(".git")).expect("a folder");
+    for (path, text) in files {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    let spec = &files["flow.kdl"];
+    let mut editor = Editor::start(folder.path());
+    for (path, text) in files {
+        editor.open(path, text);
+    }
+    let line = spec.lines().position(|line| line.contains("task start ")).expect("the task is there");
+    let mut alone = Vec::new();
+    let mut everywhere = Vec::new();
+    editor.wrong("flow.kdl");
+    for _ in 0..10 {
+        for (end, text) in [(14, "begin"), (14, "start")] {
+            editor.change("flow.kdl", line, 9, end, text);
+            let begun = Instant::now();
+            let wrong = editor.wrong("flow.kdl");
+            alone.push(begun.elapsed());
+            assert_eq!(wrong > 0, text == "begin", "{what}: {wrong}");
+        }
+    }
+    for _ in 0..5 {
+        for name in ["begin", "start"] {
+            let mut params = editor.at("flow.kdl", line, 10);
+            params["newName"] = name.into();
+            let edit = editor.ask("textDocument/rename", params);
+            let changes = edit["changes"].as_object().expect("it is renamed").clone();
+            for (uri, edits) in &changes {
+                editor.edits(uri, edits);
+            }
+            let begun = Instant::now();
+            assert_eq!(editor.wrong("flow.kdl"), 0, "{what}: all are renamed");
+            everywhere.push(begun.elapsed());
+        }
+    }
+    println!("\n{what}");
+    said("renamed, and undone", &mut alone);
+    said("renamed everywhere", &mut everywhere);
     println!("memory                  {:8.1} MB", editor.memory());
     editor.leave();
 }
@@ -212,6 +271,29 @@ impl Editor {
         let document = json!({ "uri": self.uri(path), "version": self.version });
         let changes = json!([{ "range": range, "text": text }]);
         self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
+    }
+
+    /// Makes the edits of a rename in a file, as one change.
+    fn edits(&mut self, uri: &str, edits: &Value) {
+        self.version += 1;
+        let mut changes: Vec<Value> = edits.as_array().expect("a list").clone();
+        // From the end, so that the places of those before stay.
+        let place = |change: &Value| {
+            (change["range"]["start"]["line"].as_u64(), change["range"]["start"]["character"].as_u64())
+        };
+        changes.sort_by_key(|change| std::cmp::Reverse(place(change)));
+        let changes: Vec<Value> =
+            changes.iter().map(|change| json!({ "range": change["range"], "text": change["newText"] })).collect();
+        let document = json!({ "uri": uri, "version": self.version });
+        self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": changes }));
+    }
+
+    /// How many errors a file has now.
+    fn wrong(&mut self, path: &str) -> usize {
+        let uri = self.uri(path);
+        let report = self.ask("textDocument/diagnostic", json!({ "textDocument": { "uri": uri } }));
+        let items = report["items"].as_array().expect("a full report");
+        items.iter().filter(|item| item["severity"] == 1).count()
     }
 
     fn at(&self, path: &str, line: usize, character: usize) -> Value {
