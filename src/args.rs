@@ -285,7 +285,8 @@ pub(crate) struct Run {
     /// The folder that tasks run in; by default the nearest one with `.git` above the spec or plan, else its own.
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
+    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
+    /// `CI` is set.
     #[arg(long)]
     pub(crate) headless: bool,
     /// Writes into this folder, when the run has ended, what every agent, command and gate was asked and answered, and in
@@ -329,7 +330,8 @@ impl Show {
 pub(crate) struct Resume {
     /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed.
     pub(crate) run: Option<String>,
-    /// Says that nobody can answer gates: those with a `headless` choice take it at once. Implied where `CI` is set.
+    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
+    /// `CI` is set.
     #[arg(long)]
     pub(crate) headless: bool,
     #[command(flatten)]
@@ -384,7 +386,7 @@ pub(crate) struct Send {
     pub(crate) interrupt: bool,
 }
 
-/// Asks a running run to end; it can be resumed later.
+/// Asks a running run to end; it can be resumed later. Of a run whose runner was killed, ends what outlived that.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// The run; may be left out when only one is running.

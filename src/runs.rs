@@ -5,7 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use miette::{IntoDiagnostic, miette};
 use serde_json::json;
-use swarmc_runtime::{Home, RunFolder, RunSummary, RunningState, Stream as TaskStream, request_stop};
+use swarmc_runtime::{
+    Home, RunFolder, RunSummary, Runner, RunningState, Stream as TaskStream, end_survivors, request_stop,
+};
 
 use crate::approvals::Pending;
 use crate::args::{Inspect, Prune, Ps, Stop};
@@ -82,12 +84,21 @@ fn line(run: &RunSummary, paint: Paint) -> String {
             format!(", waits for {} approvals{expiry}", run.approvals.len())
         }
     };
+    let runner = match run.runner {
+        Some(Runner { pid, stopped: true }) => format!(", its runner is stopped: `kill -CONT {pid}` lets it go on"),
+        _ => String::new(),
+    };
+    let survivors = match run.survivors {
+        0 => String::new(),
+        1 => format!(", 1 process of it still runs: `swarmc stop {}` ends it", run.id),
+        several => format!(", {several} processes of it still run: `swarmc stop {}` ends them", run.id),
+    };
     let what = match (&run.problem, run.workflow == run.pipeline) {
         (Some(problem), _) => printable(problem).into_owned(),
         (None, true) => run.workflow.clone(),
         (None, false) => format!("{} ({})", run.workflow, run.pipeline),
     };
-    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}", run.id)
+    format!("{:<20}  {state}  {steps:>9}  {age:<14}  {what}{waits}{asks}{runner}{survivors}", run.id)
 }
 
 fn document(run: &RunSummary) -> serde_json::Value {
@@ -96,6 +107,7 @@ fn document(run: &RunSummary) -> serde_json::Value {
         "started_ms": run.started_ms, "changed_ms": run.changed_ms, "done": run.done, "total": run.total,
         "agents": run.agents.iter().map(|(step, status)| json!({ "step": step, "status": status })).collect::<Vec<_>>(),
         "nodes": nodes::json(run), "waiting": nodes::blocked_json(run), "gates": run.gates, "approvals": run.approvals.iter().map(|waiting| Pending::from(waiting).json()).collect::<Vec<_>>(),
+        "runner": run.runner.map(|runner| json!({ "pid": runner.pid, "stopped": runner.stopped })), "survivors": run.survivors,
         "problem": run.problem,
     })
 }
@@ -106,6 +118,12 @@ pub(crate) fn stop(args: &Stop) -> miette::Result<Exit> {
         Some(name) => home.find(name).into_diagnostic()?,
         None => only_running(&home)?,
     };
+    if !folder.is_running()
+        && let Some(survivors) = end_survivors(&folder).into_diagnostic()?
+    {
+        terminal::eprint(format!("{survivors} that outlived the runner of {}: ended\n", folder.id));
+        return Ok(Exit::Done);
+    }
     request_stop(&folder).into_diagnostic()?;
     terminal::eprint(format!("run {} is stopping; resume with: swarmc resume {}\n", folder.id, folder.id));
     Ok(Exit::Done)

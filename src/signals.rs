@@ -1,25 +1,32 @@
-//! Ctrl-C and its kin: the first ends the run so that it can be resumed, the second kills it.
+//! Ctrl-C and its kin: the first ends the run so that it can be resumed, the second kills it. Whatever else would end this
+//! process does the same: nothing would be left to end what it has started.
 
 use miette::{IntoDiagnostic, WrapErr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 use signal_hook::iterator::Signals;
 use swarmc_runtime::Control;
 
 use crate::display::Display;
 use crate::exit::Exit;
 
+/// The signals that end a run.
+const ENDS: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU];
+
 /// Ends the run behind `control` when a signal asks for it.
 pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
-    let wanted: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    let wanted: Vec<i32> = ENDS.into_iter().filter(|signal| !is_ignored(*signal)).collect();
     let mut signals = Signals::new(wanted).into_diagnostic().wrap_err("cannot watch for signals")?;
     std::thread::spawn(move || {
-        for (index, _) in signals.forever().enumerate() {
-            match index {
-                0 => {
+        let mut times = 0;
+        for signal in signals.forever() {
+            // Who types Ctrl-\ wants an end at once.
+            times += if signal == SIGQUIT && times == 0 { 2 } else { 1 };
+            match times {
+                1 => {
                     control.stop();
                     display.ask(1);
                 }
-                1 => {
+                2 => {
                     control.kill();
                     display.ask(2);
                 }

@@ -471,3 +471,97 @@ fn a_journal_that_is_gone_is_told_with_what_is_left() {
     assert!(mended.success());
     place.swarmc(&["ps", "--all"]).expect(0, &["failed", &id], &[]);
 }
+
+/// A run whose task sleeps, and writes the number of its process first.
+const ASLEEP: &str =
+    "workflow w { default main }\npipeline main { task t { run \"echo $$ > pid; exec sleep 600\" } }\n";
+
+/// Starts a run of it, and waits until the task sleeps and the journal says so.
+fn asleep(place: &Place) -> std::process::Child {
+    // Whoever tests in the background has some signals ignored, which stay so.
+    let mut command = Command::new("env");
+    command.args(["--default-signal", env!("CARGO_BIN_EXE_swarmc"), "run", "flow.kdl"]).current_dir(place.work());
+    command.env("SWARM_HOME", place.home()).env_remove("CI").stdin(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().expect("env starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let begun = |journal: String| journal.contains("\"event\":\"process_started\"");
+    let runs = || fs::read_dir(place.home().join("runs")).into_iter().flatten().flatten();
+    while !runs().any(|run| fs::read_to_string(run.path().join("journal.jsonl")).is_ok_and(begun)) {
+        assert!(Instant::now() < deadline, "the task never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+#[test]
+fn what_a_killed_runner_left_is_listed_and_ended() {
+    let place = Place::new(ASLEEP);
+    let mut runner = asleep(&place);
+    runner.kill().expect("it is ours");
+    let ps = place.swarmc(&["ps"]).expect(0, &["resumable", ", 1 process of it still runs: `swarmc stop "], &[]);
+    assert!(lives(&place, "pid"), "{ps:?}");
+    let listed: Value = serde_json::from_str(&place.swarmc(&["ps", "--json"]).expect(0, &[], &[]).out).expect("JSON");
+    assert_eq!((&listed["runs"][0]["survivors"], &listed["runs"][0]["runner"]), (&1.into(), &Value::Null));
+    place.swarmc(&["stop", "last"]).expect(0, &[], &["1 process that outlived the runner of "]);
+    assert!(!lives(&place, "pid"));
+    assert!(!place.swarmc(&["ps"]).expect(0, &["resumable"], &[]).out.contains("still runs"));
+    place.swarmc(&["stop", "last"]).expect(2, &[], &["not running"]);
+    runner.wait().expect("it was killed");
+}
+
+#[test]
+fn a_run_is_found_right_after_its_runner_was_killed() {
+    let place = Place::new("pipeline main { task t { run \"[ -e again ] || { touch again; exec sleep 600; }\" } }\n");
+    let mut runner = place.command(&["run", "flow.kdl"]).stderr(Stdio::null()).spawn().expect("swarmc starts");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.work().join("again").exists() {
+        assert!(Instant::now() < deadline, "the task never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    runner.kill().expect("it is ours");
+    // The system may not have ended it yet.
+    place.swarmc(&["resume"]).expect(0, &[], &[]);
+    runner.wait().expect("it was killed");
+}
+
+#[test]
+fn a_runner_that_is_stopped_is_listed_as_that() {
+    let place = Place::new(ASLEEP);
+    let mut runner = asleep(&place);
+    signal(&runner, "STOP");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let word = format!(", its runner is stopped: `kill -CONT {}` lets it go on", runner.id());
+    while !place.swarmc(&["ps"]).expect(0, &["running"], &[]).out.contains(&word) {
+        assert!(Instant::now() < deadline, "it is never listed as stopped");
+    }
+    signal(&runner, "CONT");
+    signal(&runner, "USR1");
+    assert_eq!(runner.wait().expect("it ends").code(), Some(4), "it can be resumed");
+    assert!(!lives(&place, "pid"));
+}
+
+#[test]
+fn a_signal_that_would_end_the_runner_leaves_nothing_behind() {
+    for name in ["QUIT", "USR1", "USR2", "ALRM", "XCPU"] {
+        let place = Place::new(ASLEEP);
+        let mut runner = asleep(&place);
+        signal(&runner, name);
+        assert_eq!(runner.wait().expect("it ends").code(), Some(4), "{name}");
+        assert!(!lives(&place, "pid"), "{name}");
+        place.swarmc(&["ps"]).expect(0, &["resumable"], &[]);
+    }
+}
+
+#[test]
+fn a_system_that_is_full_is_waited_for_and_fails_nothing() {
+    let tasks: String =
+        (0..150).map(|task| format!("    task t{task} {{ run sh \"-c\" \"sleep 0.05; echo done\" }}\n")).collect();
+    let place = Place::new(&format!("pipeline main {{\n    concurrency 100\n{tasks}}}\n"));
+    for (files, said) in [(256, "16 processes run at once, not 100"), (64, "4 processes run at once, not 100")] {
+        let mut command = Command::new("sh");
+        let line = format!("ulimit -n {files}; exec '{}' run flow.kdl", env!("CARGO_BIN_EXE_swarmc"));
+        command.args(["-c", &line]).current_dir(place.work()).env("SWARM_HOME", place.home()).stdin(Stdio::null());
+        let ended = Ended::from(command.output().expect("sh starts")).expect(0, &[], &[said, "(`ulimit -n`)"]);
+        assert_eq!(ended.err.matches("run at once, not").count(), 1, "{}", ended.err);
+    }
+}

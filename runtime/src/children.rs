@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{
     DumpableBehavior, Pid, WaitOptions, getpid, set_child_subreaper, set_dumpable_behavior, waitpid,
@@ -17,8 +17,14 @@ use crate::executor::{start_time, stat};
 /// How often orphans that have ended are reaped.
 const SWEEP: Duration = Duration::from_secs(1);
 
+/// How long as many processes as there is room for run at once before one more is tried.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The processes that were started here and are not yet reaped.
 static STARTED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// How many of them there may be at once.
+static ROOM: Mutex<Room> = Mutex::new(Room { most: usize::MAX, lowered: None });
 
 /// Held shared while a process is started: until it is in [`STARTED`] nobody may take it for an orphan.
 static STARTING: RwLock<()> = RwLock::new(());
@@ -49,6 +55,46 @@ pub fn adopt_orphans() -> io::Result<()> {
     };
     std::thread::Builder::new().name("orphans".to_owned()).stack_size(64 * 1024).spawn(sweep)?;
     Ok(())
+}
+
+/// The processes that run at once at most.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    most: usize,
+    /// When it was found to be no more; none where it was known before.
+    lowered: Option<Instant>,
+}
+
+impl Room {
+    /// Whether there is room for one more beside those that run. What was found once is tried again after a while.
+    fn has_more(&mut self, running: usize, now: Instant) -> bool {
+        if running >= self.most && self.lowered.is_some_and(|lowered| lowered + AGAIN <= now) {
+            *self = Room { most: running + 1, lowered: Some(now) };
+        }
+        running < self.most
+    }
+}
+
+/// From now on so many processes run at once at most.
+pub(crate) fn limit(most: usize) {
+    *room() = Room { most: most.max(1), lowered: None };
+}
+
+/// So many, or as many as may run at once where those are fewer.
+pub(crate) fn at_most(many: u32) -> u32 {
+    u32::try_from(room().most).map_or(many, |most| most.min(many))
+}
+
+/// Whether there is room for one more process; how many there are.
+pub(crate) fn has_room() -> (bool, usize) {
+    let running = started().len();
+    (room().has_more(running, Instant::now()), running)
+}
+
+/// There was no room for one more.
+pub(crate) fn lower_limit() {
+    let running = started().len();
+    *room() = Room { most: running.max(1), lowered: Some(Instant::now()) };
 }
 
 /// Starts a process by `spawn`; it is reaped by [`reap`].
@@ -113,6 +159,27 @@ fn children() -> Vec<i32> {
     children.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
+fn room() -> MutexGuard<'static, Room> {
+    ROOM.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn started() -> MutexGuard<'static, BTreeSet<i32>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_to_be_full_is_tried_again_and_what_was_known_is_not() {
+        let now = Instant::now();
+        let mut known = Room { most: 2, lowered: None };
+        assert_eq!([1, 2].map(|running| known.has_more(running, now + AGAIN * 9)), [true, false]);
+        let mut found = Room { most: 2, lowered: Some(now) };
+        assert_eq!([1, 2].map(|running| found.has_more(running, now)), [true, false]);
+        assert!(found.has_more(2, now + AGAIN));
+        assert!(!found.has_more(3, now + AGAIN), "one at a time");
+        assert!(found.has_more(3, now + AGAIN * 2));
+    }
 }

@@ -96,8 +96,11 @@ static ASK: Node = Node::new("ask", "A field that the person fills in besides: `
 static ON_TIMEOUT: Node = Node::new("on-timeout", "What holds when nobody decides: an option, or `fail`.")
     .arguments(&[required("OPTION", Kind::Reference(Target::Option))])
     .properties(&[Property::new("after", Kind::Duration, "How long it waits.").required()]);
-static HEADLESS: Node = Node::new("headless", "What holds at once where no person is: an option, or `fail`.")
-    .arguments(&[required("OPTION", Kind::Reference(Target::Option))]);
+static HEADLESS: Node = Node::new(
+    "headless",
+    "What holds at once where no person is: an option, or `fail`. Without it, what `on-timeout` says.",
+)
+.arguments(&[required("OPTION", Kind::Reference(Target::Option))]);
 
 /// Steps that repeat.
 static LOOP: Node = Node::new("loop", "Steps that repeat until a condition holds.")

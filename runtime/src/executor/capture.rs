@@ -1,6 +1,7 @@
 //! What becomes of the bytes of one attempt: shown live, logged in full, read for the answer, kept as a tail.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::cancel::Cancel;
@@ -276,6 +277,18 @@ impl Sink for Capture<'_> {
                 reported
             }
         }
+    }
+
+    fn crowded(&mut self, problem: &str, running: usize) {
+        if !self.services.is_crowded.swap(true, Ordering::Relaxed) {
+            self.services.viewer.notice(format!(
+                "the system has no room for more processes, and {running} of the run go on meanwhile: {problem}"
+            ));
+        }
+    }
+
+    fn gives_up(&mut self, problem: &str) {
+        self.broken.get_or_insert(RunError::Request(format!("the system has no room for a process: {problem}")));
     }
 
     fn stderr(&mut self, bytes: &[u8]) {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -45,6 +46,8 @@ pub(crate) struct Services {
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
     pub inputs: Sender<Input>,
+    /// Whether it was told already that there is no room for as many processes as should run at once.
+    pub is_crowded: AtomicBool,
 }
 
 impl Services {
@@ -111,9 +114,11 @@ impl Pool {
 
     fn refuse(&self) {
         let jobs: Vec<Job> = self.shared.lock().jobs.drain(..).collect();
+        // That is no failure of theirs.
+        let reason = "the system has no room for one more thread".to_owned();
+        self.shared.services.report(Input::Broken(reason));
         for job in jobs {
-            let message = "the system has no room for one more thread".to_owned();
-            let ended = Ended::failed(Failure::Spawn { message });
+            let ended = Ended::failed(Failure::Cancelled);
             self.shared.services.report(Input::Ended {
                 step: job.step,
                 attempt: job.attempt,

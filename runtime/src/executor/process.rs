@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
 
 use super::cancel::Cancel;
+use super::proc_status::{end_group, group_ends, group_lives, start_time};
 use super::spawn::{Finder, Launch};
 use super::voice::{Talk, Voice};
-use crate::children::reap;
+use crate::children::{self, reap};
 use crate::control::Wish;
 use crate::event::Process;
 
@@ -31,6 +32,13 @@ const LINGER: Duration = Duration::from_millis(100);
 /// How long a process lives before it is worth recording: a survivor of a killed runner is found by its environment
 /// as well, and most processes of a moment never become one.
 const ANNOUNCE: Duration = Duration::from_millis(20);
+
+/// How long a process waits for room in the system where nothing else of the run takes any.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at whether there is room for a process.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is read at once: little at first, more once something fills it.
 const SMALL_READ: usize = 16 * 1024;
@@ -62,6 +70,10 @@ pub(super) trait Sink {
     fn stdout(&mut self, bytes: &[u8]) -> bool;
     /// Bytes of its standard error.
     fn stderr(&mut self, bytes: &[u8]);
+    /// The system has no room for it, and it waits beside so many others.
+    fn crowded(&mut self, _: &str, _: usize) {}
+    /// There is none though nothing else of the run takes any.
+    fn gives_up(&mut self, _: &str) {}
     /// It was started.
     fn starts(&mut self) {}
     /// It has lived for a while.
@@ -132,7 +144,13 @@ pub(super) fn run(
     cancel: &Cancel,
     sink: &mut dyn Sink,
 ) -> Result<End, String> {
-    let child = means.finder.start(launch)?;
+    let began = Instant::now();
+    let child = match begin(means, launch, cancel, sink)? {
+        Some(child) => child,
+        None => return Ok(End { cause: Cause::Cancelled, exit: -1, signal: None }),
+    };
+    // What it had to wait for is not its time.
+    let limits = Limits { deadline: limits.deadline.map(|deadline| deadline + began.elapsed()), ..limits };
     let group = Pid::from_child(&child);
     let pidfd = match pidfd_open(group, PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
@@ -171,6 +189,39 @@ pub(super) fn run(
     let _ = rustix::io::read(&means.wake, &mut [0; 8]);
     let (exit, signal) = running.finish();
     Ok(End { cause, exit, signal })
+}
+
+/// Starts a process as soon as there is room for it; none where it is cancelled before.
+fn begin(
+    means: &mut Means,
+    launch: &Launch<'_>,
+    cancel: &Cancel,
+    sink: &mut dyn Sink,
+) -> Result<Option<Child>, String> {
+    let mut pause = SHORTEST_PAUSE;
+    let mut alone_since = None;
+    while cancel.asked().is_none() {
+        let (has_room, running) = children::has_room();
+        if has_room {
+            let refused = match means.finder.start(launch) {
+                Ok(child) => return Ok(Some(child)),
+                Err(refused) if refused.is_full => refused.message,
+                Err(refused) => return Err(refused.message),
+            };
+            children::lower_limit();
+            sink.crowded(&refused, running);
+            let alone = *alone_since.get_or_insert_with(Instant::now);
+            if running > 0 {
+                alone_since = None;
+            } else if alone.elapsed() >= PATIENCE {
+                sink.gives_up(&refused);
+                return Err(refused);
+            }
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Ok(None)
 }
 
 /// Ends a group whose watcher panics: nobody else would.
@@ -318,7 +369,7 @@ impl<'a> Running<'a> {
             }
         } else if self.linger.is_some_and(|moment| moment <= now) {
             self.linger = None;
-            if lives(self.group) {
+            if group_lives(self.group) {
                 self.end(Cause::Exit, now);
             } else if self.last_output + LINGER > now && self.exited.is_some_and(|exited| exited + TERM_GRACE > now) {
                 // There may be more of it in the pipes.
@@ -526,56 +577,4 @@ fn read(pipe: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),
         Err(_) => None,
     }
-}
-
-fn end_group(group: Pid, signal: Signal) {
-    // It fails when nobody is left in the group, which is what is wanted.
-    let _ = kill_process_group(group, signal);
-}
-
-/// Waits for a group that got TERM to end, and sends KILL after `grace`.
-pub(crate) fn group_ends(group: Pid, grace: Duration) {
-    let deadline = Instant::now() + grace;
-    let mut pause = Duration::from_millis(1);
-    while lives(group) {
-        if Instant::now() >= deadline {
-            end_group(group, Signal::KILL);
-            return;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(50));
-    }
-}
-
-/// Whether somebody in `group` is alive: zombies that nobody reaps are not.
-fn lives(group: Pid) -> bool {
-    if test_kill_process_group(group).is_err() {
-        return false;
-    }
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return true;
-    };
-    processes.flatten().any(|process| {
-        let stat = std::fs::read_to_string(process.path().join("stat")).unwrap_or_default();
-        let fields = after_name(&stat);
-        fields.first() != Some(&"Z")
-            && fields.get(2).and_then(|group| group.parse().ok()) == Some(group.as_raw_nonzero().get())
-    })
-}
-
-/// When process `pid` started, in clock ticks since boot; none when there is no such process.
-pub(crate) fn start_time(pid: i32) -> Option<u64> {
-    stat(pid, |fields| fields.get(19)?.parse().ok())
-}
-
-/// Reads something of the fields of a process's `stat` file, from the third on; none when there is no such process.
-pub(crate) fn stat<T>(pid: i32, read: impl FnOnce(&[&str]) -> Option<T>) -> Option<T> {
-    // Its name may hold anything, also what is no text.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    read(&after_name(&String::from_utf8_lossy(&stat)))
-}
-
-/// The fields of a `stat` file from the third on: the name before them may hold anything.
-fn after_name(stat: &str) -> Vec<&str> {
-    stat.rsplit_once(')').map_or_else(Vec::new, |(_, rest)| rest.split_ascii_whitespace().collect())
 }

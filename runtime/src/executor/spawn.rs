@@ -16,9 +16,10 @@ use std::sync::LazyLock;
 use std::{env, io};
 
 use process_wrap::std::{CommandWrap, CommandWrapper, ProcessSession};
+use rustix::io::Errno;
 use rustix::process::getpid;
 
-use super::process::stat;
+use super::proc_status::stat;
 use crate::children;
 
 /// Whether this process has a controlling terminal: what shares it could type there, and answer in the place of a person.
@@ -39,6 +40,21 @@ pub(crate) struct Launch<'a> {
     pub install: Option<&'a str>,
 }
 
+/// Why a program was not started.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// What is wrong, and what to type.
+    pub message: String,
+    /// Whether the system has no room for one more process now, and may have later.
+    pub is_full: bool,
+}
+
+impl Refused {
+    fn new(message: String) -> Refused {
+        Refused { message, is_full: false }
+    }
+}
+
 /// Finds programs, and remembers where.
 #[derive(Debug, Default)]
 pub(crate) struct Finder {
@@ -50,9 +66,9 @@ impl Finder {
     ///
     /// # Errors
     /// Says what is missing, and what to type.
-    pub(crate) fn start(&mut self, launch: &Launch<'_>) -> Result<Child, String> {
+    pub(crate) fn start(&mut self, launch: &Launch<'_>) -> Result<Child, Refused> {
         let Some(program) = launch.argv.first() else {
-            return Err("the command is empty".to_owned());
+            return Err(Refused::new("the command is empty".to_owned()));
         };
         let path = launch.environment.iter().rev().find(|(name, _)| name == "PATH");
         let path = path.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| value.as_os_str());
@@ -64,7 +80,7 @@ impl Finder {
                 outcome => return outcome.map_err(|error| refused(launch, &error)),
             }
         }
-        let file = find(program, path, launch.directory).map_err(|denied| missing(launch, denied))?;
+        let file = find(program, path, launch.directory).map_err(|denied| Refused::new(missing(launch, denied)))?;
         let child = spawn(launch, &file).map_err(|error| refused(launch, &error))?;
         self.found.insert(key, file);
         Ok(child)
@@ -134,9 +150,9 @@ fn missing(launch: &Launch<'_>, denied: bool) -> String {
     }
 }
 
-fn refused(launch: &Launch<'_>, error: &io::Error) -> String {
+fn refused(launch: &Launch<'_>, error: &io::Error) -> Refused {
     let program = launch.argv[0].to_string_lossy();
-    match error.kind() {
+    let message = match error.kind() {
         io::ErrorKind::NotFound => {
             format!("`{program}`: cannot be started: {error} (the file, its interpreter or the working folder)")
         }
@@ -144,5 +160,12 @@ fn refused(launch: &Launch<'_>, error: &io::Error) -> String {
             format!("`{program}`: its arguments are too long; give the text by `stdin` or a file")
         }
         _ => format!("`{program}`: cannot be started: {error}"),
-    }
+    };
+    Refused { message, is_full: is_full(error) }
+}
+
+/// Whether an error says that the system, or what this user may have of it, is exhausted.
+fn is_full(error: &io::Error) -> bool {
+    let full = [Errno::AGAIN, Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|raw| full.iter().any(|errno| errno.raw_os_error() == raw))
 }

@@ -2,8 +2,9 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -11,8 +12,18 @@ use swarmc_plan::{Pipeline, Plan};
 
 use crate::error::RunError;
 use crate::event::{Content, Record};
+use crate::executor::{is_ending, is_stopped};
 use crate::home::Layout;
 use crate::journal;
+
+/// How long a runner that was killed may take to let go of its run: the system clears its memory first.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// How long the lock of a run may be held by those who only look.
+const LOOKING: Duration = Duration::from_millis(100);
+
+/// Between two looks at a lock.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A part of a text.
 pub(crate) struct Part {
@@ -117,10 +128,29 @@ impl RunFolder {
         Ok(Part { end: from + (inside + valid.len()) as u64, text: valid.to_owned() })
     }
 
-    /// Whether a process is running it now.
+    /// Whether a process is running it now. One that is being killed is not, and is waited for.
     pub fn is_running(&self) -> bool {
+        let deadline = Instant::now() + ENDING;
         // A run without a lock file was never run by anybody.
-        File::open(self.lock_path()).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        let Ok(file) = File::open(self.lock_path()) else { return false };
+        while let Err(TryLockError::WouldBlock) = file.try_lock_shared() {
+            if Instant::now() >= deadline || !self.holder().is_some_and(is_ending) {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        false
+    }
+
+    /// The process that is running it now.
+    pub fn runner(&self) -> Option<Runner> {
+        let pid = self.holder().filter(|_| self.is_running())?;
+        Some(Runner { pid, stopped: is_stopped(pid) })
+    }
+
+    /// The process that took its lock last.
+    fn holder(&self) -> Option<i32> {
+        std::fs::read_to_string(self.lock_path()).ok()?.trim().parse().ok()
     }
 
     pub(crate) fn plan_text(&self) -> Result<String, RunError> {
@@ -181,6 +211,15 @@ impl RunFolder {
     }
 }
 
+/// The process that runs a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runner {
+    /// Its number.
+    pub pid: i32,
+    /// Whether it was stopped, by `SIGSTOP` or a terminal, and does nothing until it gets `SIGCONT`.
+    pub stopped: bool,
+}
+
 /// What is true of a run in every process that runs it, and in no event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Facts {
@@ -213,7 +252,8 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `folder`. Whoever only looks holds it for a moment, which is waited for.
+    /// Takes the lock of `folder`. Whoever only looks holds it for a moment, and whoever was killed
+    /// until it is gone: both are waited for.
     pub(crate) fn take(folder: &RunFolder) -> Result<Lock, RunError> {
         let path = folder.lock_path();
         let file = File::options()
@@ -222,14 +262,19 @@ impl Lock {
             .truncate(false)
             .open(&path)
             .map_err(RunError::io("create", &path))?;
-        for _ in 0..10 {
+        let began = Instant::now();
+        loop {
+            let patience = if folder.holder().is_some_and(is_ending) { ENDING } else { LOOKING };
             match file.try_lock() {
-                Ok(()) => return Ok(Lock { file }),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(RunError::Busy { run: folder.id.clone() }),
                 Err(TryLockError::Error(error)) => return Err(RunError::io("lock", path)(error)),
             }
         }
-        Err(RunError::Busy { run: folder.id.clone() })
+        // It says no more than whom to look at.
+        let _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+        Ok(Lock { file })
     }
 }
 

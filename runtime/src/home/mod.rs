@@ -9,12 +9,14 @@ mod layout;
 mod prune;
 mod summary;
 
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-pub use folder::RunFolder;
+pub use folder::{RunFolder, Runner};
 pub use layout::Layout;
 pub use prune::{Prune, Pruned, PrunedRun};
 pub use summary::{RunSummary, RunningState, standings};
@@ -23,9 +25,13 @@ pub(crate) use folder::{Facts, Lock, digest};
 pub(crate) use layout::{file_name, folder_name};
 
 use crate::error::RunError;
+use crate::run::survivors::all_marked;
 
 /// What the folder of a run begins with before the run has been recorded.
 const DRAFT: char = '.';
+
+/// The living processes that carry the mark of a run, by its id; looked for where it matters.
+type Marked = LazyCell<BTreeMap<String, BTreeSet<i32>>>;
 
 /// The folder that everything about runs lies in. Nothing is created before a run starts.
 #[derive(Clone, Debug)]
@@ -49,7 +55,8 @@ impl Home {
     /// # Errors
     /// The folder cannot be read. A single run that cannot be read is listed all the same.
     pub fn runs(&self) -> Result<Vec<RunSummary>, RunError> {
-        Ok(self.ids()?.into_iter().map(|id| RunSummary::of(&self.folder(id))).collect())
+        let marked: Marked = LazyCell::new(all_marked);
+        Ok(self.ids()?.into_iter().map(|id| RunSummary::of(&self.folder(id), &marked)).collect())
     }
 
     /// The folders of all runs, the newest first; nothing in them is read.

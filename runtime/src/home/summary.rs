@@ -9,7 +9,8 @@ use crate::event::{Event, Record, RunStatus, StepId};
 use crate::files::{AgentStatus, agent_status};
 use crate::graph::Graph;
 use crate::handoff::Report;
-use crate::home::RunFolder;
+use crate::home::{Marked, RunFolder, Runner};
+use crate::run::survivors::lives;
 use crate::socket;
 use crate::state::{Blocked, Progress, Standing, State, Waiting};
 
@@ -27,6 +28,10 @@ pub struct RunSummary {
     pub pipeline: String,
     /// Whether it runs, could, or has ended.
     pub state: RunningState,
+    /// The process that runs it.
+    pub runner: Option<Runner>,
+    /// How many processes of it still live though nobody runs it: their runner was killed.
+    pub survivors: u64,
     /// When it started, in milliseconds since 1970 (UTC).
     pub started_ms: u64,
     /// When it last changed, in milliseconds since 1970 (UTC).
@@ -67,13 +72,17 @@ pub enum RunningState {
 }
 
 impl RunSummary {
-    pub(super) fn of(folder: &RunFolder) -> RunSummary {
+    /// That of the run in `folder`, with the living processes that carry the marks of runs.
+    pub(super) fn of(folder: &RunFolder, marked: &Marked) -> RunSummary {
         let changed_ms = modified(&folder.journal_path()).or_else(|| modified(&folder.path)).unwrap_or(0);
+        let is_running = folder.is_running();
         let mut summary = RunSummary {
             id: folder.id.clone(),
             workflow: String::new(),
             pipeline: String::new(),
-            state: if folder.is_running() { RunningState::Running } else { RunningState::Resumable },
+            state: if is_running { RunningState::Running } else { RunningState::Resumable },
+            runner: if is_running { folder.runner() } else { None },
+            survivors: 0,
             started_ms: changed_ms,
             changed_ms,
             done: 0,
@@ -86,7 +95,7 @@ impl RunSummary {
             blocked_count: 0,
             problem: None,
         };
-        if let Err(error) = summary.read(folder) {
+        if let Err(error) = summary.read(folder, marked) {
             // A newer swarmc reads the journal that it wrote.
             let lost = matches!(&error, RunError::Journal(journal) if !matches!(journal, JournalError::Newer { .. }));
             if lost && summary.state == RunningState::Resumable {
@@ -97,7 +106,7 @@ impl RunSummary {
         summary
     }
 
-    fn read(&mut self, folder: &RunFolder) -> Result<(), RunError> {
+    fn read(&mut self, folder: &RunFolder, marked: &Marked) -> Result<(), RunError> {
         let plan = folder.plan()?;
         self.workflow.clone_from(&plan.workflow);
         let records = folder.records()?;
@@ -145,6 +154,12 @@ impl RunSummary {
                 RunStatus::Succeeded => RunningState::Succeeded,
                 RunStatus::Failed | RunStatus::OverBudget => RunningState::Failed,
             };
+        }
+        if self.state == RunningState::Resumable {
+            let recorded = state.open().flat_map(|open| open.processes).filter(lives).map(|process| process.group);
+            let mut living = marked.get(&folder.id).cloned().unwrap_or_default();
+            living.extend(recorded);
+            self.survivors = living.len() as u64;
         }
         Ok(())
     }

@@ -68,9 +68,11 @@ impl Loop<'_> {
         }
     }
 
-    /// Takes what the gate says for where nobody can answer; false where it says nothing.
+    /// Takes what the gate says for where nobody can answer, or else for when nobody does, since nobody will; false where
+    /// it says neither.
     pub(super) fn take_headless(&mut self, step: &StepId) -> bool {
-        let default = self.gate(step).and_then(|gate| gate.headless.clone());
+        let timeout = |gate: &Gate| gate.on_timeout.as_ref().map(|timeout| timeout.then.clone());
+        let default = self.gate(step).and_then(|gate| gate.headless.clone().or_else(|| timeout(&gate)));
         if let Some(default) = &default {
             self.take_default(step.clone(), default, AnsweredBy::Headless);
         }

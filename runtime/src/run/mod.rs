@@ -22,7 +22,7 @@ mod replay;
 mod run_loop;
 pub(crate) mod scene;
 mod spawns;
-mod survivors;
+pub(crate) mod survivors;
 pub(crate) mod swarms;
 #[cfg(test)]
 mod tests;
@@ -36,12 +36,14 @@ use std::ffi::OsString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan};
 
 use crate::artifact::Watches;
+use crate::children;
 use crate::control::Control;
 use crate::door::Doors;
 use crate::error::{JournalError, RunError};
@@ -65,6 +67,7 @@ pub(crate) use input::Input;
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::{Reach, asked_for};
+pub use survivors::end_survivors;
 use texts::content;
 pub(crate) use values::View;
 
@@ -349,12 +352,12 @@ impl Begin<'_> {
         receiver: Receiver<Input>,
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
-        limits::allow_files(concurrency);
+        let fewer = limits::allow_files(concurrency);
         let pulses = Pulses::default();
         let processes = Processes::new(&self.folder.id);
         let socket = Socket::listen(&self.folder, control.clone(), pulses.clone(), processes.clone())?;
         let (viewer, watching) = Viewer::start(observer);
-        self.notices.iter().for_each(|notice| viewer.notice(notice));
+        self.notices.iter().chain(&fewer).for_each(|notice| viewer.notice(notice));
         let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses, processes));
         drop(socket);
         drop(viewer);
@@ -409,8 +412,9 @@ impl Begin<'_> {
             pulses,
             tools: Arc::clone(&tools),
             inputs: inputs.clone(),
+            is_crowded: AtomicBool::new(false),
         };
-        let pool = Pool::new(services, state.graph().concurrency());
+        let pool = Pool::new(services, children::at_most(state.graph().concurrency()));
         control.attach(inputs.clone());
         let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let mut run_loop = Loop {

@@ -4,27 +4,66 @@
 //! every process of it, which also finds those that left their group or were never recorded; and below this process, which
 //! finds those that left that, too, as long as their runner lives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, kill_process_group};
 
 use crate::children::descendants;
-use crate::event::Process;
-use crate::executor::{group_ends, start_time};
+use crate::error::RunError;
+use crate::event::{Event, Process};
+use crate::executor::{group_ends, group_lives, start_time};
+use crate::home::{Lock, RunFolder};
 use crate::peer::MARK;
 
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Ends what outlived the runner of `folder`, which nobody runs. Says how many processes there were, as the subject of a
+/// sentence; none where there was none.
+///
+/// # Errors
+/// A process runs it, or its journal cannot be read.
+pub fn end_survivors(folder: &RunFolder) -> Result<Option<String>, RunError> {
+    let _lock = Lock::take(folder)?;
+    let records = folder.records()?;
+    let recorded = records.into_iter().filter_map(|record| match record.event {
+        Event::ProcessStarted { process, .. } => Some(process),
+        _ => None,
+    });
+    Ok(end(&folder.id, recorded))
+}
+
+/// The living processes of runs that nobody may run any more, by their runs: those that carry the mark of one.
+pub(crate) fn all_marked() -> BTreeMap<String, BTreeSet<i32>> {
+    let mut marked: BTreeMap<String, BTreeSet<i32>> = BTreeMap::new();
+    for process in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        for entry in environment.split(|&byte| byte == 0) {
+            let value = entry.strip_prefix(MARK.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            if let Some(run) = value.and_then(|run| std::str::from_utf8(run).ok()) {
+                marked.entry(run.to_owned()).or_default().insert(pid);
+            }
+        }
+    }
+    marked
+}
+
+/// Whether somebody of the group of a recorded process still lives, whose number is no other's by now.
+pub(crate) fn lives(process: &Process) -> bool {
+    let is_there = start_time(process.group) == Some(process.started) && process.started != 0;
+    is_there && Pid::from_raw(process.group).is_some_and(group_lives)
+}
 
 /// Ends all processes of `run`: `recorded` ones and those that carry its mark. Says how many there were, as the subject
 /// of a sentence; none where there was none.
 pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
     let mut groups = BTreeSet::new();
     for process in recorded {
-        let same = start_time(process.group) == Some(process.started) && process.started != 0;
-        if let (true, Some(group)) = (same, Pid::from_raw(process.group)) {
+        if let (true, Some(group)) = (lives(&process), Pid::from_raw(process.group)) {
             // Whoever has ended meanwhile needs no signal.
             let _ = kill_process_group(group, Signal::TERM);
             groups.insert(process.group);
@@ -70,21 +109,10 @@ fn found(run: &str) -> BTreeSet<i32> {
 }
 
 fn marked(run: &str) -> BTreeSet<i32> {
-    let mark = format!("{MARK}={run}");
+    let mut marked = all_marked().remove(run).unwrap_or_default();
     let ours = ancestors();
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return BTreeSet::new();
-    };
-    processes
-        .flatten()
-        .filter_map(|process| {
-            let pid: i32 = process.file_name().to_str()?.parse().ok()?;
-            // Those of other users cannot be read, and are none of ours. A zombie's environment is empty.
-            let environment = std::fs::read(process.path().join("environ")).ok()?;
-            let marked = environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes());
-            (marked && !ours.contains(&pid)).then_some(pid)
-        })
-        .collect()
+    marked.retain(|pid| !ours.contains(pid));
+    marked
 }
 
 fn ancestors() -> BTreeSet<i32> {

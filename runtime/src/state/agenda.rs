@@ -199,6 +199,8 @@ impl State {
             Phase::Ready | Phase::Listening | Phase::Stalled if dropped => Place::Skip,
             Phase::Ready => return self.line_up(key),
             Phase::Resting(_) | Phase::Asking(_) | Phase::Concluding if ended => Place::Skip,
+            // What is tried again has not begun either.
+            Phase::Resting(_) | Phase::Stalled if self.frame(key.frame).cut => Place::Skip,
             Phase::Resting(due) => Place::Timer(due),
             Phase::Asking(due) if due < u64::MAX => Place::Timer(due),
             Phase::Concluding => Place::Conclude,

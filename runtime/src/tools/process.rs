@@ -46,7 +46,7 @@ impl Process {
         directory: &Path,
     ) -> Result<(Process, Pipes), String> {
         let launch = Launch { argv, environment, directory, stdin: Some(&[]), install: None };
-        let mut child = Finder::default().start(&launch)?;
+        let mut child = Finder::default().start(&launch).map_err(|refused| refused.message)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let heard = Heard::default();
         let process = Process { group: Pid::from_child(&child), child: Some(child), heard: heard.clone() };

@@ -204,6 +204,16 @@ fn what_nobody_answers_takes_what_the_gate_says() {
     let headless = Options { headless: true, ..world.options() };
     assert_eq!(world.start_with(&plan, headless, Control::new()).unwrap().ended, Ended::Failed);
     assert_eq!(by(&world), Some((AnsweredBy::Headless, None)));
+    // Where it does not say so apart, nobody waits for a person that will not come.
+    let mut timed = plan.clone();
+    if let Body::Gate(gate) = &mut timed.pipelines[0].steps[0].body {
+        gate.headless = None;
+        gate.on_timeout.as_mut().expect("it has one").after_ms = u64::MAX;
+    }
+    let world = World::new();
+    let headless = Options { headless: true, ..world.options() };
+    assert_eq!(world.start_with(&timed, headless, Control::new()).unwrap().ended, Ended::Succeeded);
+    assert_eq!(by(&world), Some((AnsweredBy::Headless, Some("reject".to_owned()))));
 }
 
 #[test]
