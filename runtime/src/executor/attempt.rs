@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use swarmc_plan::Command;
 
 use super::capture::Capture;
@@ -45,7 +44,7 @@ impl Ended {
 /// What one attempt is carried out with.
 pub(super) struct Place<'p, 'c> {
     pub services: &'p Services,
-    pub means: &'p mut Means,
+    pub means: &'p Means,
     pub limits: Limits,
     pub capture: &'p mut Capture<'c>,
 }
@@ -54,7 +53,7 @@ pub(super) struct Place<'p, 'c> {
 ///
 /// # Errors
 /// The run cannot go on: a log or a prompt could not be written.
-pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Result<Ended, RunError> {
+pub(super) async fn carry_out(job: &Job, means: &Means, services: &Services) -> Result<Ended, RunError> {
     if job.cancel.asked().is_some() {
         return Ok(Ended::failed(Failure::Cancelled));
     }
@@ -62,7 +61,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
     let limits = Limits { deadline: job.timeout.map(|timeout| started + timeout), idle: job.idle, grace: job.grace };
     let mut capture = Capture::new(services, &job.step, job.attempt, job.max_output);
     let place = &mut Place { services, means, limits, capture: &mut capture };
-    if let Some(failure) = begin(job, place)? {
+    if let Some(failure) = begin(job, place).await? {
         return Ok(Ended::failed(failure));
     }
     // A replay lays out what was left when it is collected.
@@ -84,12 +83,11 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
                 env: stated(job, &job.environment),
                 ..Question::default()
             };
-            let answer = exchange(job, Part::Command, question, place, |place| {
-                Ok(answered(job, command, stdin.as_deref(), place))
-            })?;
+            let live = async |place: &mut Place<'_, '_>| Ok(answered(job, command, stdin.as_deref(), place).await);
+            let answer = exchange(job, Part::Command, question, place, live).await?;
             command_ended(job, answer)
         }
-        Work::Agent(asked) => turn::take(job, asked, place)?,
+        Work::Agent(asked) => Box::pin(turn::take(job, asked, place)).await?,
         Work::Text(text) => Ended { output: Some(text.clone()), ..Ended::default() },
     };
     keep_changes(job, watch, services)?;
@@ -115,7 +113,7 @@ pub(super) fn carry_out(job: &Job, means: &mut Means, services: &Services) -> Re
         collect(job, collected.map_err(failed)?, &mut ended, services)?;
     }
     if ended.outcome.failure.is_none() {
-        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr)?;
+        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr).await?;
     }
     // What a failed attempt left to be sent, the next one sends.
     for operation in asked.into_iter().filter(|_| ended.outcome.failure.is_none()) {
@@ -181,7 +179,7 @@ fn collect(
     Ok(collected.asked)
 }
 
-pub(super) fn process(
+pub(super) async fn process(
     job: &Job,
     directory: &Path,
     argv: &[OsString],
@@ -191,12 +189,12 @@ pub(super) fn process(
     place: &mut Place<'_, '_>,
 ) -> Result<End, String> {
     let launch = Launch { argv, environment, directory, stdin, install };
-    run(place.means, &launch, place.limits, &job.cancel, place.capture)
+    run(place.means, &launch, place.limits, &job.cancel, place.capture).await
 }
 
 /// Runs a command, and says what came of it.
-fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
-    match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place) {
+async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Place<'_, '_>) -> Answer {
+    match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
             let (output, stderr) = place.capture.begin_check();
@@ -235,7 +233,7 @@ fn command_ended(job: &Job, answer: Answer) -> Ended {
 }
 
 /// Runs the checks until one fails.
-fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
+async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Option<Failure>, RunError> {
     for (number, command) in (1..).zip(&job.checks) {
         let line = match command {
             Command::Shell(line) => line.clone(),
@@ -246,10 +244,11 @@ fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Op
             env: if matches!(job.work, Work::Text(_)) { stated(job, &job.environment) } else { BTreeMap::new() },
             ..Question::default()
         };
-        let answer = exchange(job, Part::Check(number), question, place, |place| {
+        let live = async |place: &mut Place<'_, '_>| {
             place.capture.begin_check();
-            Ok(answered(job, command, None, place))
-        })?;
+            Ok(answered(job, command, None, place).await)
+        };
+        let answer = exchange(job, Part::Check(number), question, place, live).await?;
         let failure = match answer.failure {
             None => continue,
             Some(failure @ Failure::Spawn { .. }) => return Ok(Some(failure)),
@@ -312,24 +311,17 @@ pub(super) fn millis(duration: Option<Duration>) -> u64 {
 }
 
 /// Waits until `end`; false when the job was cancelled first.
-pub(super) fn sleep(job: &Job, end: Instant) -> bool {
-    let Ok(wake) = eventfd(0, EventfdFlags::CLOEXEC) else {
-        return false;
-    };
-    let wake = std::sync::Arc::new(wake);
-    job.cancel.watch(Some(std::sync::Arc::clone(&wake)));
+pub(super) async fn sleep(job: &Job, end: Instant, means: &Means) -> bool {
+    job.cancel.watch(Some(means.events.waker()));
     let slept = loop {
         if job.cancel.asked().is_some() {
             break false;
         }
-        let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
+        if end <= Instant::now() {
             break true;
         }
-        let rest = rest.min(Duration::from_secs(3600));
-        let timeout = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
-        // Interrupted or not, the loop looks at the time and the wish again.
-        let _ = poll(&mut [PollFd::new(&wake, PollFlags::IN)], Some(&timeout));
+        // Woken or not, the loop looks at the time and the wish again.
+        means.events.next(Some(end)).await;
     };
     job.cancel.watch(None);
     slept

@@ -1,8 +1,8 @@
 //! How an attempt that runs on another thread is told to end.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
+use std::task::Waker;
 
 use tokio::sync::Notify;
 
@@ -16,9 +16,9 @@ pub(crate) struct Cancel {
     yields: AtomicBool,
     /// Whether a person has written what its agent is to read at once.
     urgent: AtomicBool,
-    /// An event counter that the attempt's thread polls.
-    wake: Mutex<Option<Arc<OwnedFd>>>,
-    /// Wakes the task that waits for it.
+    /// Wakes the task of the attempt's process.
+    wake: Mutex<Option<Waker>>,
+    /// Wakes a task of the reactor that waits for it.
     bell: Notify,
 }
 
@@ -28,10 +28,7 @@ impl Cancel {
         self.wish.fetch_max(wish as u8 + 1, Ordering::SeqCst);
         self.bell.notify_one();
         let wake = self.wake.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wake) = &*wake {
-            // It fails only when the counter is full, and then the thread is awake anyway.
-            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
-        }
+        wake.iter().for_each(Waker::wake_by_ref);
     }
 
     /// A person has written what the attempt's agent is to read at once: ends the attempt, where it can be interrupted.
@@ -81,8 +78,8 @@ impl Cancel {
         }
     }
 
-    /// From now on `wake` is written to when something is asked for; look at [`Cancel::asked`] after this.
-    pub(super) fn watch(&self, wake: Option<Arc<OwnedFd>>) {
+    /// From now on `wake` is woken when something is asked for; look at [`Cancel::asked`] after this.
+    pub(super) fn watch(&self, wake: Option<Waker>) {
         *self.wake.lock().unwrap_or_else(PoisonError::into_inner) = wake;
     }
 }

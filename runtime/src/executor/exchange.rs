@@ -20,19 +20,19 @@ const WHILE: Duration = Duration::from_secs(3600);
 ///
 /// # Errors
 /// The run cannot go on: something could not be written, or the recording holds another question.
-pub(super) fn exchange<'p, 'c>(
+pub(super) async fn exchange<'p, 'c>(
     job: &Job,
     part: Part,
     question: impl FnOnce() -> Question,
     place: &mut Place<'p, 'c>,
-    live: impl FnOnce(&mut Place<'p, 'c>) -> Result<Answer, RunError>,
+    live: impl AsyncFnOnce(&mut Place<'p, 'c>) -> Result<Answer, RunError>,
 ) -> Result<Answer, RunError> {
     let key = (&job.step, job.attempt, part);
     match &place.services.source {
-        Source::Live => live(place),
+        Source::Live => live(place).await,
         Source::Recorded(recorder) => {
             let question = question();
-            let answer = live(place)?;
+            let answer = live(place).await?;
             match answer.failure == Some(Failure::Cancelled) && job.cancel.asked() == Some(Wish::Interrupt) {
                 // A person ended it, and its agent went on with what that person wrote.
                 true => {
@@ -47,7 +47,7 @@ pub(super) fn exchange<'p, 'c>(
             let answer = replay.answer(key, &question())?;
             show(&answer, place.capture);
             if answer.failure == Some(Failure::Cancelled) && !is_overfilled(job, replay)? {
-                park(job, place);
+                park(job, place).await;
             }
             Ok(answer)
         }
@@ -58,14 +58,14 @@ pub(super) fn exchange<'p, 'c>(
 ///
 /// # Errors
 /// The run cannot go on: something could not be written.
-pub(super) fn begin(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>, RunError> {
+pub(super) async fn begin(job: &Job, place: &Place<'_, '_>) -> Result<Option<Failure>, RunError> {
     match &place.services.source {
         Source::Live => Ok(None),
         Source::Recorded(recorder) => recorder.begin(&job.step, job.attempt).map(|()| None),
         Source::Replayed(replay) => {
             let failure = replay.failed(&job.step, job.attempt);
             if failure == Some(Failure::Cancelled) {
-                park(job, place);
+                park(job, place).await;
             }
             Ok(failure)
         }
@@ -110,7 +110,7 @@ fn show(answer: &Answer, capture: &mut Capture<'_>) {
 }
 
 /// Waits to be ended, as the recorded attempt was.
-fn park(job: &Job, place: &Place<'_, '_>) {
+async fn park(job: &Job, place: &Place<'_, '_>) {
     place.services.report(Input::Parked { step: job.step.clone(), attempt: job.attempt });
-    while sleep(job, Instant::now() + WHILE) {}
+    while sleep(job, Instant::now() + WHILE, place.means).await {}
 }

@@ -8,6 +8,7 @@ mod alone;
 mod attempt;
 mod cancel;
 mod capture;
+mod event_loop;
 mod exchange;
 mod kept;
 mod lending;

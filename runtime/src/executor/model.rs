@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Job;
-use super::attempt::{Place, millis, sleep};
+use super::attempt::{Place, millis};
 use super::lending::{Lending, Lent, Step, TURNS};
 use super::process::Sink;
 use super::tail::{keep_last, text};
@@ -131,7 +131,14 @@ fn reply(job: &Job, provider: &str, question: &Question, place: &mut Place<'_, '
         retries += 1;
         let note = format!("{}; asked again in {wait:?}, {retries} of {RETRIES}\n", fault.message);
         place.capture.stderr(note.as_bytes());
-        if !sleep(job, again) {
+        let waited = place.services.reactor.wait(async {
+            tokio::select! {
+                biased;
+                () = job.cancel.wait() => false,
+                () = until(Some(again)) => true,
+            }
+        });
+        if waited != Ok(true) {
             return Err(Stop::Cancelled);
         }
         // What came of the answer before is no part of this one.

@@ -1,15 +1,20 @@
-//! The threads that carry attempts out: as many as attempts run at once, kept for the next ones.
+//! The threads that carry attempts out. Most attempts only wait for processes: a few threads have all of them, each in an
+//! event loop. What asks others and waits for them has a thread of its own meanwhile, which is kept for the next one.
 
 use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::thread::JoinHandle;
 
 use super::attempt::{Ended, carry_out};
+use super::event_loop::{Inbox, Tasks};
 use super::process::Means;
-use super::{Job, Role, Scribe, Viewer};
+use super::{Door, Job, Role, Scribe, Viewer, Work};
 use crate::artifact::Watches;
 use crate::control::Wish;
 use crate::error::RunError;
@@ -58,12 +63,17 @@ impl Services {
     }
 }
 
+/// The threads with an event loop. Starting a process takes one of them a moment, in which another one goes on.
+const LOOPS: usize = 2;
+
 /// The threads. Dropping the pool waits for them; every job must have ended or been cancelled by then.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    /// The threads at most: as many attempts as run at once.
+    /// How many of them have an event loop.
+    loops: usize,
+    /// The other threads at most: as many attempts as run at once.
     limit: usize,
 }
 
@@ -76,32 +86,58 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    /// Those that need a thread of their own.
+    blocking: VecDeque<Job>,
+    /// The threads of their own that wait for such a job.
     idle: usize,
+    /// The others.
+    waiting: VecDeque<Job>,
+    /// The event loops that look for such a job when they are woken only.
+    asleep: Vec<Arc<Inbox>>,
     closed: bool,
 }
 
 impl Pool {
-    /// A pool without a thread yet, and never with more than `limit`.
+    /// A pool without a thread yet, and never with more than `limit` beside the event loops.
     pub(crate) fn new(services: Services, limit: u32) -> Pool {
         let shared = Shared { services, queue: Mutex::default(), work: Condvar::new() };
-        Pool { shared: Arc::new(shared), threads: Vec::new(), limit: limit.max(1) as usize }
+        Pool { shared: Arc::new(shared), threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
     }
 
     /// Has `job` carried out. Its end comes as [`Input::Ended`].
     pub(crate) fn submit(&mut self, job: Job) {
+        if blocks(&job) { self.submit_blocking(job) } else { self.submit_waiting(job) }
+    }
+
+    fn submit_blocking(&mut self, job: Job) {
         let mut queue = self.shared.lock();
-        queue.jobs.push_back(job);
-        let too_few = queue.jobs.len() > queue.idle && self.threads.len() < self.limit;
+        queue.blocking.push_back(job);
+        let too_few = queue.blocking.len() > queue.idle && self.threads.len() - self.loops < self.limit;
         drop(queue);
-        if too_few && self.grow().is_err() && self.threads.is_empty() {
+        if too_few && self.grow(work).is_err() && self.threads.len() == self.loops {
             // With other threads the job only waits for one of them.
             self.refuse();
         }
         self.shared.work.notify_one();
     }
 
-    fn grow(&mut self) -> std::io::Result<()> {
+    fn submit_waiting(&mut self, job: Job) {
+        let mut queue = self.shared.lock();
+        queue.waiting.push_back(job);
+        let asleep = queue.asleep.pop();
+        drop(queue);
+        match asleep {
+            Some(asleep) => asleep.wake(),
+            None if self.loops == LOOPS => {}
+            None => match self.grow(work_in_loop) {
+                Ok(()) => self.loops += 1,
+                Err(_) if self.loops > 0 => {}
+                Err(_) => self.refuse(),
+            },
+        }
+    }
+
+    fn grow(&mut self, work: fn(&Arc<Shared>, Means)) -> std::io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let means = Means::new()?;
         let thread = std::thread::Builder::new()
@@ -113,7 +149,10 @@ impl Pool {
     }
 
     fn refuse(&self) {
-        let jobs: Vec<Job> = self.shared.lock().jobs.drain(..).collect();
+        let mut queue = self.shared.lock();
+        let mut jobs = std::mem::take(&mut queue.blocking);
+        jobs.append(&mut queue.waiting);
+        drop(queue);
         // That is no failure of theirs.
         let reason = "the system has no room for one more thread".to_owned();
         self.shared.services.report(Input::Broken(reason));
@@ -130,7 +169,10 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
+        let mut queue = self.shared.lock();
+        queue.closed = true;
+        queue.asleep.drain(..).for_each(|asleep| asleep.wake());
+        drop(queue);
         self.shared.work.notify_all();
         if std::thread::panicking() {
             // Attempts go on that nobody has cancelled: whoever resumes the run ends them.
@@ -151,7 +193,7 @@ impl Shared {
     fn next(&self) -> Option<Job> {
         let mut queue = self.lock();
         loop {
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some(job) = queue.blocking.pop_front() {
                 return Some(job);
             }
             if queue.closed {
@@ -162,61 +204,128 @@ impl Shared {
             queue.idle -= 1;
         }
     }
-}
 
-fn work(shared: &Shared, mut means: Means) {
-    let services = &shared.services;
-    while let Some(mut job) = shared.next() {
-        if let Err(error) = services.durability.wait(job.after) {
-            services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
-            let outcome = Box::new(Ended::failed(Failure::Cancelled).outcome);
-            services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
-            continue;
+    /// A job for an event loop, and whether there will be no more; without one the loop of `inbox` is woken for the next.
+    fn next_waiting(&self, inbox: &Arc<Inbox>) -> (Option<Job>, bool) {
+        let mut queue = self.lock();
+        queue.asleep.retain(|asleep| !Arc::ptr_eq(asleep, inbox));
+        let job = queue.waiting.pop_front();
+        if job.is_none() && !queue.closed {
+            queue.asleep.push(Arc::clone(inbox));
         }
-        let done = survived(|| {
-            let ended = match enter(&mut job) {
-                Ok(()) => carry_out(&job, &mut means, services)?,
-                Err(failure) => Ended::failed(failure),
-            };
-            // What printed nothing has no files to wait for.
-            let quiet = ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty();
-            Ok((store(&job, ended, services)?, quiet))
-        });
-        let (outcome, quiet) = match done {
-            Ok(Ok(done)) => done,
-            Ok(Err(RunError::Diverged(divergence))) => {
-                services.report(Input::Diverged { step: job.step, attempt: job.attempt, divergence });
-                continue;
-            }
-            Ok(Err(error)) => {
-                services.report(Input::Broken(error.to_string()));
-                (Ended::failed(Failure::Cancelled).outcome, false)
-            }
-            Err(panic) => {
-                let label = job.step.label();
-                services.report(Input::Broken(format!("swarmc itself failed in an attempt of `{label}`: {panic}")));
-                // What it left half done must not reach the next attempt.
-                if let Ok(fresh) = Means::new() {
-                    means = fresh;
-                }
-                (Ended::failed(Failure::Cancelled).outcome, false)
-            }
-        };
-        let inputs = services.inputs.clone();
-        let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
-        // The loop outlives every attempt.
-        let report = move || _ = inputs.send(ended);
-        if quiet { report() } else { services.scribe.then(report) }
+        (job, queue.closed)
     }
 }
 
-/// Does `work`, and says in what words it panicked where it did: an attempt whose end nobody hears of is waited for for ever.
-fn survived<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let words =
-            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        words.unwrap_or("it does not say why").lines().next().unwrap_or_default().to_owned()
+/// Whether a job keeps its thread waiting for anything but processes and pauses: Git, models, tools, files of others.
+fn blocks(job: &Job) -> bool {
+    let blocks = |door: &Door| matches!(door, Door::Llm(_) | Door::Acp(_));
+    let asks = match &job.work {
+        Work::Command { .. } | Work::Text(_) => false,
+        Work::Agent(asked) => asked.takers.iter().any(|taker| blocks(&taker.door)),
+    };
+    asks || job.tree.is_some() || job.desk.is_some() || job.watched
+}
+
+fn work(shared: &Arc<Shared>, mut means: Means) {
+    while let Some(job) = shared.next() {
+        let is_whole = match shared.services.durability.wait(job.after) {
+            Ok(()) => means.block_on(attempt(job, &means, &shared.services)),
+            Err(error) => undurable(job, &error, &shared.services),
+        };
+        // What a panic left half done must not reach the next attempt.
+        if !is_whole && let Ok(fresh) = Means::new() {
+            means = fresh;
+        }
+    }
+}
+
+fn work_in_loop(shared: &Arc<Shared>, means: Means) {
+    let inbox = means.events.inbox();
+    let mut tasks = Tasks::new(&means.events);
+    loop {
+        let (job, is_closed) = shared.next_waiting(&inbox);
+        let is_idle = job.is_none();
+        if let Some(job) = job {
+            let services = &shared.services;
+            let (is_alone, means) = (tasks.is_empty(), &means);
+            tasks.spawn(async move {
+                // With nothing else to do, syncing here is quicker than waking another thread for that.
+                let durable = match is_alone {
+                    true => services.durability.wait(job.after),
+                    false => services.durability.reached(job.after).await,
+                };
+                match durable {
+                    Ok(()) => attempt(job, means, services).await,
+                    Err(error) => undurable(job, &error, services),
+                };
+            });
+        } else if is_closed && tasks.is_empty() {
+            return;
+        }
+        tasks.turn(is_idle);
+    }
+}
+
+/// Reports the end of a job whose beginning is not on disk.
+fn undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
+    services.report(Input::Broken(format!("the journal cannot be made durable: {error}")));
+    let outcome = Box::new(Ended::failed(Failure::Cancelled).outcome);
+    services.report(Input::Ended { step: job.step, attempt: job.attempt, outcome });
+    true
+}
+
+/// Carries a job out and reports its end; false where that panicked.
+async fn attempt(mut job: Job, means: &Means, services: &Services) -> bool {
+    let done: Result<Result<_, RunError>, String> = survived(async {
+        let ended = match enter(&mut job) {
+            Ok(()) => carry_out(&job, means, services).await?,
+            Err(failure) => Ended::failed(failure),
+        };
+        // What printed nothing has no files to wait for.
+        let quiet = ended.captured.is_none() && !ended.logs && ended.outcome.artifacts.is_empty();
+        Ok((store(&job, ended, services)?, quiet))
     })
+    .await;
+    let is_whole = done.is_ok();
+    let (outcome, quiet) = match done {
+        Ok(Ok(done)) => done,
+        Ok(Err(RunError::Diverged(divergence))) => {
+            services.report(Input::Diverged { step: job.step, attempt: job.attempt, divergence });
+            return true;
+        }
+        Ok(Err(error)) => {
+            services.report(Input::Broken(error.to_string()));
+            (Ended::failed(Failure::Cancelled).outcome, false)
+        }
+        Err(panic) => {
+            let label = job.step.label();
+            services.report(Input::Broken(format!("swarmc itself failed in an attempt of `{label}`: {panic}")));
+            (Ended::failed(Failure::Cancelled).outcome, false)
+        }
+    };
+    let inputs = services.inputs.clone();
+    let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
+    // The loop outlives every attempt.
+    let report = move || _ = inputs.send(ended);
+    if quiet { report() } else { services.scribe.then(report) }
+    is_whole
+}
+
+/// Does `work`, and says in what words it panicked where it did: an attempt whose end nobody hears of is waited for for ever.
+async fn survived<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),
+        Err(panic) => {
+            let words =
+                panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            let words = words.unwrap_or("it does not say why").lines().next().unwrap_or_default();
+            Poll::Ready(Err(words.to_owned()))
+        }
+    })
+    .await
 }
 
 /// Goes to the working tree that the job runs in, and makes it where it is not there yet.
@@ -258,8 +367,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_told_in_its_first_line() {
+        let means = Means::new().unwrap();
         let check = |work: fn() -> u8, expected: Result<u8, &str>| {
-            assert_eq!(survived(work), expected.map_err(str::to_owned));
+            assert_eq!(means.block_on(survived(async { work() })), expected.map_err(str::to_owned));
         };
         check(|| 7, Ok(7));
         check(|| panic!("one\ntwo"), Err("one"));

@@ -1,22 +1,23 @@
 //! One process from start to end: fed, read, timed, and ended as a group.
 //!
-//! One thread, one `poll` over everything that can happen. Invariant: the loop ends soon after the process did, whoever
-//! else still holds its pipes, and soon after a cancellation, whatever the process does about it.
+//! A task of its thread's event loop, which waits for everything that can happen at once. Invariant: it ends soon after
+//! the process did, whoever else still holds its pipes, and soon after a cancellation, whatever the process does about it.
 
+use std::cell::RefCell;
+use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
 
 use super::cancel::Cancel;
-use super::proc_status::{end_group, group_ends, group_lives, start_time};
+use super::event_loop::{EventLoop, Interest, Ready, Registered};
+use super::proc_status::{end_group, group_lives, start_time};
 use super::spawn::{Finder, Launch};
 use super::voice::{Talk, Voice};
 use crate::children::{self, reap};
@@ -36,7 +37,7 @@ const ANNOUNCE: Duration = Duration::from_millis(20);
 /// How long a process waits for room in the system where nothing else of the run takes any.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Between two looks at whether there is room for a process.
+/// Between two looks at whether there is room for a process, or at a group that is to end.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
@@ -47,20 +48,21 @@ const LARGE_PIPE: usize = 1024 * 1024;
 
 /// The means of one thread to run processes.
 pub(super) struct Means {
-    finder: Finder,
-    wake: Arc<OwnedFd>,
-    buffer: Vec<u8>,
+    finder: RefCell<Finder>,
+    /// Where its tasks wait.
+    pub events: EventLoop,
+    /// What is read into; its tasks read one after another.
+    buffer: RefCell<Vec<u8>>,
 }
 
 impl Means {
-    /// Wakes the thread out of its wait.
-    pub(super) fn wake(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.wake)
+    pub(super) fn new() -> io::Result<Means> {
+        Ok(Means { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
     }
 
-    pub(super) fn new() -> io::Result<Means> {
-        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        Ok(Means { finder: Finder::default(), wake, buffer: vec![0; SMALL_READ] })
+    /// Runs `task` to its end on this thread, which has no other.
+    pub(super) fn block_on<T>(&self, task: impl Future<Output = T>) -> T {
+        self.events.block_on(task)
     }
 }
 
@@ -137,41 +139,36 @@ pub(super) struct End {
 ///
 /// # Errors
 /// It could not be started: says why.
-pub(super) fn run(
-    means: &mut Means,
+pub(super) async fn run(
+    means: &Means,
     launch: &Launch<'_>,
     limits: Limits,
     cancel: &Cancel,
     sink: &mut dyn Sink,
 ) -> Result<End, String> {
     let began = Instant::now();
-    let child = match begin(means, launch, cancel, sink)? {
-        Some(child) => child,
-        None => return Ok(End { cause: Cause::Cancelled, exit: -1, signal: None }),
+    cancel.watch(Some(means.events.waker()));
+    let child = begin(means, launch, cancel, sink).await;
+    let child = match child {
+        Ok(Some(child)) => child,
+        other => {
+            cancel.watch(None);
+            return other.map(|_| End { cause: Cause::Cancelled, exit: -1, signal: None });
+        }
     };
     // What it had to wait for is not its time.
     let limits = Limits { deadline: limits.deadline.map(|deadline| deadline + began.elapsed()), ..limits };
     let group = Pid::from_child(&child);
-    let pidfd = match pidfd_open(group, PidfdFlags::empty()) {
-        Ok(pidfd) => pidfd,
-        Err(error) => {
-            end_group(group, Signal::KILL);
-            reap(child);
-            return Err(format!("its end cannot be watched: {error}"));
-        }
-    };
-    let _reins = Reins(group);
-    cancel.watch(Some(Arc::clone(&means.wake)));
-    sink.starts();
     let now = Instant::now();
     let mut running = Running {
         group,
+        events: &means.events,
         feed: None,
         voice: None,
         stdout: None,
         stderr: None,
         child,
-        pidfd,
+        pidfd: None,
         exited: None,
         linger: None,
         farewell: None,
@@ -182,18 +179,24 @@ pub(super) fn run(
         limits,
         large: false,
     };
-    running.open_pipes(launch.stdin, sink.talks());
-    let cause = running.watch(means, cancel, sink);
+    if let Err(error) = running.open(launch.stdin, sink.talks()) {
+        end_group(group, Signal::KILL);
+        reap(running.child);
+        cancel.watch(None);
+        return Err(format!("its end cannot be watched: {error}"));
+    }
+    let _reins = Reins(group);
+    sink.starts();
+    let cause = running.watch(means, cancel, sink).await;
     cancel.watch(None);
-    // A wish that came too late for this process must not wake the next one.
-    let _ = rustix::io::read(&means.wake, &mut [0; 8]);
-    let (exit, signal) = running.finish();
+    let (exit, signal) = running.finish().await;
+    means.events.forget();
     Ok(End { cause, exit, signal })
 }
 
 /// Starts a process as soon as there is room for it; none where it is cancelled before.
-fn begin(
-    means: &mut Means,
+async fn begin(
+    means: &Means,
     launch: &Launch<'_>,
     cancel: &Cancel,
     sink: &mut dyn Sink,
@@ -203,7 +206,7 @@ fn begin(
     while cancel.asked().is_none() {
         let (has_room, running) = children::has_room();
         if has_room {
-            let refused = match means.finder.start(launch) {
+            let refused = match means.finder.borrow_mut().start(launch) {
                 Ok(child) => return Ok(Some(child)),
                 Err(refused) if refused.is_full => refused.message,
                 Err(refused) => return Err(refused.message),
@@ -218,7 +221,7 @@ fn begin(
                 return Err(refused);
             }
         }
-        std::thread::sleep(pause);
+        means.events.next(Some(Instant::now() + pause)).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(None)
@@ -237,12 +240,14 @@ impl Drop for Reins {
 
 struct Running<'a> {
     group: Pid,
+    events: &'a EventLoop,
     child: Child,
-    pidfd: OwnedFd,
+    /// Held as long as its end is waited for.
+    pidfd: Option<Registered<'a, OwnedFd>>,
     feed: Option<Feed<'a>>,
-    voice: Option<Voice>,
-    stdout: Option<OwnedFd>,
-    stderr: Option<OwnedFd>,
+    voice: Option<Voice<'a>>,
+    stdout: Option<Registered<'a, OwnedFd>>,
+    stderr: Option<Registered<'a, OwnedFd>>,
     /// When the process was seen to have ended; it is not reaped before [`Running::finish`].
     exited: Option<Instant>,
     /// When to look at who holds its pipes beyond its end.
@@ -261,7 +266,7 @@ struct Running<'a> {
 
 /// What it still has to read.
 struct Feed<'a> {
-    pipe: ChildStdin,
+    pipe: Registered<'a, ChildStdin>,
     rest: &'a [u8],
 }
 
@@ -273,19 +278,25 @@ struct Ending {
 }
 
 impl<'a> Running<'a> {
-    fn open_pipes(&mut self, stdin: Option<&'a [u8]>, talks: bool) {
-        self.stdout = self.child.stdout.take().map(OwnedFd::from);
-        self.stderr = self.child.stderr.take().map(OwnedFd::from);
-        if let (Some(pipe), Some(rest)) = (self.child.stdin.take(), stdin)
+    fn open(&mut self, stdin: Option<&'a [u8]>, talks: bool) -> io::Result<()> {
+        let pidfd = pidfd_open(self.group, PidfdFlags::empty())?;
+        self.pidfd = Some(self.events.register(pidfd, Interest::Exit)?);
+        if let Some(pipe) = self.child.stdout.take() {
+            self.stdout = Some(self.events.register(OwnedFd::from(pipe), Interest::Stdout)?);
+        }
+        if let Some(pipe) = self.child.stderr.take() {
+            self.stderr = Some(self.events.register(OwnedFd::from(pipe), Interest::Stderr)?);
+        }
+        if let (Some(pipe), Some(stdin)) = (self.child.stdin.take(), stdin)
             && fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)).is_ok()
         {
             if talks {
-                self.voice = Some(Voice { pipe, full: false });
-                return;
+                self.voice = Some(Voice { pipe: self.events.register(pipe, Interest::Stdin)? });
+            } else if let Some(rest) = feed(&pipe, stdin) {
+                self.feed = Some(Feed { pipe: self.events.register(pipe, Interest::Stdin)?, rest });
             }
-            self.feed = Some(Feed { pipe, rest });
-            self.feed();
         }
+        Ok(())
     }
 
     /// Goes on with the talk, where there is one.
@@ -309,7 +320,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn watch(&mut self, means: &mut Means, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
+    async fn watch(&mut self, means: &Means, cancel: &Cancel, sink: &mut dyn Sink) -> Cause {
         loop {
             let now = Instant::now();
             if sink.talks() {
@@ -319,21 +330,14 @@ impl<'a> Running<'a> {
             if self.is_over(now) {
                 return self.cause();
             }
-            let ready = self.wait(means, self.next_moment(sink).map(|moment| moment.saturating_duration_since(now)));
-            if ready.exited && self.exited.is_none() {
+            let ready = self.events.next(self.next_moment(sink)).await;
+            if ready.has(Interest::Exit) && self.exited.is_none() {
                 let now = Instant::now();
+                self.pidfd = None;
                 self.exited = Some(now);
                 self.linger = Some(now + LINGER);
             }
-            if ready.stdin {
-                self.feed();
-            }
-            if ready.stdout {
-                self.read_stdout(means, sink);
-            }
-            if ready.stderr {
-                self.read_stderr(means, sink);
-            }
+            self.exchange(ready, means, sink);
         }
     }
 
@@ -457,103 +461,67 @@ impl<'a> Running<'a> {
         .min()
     }
 
-    fn wait(&self, means: &Means, timeout: Option<Duration>) -> Ready {
-        let none = PollFlags::empty();
-        let of = |fd: &'_ Option<OwnedFd>| if fd.is_some() { PollFlags::IN } else { none };
-        let wake = means.wake.as_fd();
-        let full = self.voice.as_ref().filter(|voice| voice.full);
-        let stdin = self.feed.as_ref().map(|feed| feed.pipe.as_fd()).or(full.map(|voice| voice.pipe.as_fd()));
-        let exit = if self.exited.is_none() { self.pidfd.as_fd() } else { wake };
-        let mut fds = [
-            PollFd::from_borrowed_fd(wake, PollFlags::IN),
-            PollFd::from_borrowed_fd(exit, if self.exited.is_none() { PollFlags::IN } else { none }),
-            PollFd::from_borrowed_fd(stdin.unwrap_or(wake), if stdin.is_some() { PollFlags::OUT } else { none }),
-            PollFd::from_borrowed_fd(self.stdout.as_ref().map_or(wake, AsFd::as_fd), of(&self.stdout)),
-            PollFd::from_borrowed_fd(self.stderr.as_ref().map_or(wake, AsFd::as_fd), of(&self.stderr)),
-        ];
-        // A millisecond more than asked for: waking a moment too early would only mean to wait again.
-        let timeout = timeout.map(|timeout| {
-            let timeout = (timeout + Duration::from_micros(100)).min(Duration::from_secs(3600));
-            Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) }
-        });
-        if poll(&mut fds, timeout.as_ref()).is_err() {
-            // Interrupted by a signal: look at everything again.
-            return Ready::default();
+    /// Writes to the pipes that have room, and reads from those that hold something.
+    fn exchange(&mut self, ready: Ready, means: &Means, sink: &mut dyn Sink) {
+        if ready.has(Interest::Stdin)
+            && let Some(Feed { pipe, rest }) = self.feed.take()
+        {
+            self.feed = feed(&pipe, rest).map(|rest| Feed { pipe, rest });
         }
-        let any = |position: usize| !fds[position].revents().is_empty();
-        if any(0) {
-            // Taken away here; what was asked for stays in the cancellation itself.
-            let _ = rustix::io::read(wake, &mut [0; 8]);
+        let buffer = &mut *means.buffer.borrow_mut();
+        if ready.has(Interest::Stdout) {
+            self.read_stdout(buffer, sink);
         }
-        Ready {
-            exited: self.exited.is_none() && any(1),
-            stdin: stdin.is_some() && any(2),
-            stdout: self.stdout.is_some() && any(3),
-            stderr: self.stderr.is_some() && any(4),
+        if ready.has(Interest::Stderr) {
+            self.read_stderr(buffer, sink);
         }
     }
 
-    fn feed(&mut self) {
-        let Some(feed) = &mut self.feed else {
-            return;
-        };
-        while !feed.rest.is_empty() {
-            match rustix::io::write(&feed.pipe, feed.rest) {
-                Ok(count) => feed.rest = &feed.rest[count..],
-                Err(rustix::io::Errno::AGAIN) => return,
-                Err(rustix::io::Errno::INTR) => {}
-                // It does not want to read on, which is its right.
-                Err(_) => break,
-            }
-        }
-        self.feed = None;
-    }
-
-    fn read_stdout(&mut self, means: &mut Means, sink: &mut dyn Sink) {
+    fn read_stdout(&mut self, buffer: &mut Vec<u8>, sink: &mut dyn Sink) {
         let Some(pipe) = &self.stdout else {
             return;
         };
-        let Some(count) = read(pipe, &mut means.buffer) else {
+        let Some(count) = read(pipe, buffer) else {
             self.stdout = None;
             sink.hung_up();
             return;
         };
-        let bytes = &means.buffer[..count];
+        let bytes = &buffer[..count];
         if count > 0 {
             self.last_output = Instant::now();
             let reported = sink.stdout(bytes);
             self.reported = reported.then(|| self.reported.unwrap_or(self.last_output));
         }
-        if count == means.buffer.len() && !self.large {
+        if count >= SMALL_READ && !self.large {
             self.large = true;
             // Beyond what this user may have, the pipe stays as it is.
             let _ = fcntl_setpipe_size(pipe, LARGE_PIPE);
-            means.buffer.resize(LARGE_READ, 0);
+            buffer.resize(LARGE_READ, 0);
         }
     }
 
-    fn read_stderr(&mut self, means: &mut Means, sink: &mut dyn Sink) {
+    fn read_stderr(&mut self, buffer: &mut [u8], sink: &mut dyn Sink) {
         let Some(pipe) = &self.stderr else {
             return;
         };
-        match read(pipe, &mut means.buffer) {
+        match read(pipe, buffer) {
             None => self.stderr = None,
             Some(0) => {}
             Some(count) => {
                 self.last_output = Instant::now();
-                sink.stderr(&means.buffer[..count]);
+                sink.stderr(&buffer[..count]);
             }
         }
     }
 
     /// Ends what is left of the group, and takes the exit code.
-    fn finish(self) -> (i32, Option<i32>) {
-        let Running { group, child, .. } = self;
+    async fn finish(self) -> (i32, Option<i32>) {
+        let Running { group, events, child, .. } = self;
         // The process is still a zombie here, so its number cannot have become another group's.
         end_group(group, Signal::TERM);
         let status = reap(child);
         if test_kill_process_group(group).is_ok() {
-            group_ends(group, TERM_GRACE);
+            end_rest(group, events).await;
         }
         let signal = status.and_then(|status| status.signal());
         let code = status.and_then(|status| status.code()).or(signal.map(|signal| 128 + signal));
@@ -561,20 +529,42 @@ impl<'a> Running<'a> {
     }
 }
 
-#[derive(Default)]
-struct Ready {
-    exited: bool,
-    stdin: bool,
-    stdout: bool,
-    stderr: bool,
+/// Writes as much as there is room for. What is left is still to be written; none where nothing is.
+fn feed(pipe: impl AsFd, mut rest: &[u8]) -> Option<&[u8]> {
+    while !rest.is_empty() {
+        match rustix::io::write(&pipe, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(rustix::io::Errno::AGAIN) => return Some(rest),
+            Err(rustix::io::Errno::INTR) => {}
+            // It does not want to read on, which is its right.
+            Err(_) => break,
+        }
+    }
+    None
 }
 
 /// Reads once; none at the end of the stream.
-fn read(pipe: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
+fn read(pipe: impl AsFd, buffer: &mut [u8]) -> Option<usize> {
     match rustix::io::read(pipe, buffer) {
         Ok(0) => None,
         Ok(count) => Some(count),
         Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Some(0),
         Err(_) => None,
+    }
+}
+
+/// Waits for a group that got TERM to end, and sends KILL after a while.
+async fn end_rest(group: Pid, events: &EventLoop) {
+    let deadline = Instant::now() + TERM_GRACE;
+    let mut pause = Duration::from_millis(1);
+    while group_lives(group) {
+        if Instant::now() >= deadline {
+            return end_group(group, Signal::KILL);
+        }
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            events.next(Some(until)).await;
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }

@@ -32,12 +32,12 @@ const LONGEST_SESSION: usize = 200;
 ///
 /// # Errors
 /// A prompt could not be written.
-pub(super) fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
+pub(super) async fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Result<Ended, RunError> {
     let mut taken = None;
     for (position, taker) in asked.takers.iter().enumerate() {
         job.cancel.begin_turn();
         let mut conversation = Conversation { job, taker, position, used: Usage::default(), messages: Vec::new() };
-        let ended = conversation.turn(1, &taker.prompt, None, place)?;
+        let ended = conversation.turn(1, &taker.prompt, None, place).await?;
         let next = asked.takers.get(position + 1);
         let failure = ended.ended.outcome.failure.as_ref().filter(|failure| is_unreachable(failure));
         if let (Some(failure), Some(next), false) = (failure, next, place.capture.used_tool()) {
@@ -53,7 +53,7 @@ pub(super) fn take(job: &Job, asked: &Asked, place: &mut Place<'_, '_>) -> Resul
     let (mut conversation, turn) = taken.expect("the last taker's turn is always kept");
     let position = conversation.position;
     let mut ended = match &job.shape {
-        Some(shape) => conversation.mend(shape, asked.repair, turn, place)?,
+        Some(shape) => conversation.mend(shape, asked.repair, turn, place).await?,
         None => turn.ended,
     };
     ended.outcome.fallback = (position > 0).then(|| conversation.taker.agent.clone());
@@ -83,7 +83,7 @@ struct Conversation<'a> {
 
 impl Conversation<'_> {
     /// Holds the answer against its type, and has it mended while there are turns left.
-    fn mend(
+    async fn mend(
         &mut self,
         shape: &Shape,
         repair: u32,
@@ -123,7 +123,7 @@ impl Conversation<'_> {
                 (None, _) => answer::afresh(&self.taker.prompt, &turn.said, &violations, shape),
             };
             let before = turn.ended.outcome.session.take();
-            turn = self.turn(repairs + 1, &prompt, session, place)?;
+            turn = self.turn(repairs + 1, &prompt, session, place).await?;
             turn.ended.outcome.session = turn.ended.outcome.session.take().or(before);
             // Unknown in part is unknown.
             usage = usage.zip(turn.ended.outcome.usage).map(|(one, other)| sum(one, other));
@@ -143,7 +143,7 @@ impl Conversation<'_> {
     }
 
     /// Takes one turn: the first, or a later one with a prompt of its own.
-    fn turn(
+    async fn turn(
         &mut self,
         number: u32,
         prompt: &str,
@@ -166,20 +166,22 @@ impl Conversation<'_> {
         messages.push(Message::User(prompt.to_owned()));
         let part = Part::Turn(u32::try_from(self.position).unwrap_or(u32::MAX), number);
         let question = || self.question(number, prompt, session);
-        let answer = exchange(self.job, part, question, place, |place| match &self.taker.door {
+        let live = async |place: &mut Place<'_, '_>| match &self.taker.door {
             Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
-            Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place)),
+            Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
             Door::Program(program) => {
-                self.program(program, prompt, path, session, place).map(|answer| self.let_in(answer))
+                let answer = self.program(program, prompt, path, session, place).await?;
+                Ok(self.let_in(answer))
             }
-            Door::Acp(acp) => Ok(self.let_in(acp::ask(self.job, self.taker, acp, prompt, session, place))),
+            Door::Acp(acp) => Ok(self.let_in(acp::ask(self.job, self.taker, acp, prompt, session, place).await)),
             Door::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
                 let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);
                 messages.extend(said);
                 Ok(answer)
             }
-        })?;
+        };
+        let answer = exchange(self.job, part, question, place, live).await?;
         self.messages = messages;
         let answer = if self.job.speaks { self.heard(answer, prompt, place) } else { answer };
         let earlier = session.map_or_else(Usage::default, |session| session.used);
@@ -265,7 +267,7 @@ impl Conversation<'_> {
         question
     }
 
-    fn program(
+    async fn program(
         &self,
         program: &Program,
         prompt: &str,
@@ -320,7 +322,8 @@ impl Conversation<'_> {
             *program = self.job.directory.join(&*program).into_os_string();
         }
         let end =
-            process(self.job, directory, &argv, &self.taker.environment, stdin, program.install.as_deref(), place);
+            process(self.job, directory, &argv, &self.taker.environment, stdin, program.install.as_deref(), place)
+                .await;
         Ok(answered(self.job, program.reads, end, place))
     }
 
@@ -436,7 +439,7 @@ fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Plac
 }
 
 /// The recorded answer of turn `number`.
-fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
+async fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, '_>) -> Answer {
     let Some(answer) = answers.iter().find(|answer| answer.turn.is_none_or(|turn| turn == number)) else {
         let message = format!(
             "no recorded answer fits task `{}`, iteration {}, attempt {}, turn {number}: add one to the provider",
@@ -446,7 +449,7 @@ fn recorded(job: &Job, answers: &[Recorded], number: u32, place: &mut Place<'_, 
     };
     let end = Instant::now() + Duration::from_millis(answer.delay_ms);
     let deadline = place.limits.deadline.filter(|&deadline| deadline < end);
-    if !sleep(job, deadline.unwrap_or(end)) {
+    if !sleep(job, deadline.unwrap_or(end), place.means).await {
         return Answer::failed(Failure::Cancelled);
     }
     if deadline.is_some() {

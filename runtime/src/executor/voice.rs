@@ -2,6 +2,8 @@
 
 use std::process::ChildStdin;
 
+use super::event_loop::Registered;
+
 /// How a talk with a process goes on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Talk<'s> {
@@ -14,16 +16,13 @@ pub(super) struct Talk<'s> {
 }
 
 /// The standard input of a process that is talked with, which never waits for it.
-pub(super) struct Voice {
-    pub pipe: ChildStdin,
-    /// Whether it has room for no more before it reads.
-    pub full: bool,
+pub(super) struct Voice<'e> {
+    pub pipe: Registered<'e, ChildStdin>,
 }
 
-impl Voice {
+impl Voice<'_> {
     /// Says as much as there is room for; how much that was, and whether it goes on hearing.
     pub(super) fn say(&mut self, mut words: &[u8]) -> (usize, bool) {
-        self.full = false;
         let mut told = 0;
         while !words.is_empty() {
             match rustix::io::write(&self.pipe, words) {
@@ -31,10 +30,8 @@ impl Voice {
                     told += count;
                     words = &words[count..];
                 }
-                Err(rustix::io::Errno::AGAIN) => {
-                    self.full = true;
-                    break;
-                }
+                // Its thread is woken when there is room again.
+                Err(rustix::io::Errno::AGAIN) => break,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return (told, false),
             }

@@ -4,8 +4,10 @@
 //! not left behind either. Invariant: `durable` never runs ahead of a successful `fdatasync`.
 
 use std::fs::File;
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,6 +33,16 @@ struct Progress {
     resting: bool,
     closed: bool,
     error: Option<(io::ErrorKind, String)>,
+    /// The tasks that wait in [`Durability::reached`].
+    waiting: Vec<Waker>,
+}
+
+impl Progress {
+    /// Whether record `seq` is durable, as far as that is known.
+    fn reached(&self, seq: u64) -> Option<io::Result<()>> {
+        let failed = || self.error.as_ref().map(|(kind, message)| Err(io::Error::new(*kind, message.clone())));
+        if self.durable >= seq { Some(Ok(())) } else { failed() }
+    }
 }
 
 impl Durability {
@@ -43,11 +55,8 @@ impl Durability {
     pub(crate) fn wait(&self, seq: u64) -> io::Result<()> {
         let mut progress = self.lock();
         loop {
-            if progress.durable >= seq {
-                return Ok(());
-            }
-            if let Some((kind, message)) = &progress.error {
-                return Err(io::Error::new(*kind, message.clone()));
+            if let Some(reached) = progress.reached(seq) {
+                return reached;
             }
             if progress.syncing {
                 progress = self.synced.wait(progress).unwrap_or_else(PoisonError::into_inner);
@@ -63,8 +72,24 @@ impl Durability {
                 Ok(()) => progress.durable = progress.durable.max(target),
                 Err(error) => progress.error = Some((error.kind(), error.to_string())),
             }
+            progress.waiting.drain(..).for_each(Waker::wake);
             self.synced.notify_all();
         }
+    }
+
+    /// The same as [`Durability::wait`] for a task, whose thread goes on meanwhile: the background thread syncs it at once.
+    pub(crate) async fn reached(&self, seq: u64) -> io::Result<()> {
+        poll_fn(|context| {
+            let mut progress = self.lock();
+            if let Some(reached) = progress.reached(seq) {
+                return Poll::Ready(reached);
+            }
+            progress.waiting.push(context.waker().clone());
+            progress.resting = false;
+            self.pending.notify_one();
+            Poll::Pending
+        })
+        .await
     }
 
     /// Everything up to record `seq` has been handed to the system.
@@ -117,10 +142,9 @@ impl Durability {
         if progress.closed {
             return None;
         }
-        // `closed` is the only reason to wake early, so a plain wait on the same condition variable does.
         let (progress, _) = self
             .pending
-            .wait_timeout_while(progress, GATHER, |progress| !progress.closed)
+            .wait_timeout_while(progress, GATHER, |progress| !progress.closed && progress.waiting.is_empty())
             .unwrap_or_else(PoisonError::into_inner);
         (!progress.closed).then_some(progress.written)
     }

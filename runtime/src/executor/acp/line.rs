@@ -5,7 +5,6 @@
 //! comes in, no more is kept than [`LONGEST`] of a message, [`UNREAD`] of what it does not read, an answer, and what
 //! [`leave`] and [`service`] bound of requests that wait.
 
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,8 +60,8 @@ pub(super) struct Manner {
     pub earlier: Usage,
     /// How long the agent may take to end its turn when it is asked to.
     pub parting: Duration,
-    /// Written to when the dialogue has something to do.
-    pub wake: Arc<OwnedFd>,
+    /// Woken when the dialogue has something to do.
+    pub wake: Waker,
     /// Ends the attempt early.
     pub cancel: Arc<Cancel>,
 }
@@ -105,7 +104,7 @@ pub(super) struct Line<'p, 'c> {
 /// Wakes the thread that runs the dialogue.
 struct Bell {
     rung: AtomicBool,
-    wake: Arc<OwnedFd>,
+    wake: Waker,
 }
 
 impl Wake for Bell {
@@ -115,8 +114,7 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Bell>) {
         if !self.rung.swap(true, Ordering::SeqCst) {
-            // It fails only when the counter is full, and then the thread is awake anyway.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+            self.wake.wake_by_ref();
         }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) struct Tools {
 }
 
 /// Has `acp` take a turn.
-pub(super) fn ask(
+pub(super) async fn ask(
     job: &Job,
     taker: &Taker,
     acp: &Acp,
@@ -117,7 +117,7 @@ pub(super) fn ask(
     let manner = Manner {
         earlier: session.map_or_else(Usage::default, |session| session.used),
         parting: job.grace.min(PARTING),
-        wake: place.means.wake(),
+        wake: place.means.events.waker(),
         cancel: Arc::clone(&job.cancel),
     };
     let service = Service::new(grant, job.step.clone(), job.attempt, &opening.directory);
@@ -129,7 +129,7 @@ pub(super) fn ask(
         stdin: Some(&[]),
         install: acp.install.as_deref(),
     };
-    let end = run(place.means, &launch, limits, &job.cancel, &mut line);
+    let end = run(place.means, &launch, limits, &job.cancel, &mut line).await;
     let told = line.finish();
     match end {
         Ok(end) => answered(job, end, told, place),
