@@ -113,9 +113,14 @@ pub(crate) fn reap(mut child: Child) -> Option<ExitStatus> {
     status
 }
 
-/// The living processes below this one, where it adopts orphans: none otherwise, since then nobody knows whose they are.
-pub(crate) fn descendants() -> BTreeSet<i32> {
-    let Some(before) = BEFORE.get() else { return BTreeSet::new() };
+/// The living processes below this one. None where it does not adopt orphans, since then nobody knows whose they are.
+pub(crate) fn descendants() -> Option<BTreeSet<i32>> {
+    let before = BEFORE.get()?;
+    let is_new = |child: &i32| !start_time(*child).is_some_and(|started| before.contains(&(*child, started)));
+    // Without a child there is nothing below it: all processes of a machine need not be looked at for that.
+    if own_children().is_some_and(|children| !children.iter().any(is_new)) {
+        return Some(BTreeSet::new());
+    }
     let mut below: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -130,13 +135,13 @@ pub(crate) fn descendants() -> BTreeSet<i32> {
     let mut next = vec![getpid().as_raw_nonzero().get()];
     while let Some(process) = next.pop() {
         for child in below.remove(&process).unwrap_or_default() {
-            if !start_time(child).is_some_and(|started| before.contains(&(child, started))) {
+            if is_new(&child) {
                 found.insert(child);
                 next.push(child);
             }
         }
     }
-    found
+    Some(found)
 }
 
 /// Reaps the orphans that have ended.
@@ -161,6 +166,22 @@ fn children() -> Vec<i32> {
 
 fn room() -> MutexGuard<'static, Room> {
     ROOM.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The children of this process, whichever of its threads has them; none where the system does not tell.
+fn own_children() -> Option<Vec<i32>> {
+    let read = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children"));
+    let mut children = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task").ok()? {
+        match read(thread.ok()?) {
+            Ok(listed) => {
+                children.extend(listed.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()))
+            }
+            // A thread that has ended meanwhile has handed its children to another one.
+            Err(_) => return None,
+        }
+    }
+    Some(children)
 }
 
 fn started() -> MutexGuard<'static, BTreeSet<i32>> {

@@ -308,7 +308,11 @@ async fn attempt(mut job: Job, means: &Means, services: &Services) -> bool {
     let ended = Input::Ended { step: job.step, attempt: job.attempt, outcome: Box::new(outcome) };
     // The loop outlives every attempt.
     let report = move || _ = inputs.send(ended);
-    if quiet { report() } else { services.scribe.then(report) }
+    if quiet {
+        report()
+    } else {
+        services.scribe.then(report)
+    }
     is_whole
 }
 

@@ -122,7 +122,8 @@ fn show(observer: Box<dyn Observer>, receiver: &Receiver<View>, backlog: &Atomic
         // Being woken for each record would cost a run of short steps more than showing them; output is shown at once,
         // while it is still in the processor's cache.
         if matches!(first, View::Records(_)) {
-            std::thread::sleep(GATHER);
+            // The end of the run wakes it early.
+            std::thread::park_timeout(GATHER);
         }
         std::iter::once(first).chain(receiver.try_iter()).for_each(|view| show.view(view));
     }

@@ -361,6 +361,8 @@ impl Begin<'_> {
         let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses, processes));
         drop(socket);
         drop(viewer);
+        // It may be letting records gather.
+        watching.thread().unpark();
         let watched = watching.join();
         drop(lock);
         let outcome = outcome?;
@@ -468,7 +470,7 @@ impl Begin<'_> {
             viewer.notice(problem);
         }
         // What left its group to stay would run on with nobody to end it.
-        if let Some(survivors) = survivors::end(&run_loop.folder.id, None) {
+        if let Some(survivors) = survivors::end_own(&run_loop.folder.id) {
             viewer.notice(format!("{survivors} that outlived the run: ended"));
         }
         if let (Some(trees), Some(_)) = (trees, run_loop.state.finished()) {

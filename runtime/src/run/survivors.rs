@@ -2,7 +2,8 @@
 //!
 //! Found in three ways: by the process group and start time in the journal; by the run's mark in the environment of
 //! every process of it, which also finds those that left their group or were never recorded; and below this process, which
-//! finds those that left that, too, as long as their runner lives.
+//! finds those that left that, too, as long as their runner lives. After a run of its own, a process that adopts orphans
+//! looks below itself alone: that costs nothing where nothing is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -58,8 +59,14 @@ pub(crate) fn lives(process: &Process) -> bool {
     is_there && Pid::from_raw(process.group).is_some_and(group_lives)
 }
 
-/// Ends all processes of `run`: `recorded` ones and those that carry its mark. Says how many there were, as the subject
-/// of a sentence; none where there was none.
+/// Ends what this process has left of `run`. Says how many processes there were, as the subject of a sentence; none where
+/// there was none.
+pub(super) fn end_own(run: &str) -> Option<String> {
+    end_all(BTreeSet::new(), || descendants().unwrap_or_else(|| marked(run)))
+}
+
+/// Ends what another process has left of `run`: `recorded` processes and those that carry its mark. Says how many there
+/// were, as [`end_own`] does.
 pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Option<String> {
     let mut groups = BTreeSet::new();
     for process in recorded {
@@ -69,7 +76,16 @@ pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Opt
             groups.insert(process.group);
         }
     }
-    let mut left = found(run);
+    end_all(groups, || {
+        let mut found = descendants().unwrap_or_default();
+        found.extend(marked(run));
+        found
+    })
+}
+
+/// Ends the processes that `found` finds, and the groups that were told to end.
+fn end_all(groups: BTreeSet<i32>, found: impl Fn() -> BTreeSet<i32>) -> Option<String> {
+    let mut left = found();
     let all: BTreeSet<i32> = groups.union(&left).copied().collect();
     if all.is_empty() {
         return None;
@@ -81,7 +97,7 @@ pub(super) fn end(run: &str, recorded: impl IntoIterator<Item = Process>) -> Opt
     let deadline = Instant::now() + GRACE;
     while !left.is_empty() {
         std::thread::sleep(Duration::from_millis(10));
-        left = found(run);
+        left = found();
         let late = Instant::now() >= deadline;
         signal(&left, if late { Signal::KILL } else { Signal::TERM });
         if Instant::now() >= deadline + GRACE {
@@ -101,13 +117,7 @@ fn signal(processes: &BTreeSet<i32>, signal: Signal) {
     }
 }
 
-/// The living processes below this one or with the mark of `run`, ourselves and those we run under left out.
-fn found(run: &str) -> BTreeSet<i32> {
-    let mut found = descendants();
-    found.extend(marked(run));
-    found
-}
-
+/// The living processes with the mark of `run`, ourselves and those we run under left out.
 fn marked(run: &str) -> BTreeSet<i32> {
     let mut marked = all_marked().remove(run).unwrap_or_default();
     let ours = ancestors();
