@@ -147,18 +147,18 @@ mod tests {
         assert_eq!(words(&node, 3_000), "connected, writing, active 2.0s ago, session ses_1\\u{1b}[2J");
         (node.state, node.stream, node.session) = (Link::Idle, None, None);
         node.waits = Some("envelopes");
-        node.pending = vec![Pending { step: "reviewer".into(), why: "its turn goes on" }];
+        node.pending = vec![Pending { step: "reviewer".into(), why: "its turn goes on".into() }];
         let expected = "idle, active 2.0s ago, waits for envelopes (reviewer: its turn goes on)";
         assert_eq!(words(&node, 3_000), expected);
     }
 
     #[test]
     fn of_those_that_are_waited_for_the_first_are_named_and_the_others_counted() {
-        let mut blocked = Blocked { step: StepId::new("c", 1, 1), waits: "other steps", pending: Vec::new() };
+        let mut blocked = Blocked { step: StepId::new("c", 1, 1), waits: "other steps".into(), pending: Vec::new() };
         assert_eq!(waits(&blocked), "waits for other steps");
-        blocked.pending = ["a", "b", "d"].map(|step| Pending { step: step.into(), why: "it runs" }).into();
+        blocked.pending = ["a", "b", "d"].map(|step| Pending { step: step.into(), why: "it runs".into() }).into();
         assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs)");
-        blocked.pending.push(Pending { step: "e".into(), why: "it runs" });
+        blocked.pending.push(Pending { step: "e".into(), why: "it runs".into() });
         assert_eq!(waits(&blocked), "waits for other steps (a: it runs; b: it runs; d: it runs; and 1 more)");
     }
 }

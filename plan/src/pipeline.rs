@@ -22,7 +22,7 @@ pub struct Pipeline {
     pub iteration: Iteration,
     /// How many independent instances run, named `NAME.1` to `NAME.N` where there is more than one.
     pub parallelism: u32,
-    /// How many steps may run at once, over all instances; none is the number of processors.
+    /// How many steps may run at once, over all instances; none is as many commands as there are processors, and 16 agents beside them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// Whether an unhandled failure keeps further steps from starting.

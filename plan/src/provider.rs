@@ -61,6 +61,9 @@ pub struct Provider {
     /// What all its agents together may ask it in a minute; none is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// How many turns of all its agents may run at once; none is no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<u32>,
     /// What it can do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<Ability>,

@@ -27,6 +27,8 @@ pub struct Graph {
     pub(crate) regions: Vec<Region>,
     pub(crate) instances: u32,
     pub(crate) concurrency: u32,
+    /// Who says so; none where nobody does, and only lanes have limits.
+    pub(crate) declared_by: Option<Arc<str>>,
     pub(crate) fail_fast: bool,
     /// The budgets of the whole run, with what they are called.
     pub(crate) budgets: Vec<(String, Budget)>,
@@ -36,8 +38,30 @@ pub struct Graph {
     pub(crate) has_budgets: bool,
     /// What becomes of a request that nobody answers in time.
     pub(crate) on_timeout: Option<RequestTimeout>,
-    /// Limits of steps with a concurrency of their own, and of called pipelines with one.
-    pub(crate) lanes: Vec<u32>,
+    /// What limits how many of some steps run at once.
+    pub(crate) lanes: Vec<Limit>,
+}
+
+/// How many of some steps run at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    pub(crate) most: u32,
+    pub(crate) of: LimitOf,
+}
+
+/// Which steps a limit is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LimitOf {
+    /// The steps of one name.
+    Step,
+    /// Those of a called pipeline.
+    Pipeline(Arc<str>),
+    /// Commands, where nobody says how many steps run at once.
+    Commands,
+    /// The same of agents.
+    Agents,
+    /// Those whose agents this provider reaches.
+    Provider(Arc<str>),
 }
 
 /// What an agent may use, and what that costs.
@@ -128,7 +152,7 @@ pub(crate) struct Node {
     /// The conversation that its turns belong to.
     pub(crate) talk: Option<Box<Talk>>,
     /// Its numbers in [`Graph::lanes`].
-    pub(crate) lanes: [Option<u32>; 2],
+    pub(crate) lanes: [Option<u32>; 4],
     /// Envelopes may come to it, so that it can have further turns.
     pub(crate) wired: bool,
     /// It is only there when another step asks for it.
@@ -352,9 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn the_driver_s_processors_are_the_limit_where_none_is_declared() {
+    fn the_driver_s_processors_limit_commands_where_nothing_is_declared() {
         let mut pipeline = build::pipeline("a");
+        let declared = Graph::new(&build::plan(pipeline.clone()), "main", None, 6).unwrap();
+        assert_eq!((declared.concurrency(), declared.lanes.len()), (4, 0));
         pipeline.concurrency = None;
-        assert_eq!(Graph::new(&build::plan(pipeline), "main", None, 6).unwrap().concurrency(), 6);
+        let graph = Graph::new(&build::plan(pipeline), "main", None, 6).unwrap();
+        assert_eq!(graph.concurrency(), 6 + 16, "agents beside commands");
+        let lanes: Vec<(u32, &LimitOf)> = graph.lanes.iter().map(|limit| (limit.most, &limit.of)).collect();
+        assert_eq!(lanes, [(6, &LimitOf::Commands), (16, &LimitOf::Agents)]);
     }
 }

@@ -2,6 +2,7 @@
 //! envelope lost or doubled.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::Instant;
 
 use super::{SPEC, records, sent};
@@ -10,14 +11,26 @@ use crate::swarm_kills::interrupt;
 
 #[test]
 fn killed_handoffs_lose_and_double_nothing() {
-    let undisturbed = Project::new();
+    let undisturbed = project();
     let started = Instant::now();
     undisturbed.done(&["run", SPEC]);
     let duration = started.elapsed();
     let expected = told(&undisturbed);
-    interrupt(&["run", SPEC], duration, Project::new, |project, moments| {
+    interrupt(&["run", SPEC], duration, project, |project, moments| {
         assert_eq!(told(project), expected, "killed after {moments:?}");
     });
+}
+
+/// The example, in which nobody reviews while both coders are at work: a turn that begins again reads all that has come by
+/// then, and one that a coder began before would read the review in another.
+fn project() -> Project {
+    let project = Project::new();
+    let path = project.root().join(SPEC);
+    let spec = fs::read_to_string(&path).expect("the spec can be read");
+    let limited = spec.replace("pipeline build {", "pipeline build {\n    concurrency 2");
+    assert_ne!(limited, spec, "the pipeline is there");
+    fs::write(path, limited).expect("the spec can be written");
+    project
 }
 
 /// The outputs and the envelopes, whatever order they came in.

@@ -35,6 +35,7 @@ pub(crate) struct Provider {
     /// In tokens.
     pub context_window: Option<Spanned<u64>>,
     pub price: Option<Price>,
+    pub concurrency: Option<u32>,
     /// What it says it can do; none when it says nothing.
     pub provides: Option<Vec<Spanned<plan::Ability>>>,
 }

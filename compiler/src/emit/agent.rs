@@ -26,6 +26,7 @@ impl Emitter<'_, '_, '_> {
             login: either(|provider| provider.login.clone()),
             context_window: window.map(|window| window.value),
             price: price.and_then(self::price),
+            concurrency: own.concurrency.or_else(|| preset.and_then(|preset| preset.concurrency)),
             rate: rate.map(|rate| plan::Rate {
                 requests: rate.requests.as_ref().map(|requests| requests.value),
                 tokens: rate.tokens.as_ref().map(|tokens| tokens.value),

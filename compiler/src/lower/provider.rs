@@ -5,7 +5,7 @@ use swarmc_plan as plan;
 use super::agent::address;
 use super::datum::Datum;
 use super::element::Element;
-use super::{Section, choice, command, count, name, source, spanned, texts, variables};
+use super::{Section, choice, command, count, name, source, spanned, step, texts, variables};
 use crate::ast::{self, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -60,6 +60,7 @@ pub(super) fn provider(element: &Element, diagnostics: &mut Diagnostics) -> Opti
         login: flag(element, "login"),
         context_window: element.child("context-window").and_then(|node| Some(amount(node.argument(0)?))),
         price: element.child("price").map(price),
+        concurrency: step::concurrency(element),
         provides: element
             .child("provides")
             .map(|node| node.arguments.iter().map(|(_, datum)| choice(datum, ability)).collect()),

@@ -34,6 +34,7 @@ pub(super) static PROVIDER: Node = Node::new(
     &ENV,
     &CONTEXT_WINDOW,
     &PRICE,
+    &PROVIDER_CONCURRENCY,
     &PROVIDES,
     &INSTALL,
     &LOGIN,
@@ -115,6 +116,11 @@ static PRICE: Node = Node::new("price", "What a million tokens cost; what is lef
         Property::new("cache-read", Kind::Money, "Of prompts that were read from a cache."),
         Property::new("cache-write", Kind::Money, "Of prompts that were written to a cache."),
     ]);
+static PROVIDER_CONCURRENCY: Node = Node::new(
+    "concurrency",
+    "How many steps whose agents it reaches run at once; as many as agents may, when left out.",
+)
+.arguments(&[required("N", ANY_COUNT)]);
 static PROVIDES: Node = Node::new("provides", "What it can do beyond answering; nothing, without arguments.")
     .rest("WHAT", Kind::Choice(ABILITIES));
 static INSTALL: Node = Node::new("install", "How to install the command, for the message when it is missing.")

@@ -172,7 +172,7 @@ static CHECK: Node =
         .rest("WORD", Kind::Scalar)
         .many();
 pub(super) static CONCURRENCY: Node =
-    Node::new("concurrency", "How many steps run at once; in a pipeline, the processors unless said.")
+    Node::new("concurrency", "How many steps run at once. Without it, a pipeline runs as many commands as there are processors, and 16 agents beside them.")
         .arguments(&[required("N", ANY_COUNT)]);
 static WRITES: Node =
     Node::new("writes", "The files it writes, relative to the workspace.").rest("GLOB", Kind::Glob).many();

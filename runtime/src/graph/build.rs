@@ -8,13 +8,33 @@ use swarmc_plan::{
     Step, When,
 };
 
-use super::{Edge, Graph, GraphError, Kind, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways};
+use super::{
+    Edge, Graph, GraphError, Kind, Limit, LimitOf, MAX_STEPS, Means, Node, Region, Rounds, Scope, Spot, Talk, Ways,
+};
 use crate::event::Content;
 use crate::swarm::Rules;
 
+/// How many agents run at once where nothing is declared: they wait for a network, and take no processor.
+const AGENTS: u32 = 16;
+
 pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32) -> Result<Graph, GraphError> {
     let pipeline = plan.pipeline(name).ok_or_else(|| GraphError::NoPipeline(name.to_owned()))?;
-    let mut build = Build { plan, scopes: Vec::new(), called: Vec::new(), regions: Vec::new(), lanes: Vec::new() };
+    let declared = pipeline.concurrency.filter(|_| task.is_none());
+    let mut build = Build {
+        plan,
+        scopes: Vec::new(),
+        called: Vec::new(),
+        regions: Vec::new(),
+        lanes: Vec::new(),
+        kinds: None,
+        providers: BTreeMap::new(),
+    };
+    if declared.is_none() {
+        let commands = build.lane(processors, LimitOf::Commands);
+        build.kinds = Some((commands, build.lane(AGENTS, LimitOf::Agents)));
+    }
+    let concurrency = declared.map_or(processors.max(1).saturating_add(AGENTS), |declared| declared.max(1));
+    let declared_by = declared.map(|_| Arc::from(pipeline.name.as_str()));
     let agents = agents(plan);
     let mut graph = match task {
         Some(task) => {
@@ -26,7 +46,8 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 scopes: build.scopes,
                 regions: build.regions,
                 instances: 1,
-                concurrency: processors.max(1),
+                concurrency,
+                declared_by,
                 fail_fast: false,
                 budgets: budgets(plan, None),
                 agents,
@@ -46,7 +67,8 @@ pub(super) fn graph(plan: &Plan, name: &str, task: Option<&str>, processors: u32
                 scopes: build.scopes,
                 regions: build.regions,
                 instances: pipeline.parallelism.max(1),
-                concurrency: pipeline.concurrency.unwrap_or(processors).max(1),
+                concurrency,
+                declared_by,
                 fail_fast: pipeline.fail_fast,
                 budgets: budgets(plan, Some(pipeline)),
                 agents,
@@ -100,7 +122,11 @@ struct Build<'a> {
     /// The pipelines behind the scopes, in order; those without a scope yet are still to be built.
     called: Vec<&'a Pipeline>,
     regions: Vec<Region>,
-    lanes: Vec<u32>,
+    lanes: Vec<Limit>,
+    /// The lanes of commands and of agents, where nothing is declared.
+    kinds: Option<(u32, u32)>,
+    /// Those of providers with a limit, by name.
+    providers: BTreeMap<&'a str, u32>,
 }
 
 /// Where a list of steps stands.
@@ -121,7 +147,8 @@ impl<'a> Build<'a> {
     /// Builds the scopes of the pipelines that are called, each once.
     fn called_scopes(&mut self) -> Result<(), GraphError> {
         while let Some(&pipeline) = self.called.get(self.scopes.len() - 1) {
-            let lane = pipeline.concurrency.map(|limit| self.lane(limit));
+            let of = || LimitOf::Pipeline(Arc::from(pipeline.name.as_str()));
+            let lane = pipeline.concurrency.map(|limit| self.lane(limit, of()));
             self.scope(pipeline, lane)?;
         }
         Ok(())
@@ -261,12 +288,21 @@ impl<'a> Build<'a> {
             Body::Loop(body) => Kind::Loop(self.region(place, &body.steps, &body.iteration, Some(spot), names)?),
             Body::Call(call) => Kind::Call(self.callee(&call.pipeline)?),
         };
-        let own = step.concurrency.map(|limit| self.lane(limit));
+        let own = step.concurrency.map(|limit| self.lane(limit, LimitOf::Step));
+        let kind_lane = self.kinds.and_then(|(commands, agents)| match &step.body {
+            Body::Run(_) => Some(commands),
+            Body::Prompt(_) | Body::Swarm(_) => Some(agents),
+            _ => None,
+        });
+        let provider = match &step.body {
+            Body::Prompt(body) => self.provider_lane(&body.agent),
+            _ => None,
+        };
         let swarm = match &step.body {
             Body::Swarm(call) => self.plan.swarm(&call.swarm).map(|swarm| Arc::new(Rules::new(self.plan, swarm))),
             _ => None,
         };
-        Ok(Node { lanes: [own, place.lane], swarm, ..bare(step, kind) })
+        Ok(Node { lanes: [own, place.lane, kind_lane, provider], swarm, ..bare(step, kind) })
     }
 
     /// The number of a called pipeline's scope, which may still have to be built.
@@ -284,8 +320,20 @@ impl<'a> Build<'a> {
         Ok(position as u32 + 1)
     }
 
-    fn lane(&mut self, limit: u32) -> u32 {
-        self.lanes.push(limit.max(1));
+    /// The lane of the provider that reaches an agent, where that has a limit.
+    fn provider_lane(&mut self, agent: &str) -> Option<u32> {
+        let provider = self.plan.provider(&self.plan.agent(agent)?.provider)?;
+        let limit = provider.concurrency?;
+        if let Some(&lane) = self.providers.get(provider.name.as_str()) {
+            return Some(lane);
+        }
+        let lane = self.lane(limit, LimitOf::Provider(Arc::from(provider.name.as_str())));
+        self.providers.insert(&provider.name, lane);
+        Some(lane)
+    }
+
+    fn lane(&mut self, limit: u32, of: LimitOf) -> u32 {
+        self.lanes.push(Limit { most: limit.max(1), of });
         self.lanes.len() as u32 - 1
     }
 }
@@ -318,7 +366,7 @@ fn bare(step: &Step, kind: Kind) -> Node {
         },
         budget: step.budget.clone().map(Box::new),
         talk: talk(step),
-        lanes: [None; 2],
+        lanes: [None; 4],
         wired: false,
         spawned: false,
         heeds: step.says_inbox(),

@@ -8,6 +8,7 @@ mod model;
 mod properties;
 mod random;
 mod run;
+mod slots;
 mod stalls;
 mod tables;
 mod timeouts;

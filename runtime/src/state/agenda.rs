@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::State;
 use super::frame::{Phase, Reason};
 use crate::event::SkipReason;
-use crate::graph::{Graph, Key, Kind};
+use crate::graph::{Graph, Key, Kind, Limit};
 
 /// The queues.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Eq for Turn {}
 
 impl Agenda {
     pub(crate) fn new(graph: &Graph) -> Agenda {
-        let lanes = graph.lanes.iter().map(|&limit| Lane { limit, admitted: 0, parked: BTreeSet::new() });
+        let lane = |limit: &Limit| Lane { limit: limit.most, admitted: 0, parked: BTreeSet::new() };
         Agenda {
             judge: BTreeSet::new(),
             skip: BTreeSet::new(),
@@ -136,7 +136,7 @@ impl Agenda {
             posts: BTreeSet::new(),
             holding: BTreeMap::new(),
             busy: 0,
-            lanes: lanes.collect(),
+            lanes: graph.lanes.iter().map(lane).collect(),
             alarm: None,
             overdue: false,
             finishing: false,
@@ -247,7 +247,7 @@ impl State {
     }
 
     /// A place in every one of the lanes, or where to wait for one.
-    fn enter_lanes(&mut self, lanes: [Option<u32>; 2]) -> Place {
+    fn enter_lanes(&mut self, lanes: [Option<u32>; 4]) -> Place {
         let lanes = || lanes.into_iter().flatten();
         let full = |lane: &u32| {
             let lane = &self.agenda.lanes[*lane as usize];

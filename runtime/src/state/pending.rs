@@ -2,6 +2,7 @@
 //!
 //! In: the state. Out: the steps that a step waits for, each with what it is doing, and the steps that have not begun.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,7 +11,7 @@ use super::State;
 use super::agenda::Place;
 use super::frame::Phase;
 use crate::event::StepId;
-use crate::graph::Key;
+use crate::graph::{Key, Limit, LimitOf};
 
 /// A step that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +19,7 @@ pub struct Pending {
     /// Its name.
     pub step: Arc<str>,
     /// What it is doing.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// A step of a round that is under way, which has not begun.
@@ -26,8 +27,8 @@ pub struct Pending {
 pub struct Blocked {
     /// The step.
     pub step: StepId,
-    /// What it waits for: `other steps`, `its first envelope`, or that there is room for it.
-    pub waits: &'static str,
+    /// What it waits for: `other steps`, `its first envelope`, or room, with the limit that holds it back.
+    pub waits: Cow<'static, str>,
     /// Whom it waits for.
     pub pending: Vec<Pending>,
 }
@@ -35,7 +36,7 @@ pub struct Blocked {
 impl State {
     /// The steps that have not begun and may yet, each with what it waits for: in the instances of the pipeline, and in
     /// what is inside of their steps, as far as that has begun. None where the run has ended.
-    pub fn blocked(&self) -> impl Iterator<Item = (StepId, &'static str)> {
+    pub fn blocked(&self) -> impl Iterator<Item = (StepId, Cow<'static, str>)> {
         let is_over = self.finished().is_some();
         let frames = (0..).zip(&self.frames);
         let open = frames.filter(move |(_, frame)| !is_over && frame.iteration > 0 && frame.end.is_none());
@@ -51,7 +52,7 @@ impl State {
         let mut pending: Vec<Pending> = Vec::new();
         // The reason is none where it has ended; without a key, what it is inside of has not begun.
         let mut add = |name: &Arc<str>, key: Option<Key>| {
-            let why = key.map_or(Some("what it is inside of has not begun"), |key| self.doing(key, is_run));
+            let why = key.map_or(Some("what it is inside of has not begun".into()), |key| self.doing(key, is_run));
             if let Some(why) = why.filter(|_| !pending.iter().any(|known| known.step == *name)) {
                 pending.push(Pending { step: Arc::clone(name), why });
             }
@@ -71,16 +72,18 @@ impl State {
     }
 
     /// What a step is doing that others wait for; none where it has ended.
-    fn doing(&self, key: Key, is_run: bool) -> Option<&'static str> {
+    fn doing(&self, key: Key, is_run: bool) -> Option<Cow<'static, str>> {
         let is_asked = || {
             let id = self.id(key);
             self.waiting().any(|waiting| waiting.step == id && !waiting.request.wants.is_help())
         };
-        Some(match self.step(key).phase {
+        let words = match self.step(key).phase {
             Phase::Settled(_) | Phase::Skipping(_) => return None,
             Phase::Waiting => "it waits for other steps",
-            Phase::Ready if self.lacks_room(key) => "it waits until there is room for it",
-            Phase::Judging | Phase::Ready => "it is about to begin",
+            Phase::Judging | Phase::Ready => match self.limit(key) {
+                Some(limit) => return Some(format!("it waits for room: {limit}").into()),
+                None => "it is about to begin",
+            },
             Phase::Listening => "it waits for its first envelope",
             Phase::Idle if self.waits_for_help(key) => "it waits for somebody's help",
             Phase::Idle => "it waits for envelopes itself",
@@ -92,29 +95,50 @@ impl State {
             Phase::Inside | Phase::Concluding => "what is inside of it goes on",
             Phase::Asking(_) | Phase::Stalled => "it waits for a person",
             Phase::Resting(_) => "it failed, and is about to be tried again",
-        })
+        };
+        Some(words.into())
     }
 
     /// What a step waits for that has not begun; none where it has, or never will.
-    fn holds_up(&self, key: Key) -> Option<&'static str> {
+    fn holds_up(&self, key: Key) -> Option<Cow<'static, str>> {
         if self.is_dropped(key) || self.step(key).started {
             return None;
         }
         match self.step(key).phase {
-            Phase::Waiting => Some("other steps"),
-            Phase::Listening => Some("its first envelope"),
-            Phase::Ready if self.lacks_room(key) => Some("room: as many run as may at once"),
-            Phase::Judging | Phase::Ready => Some("its turn"),
+            Phase::Waiting => Some("other steps".into()),
+            Phase::Listening => Some("its first envelope".into()),
+            Phase::Judging | Phase::Ready => {
+                Some(self.limit(key).map_or("its turn".into(), |limit| format!("room: {limit}").into()))
+            }
             _ => None,
         }
     }
 
-    /// Whether as many run as may at once, so that a step that could begin does not.
-    fn lacks_room(&self, key: Key) -> bool {
+    /// What limits how many run at once, where it keeps a step that could begin from that.
+    fn limit(&self, key: Key) -> Option<String> {
         match self.step(key).place {
-            Place::Parked(_) => true,
-            Place::Task => self.agenda.busy >= self.graph.concurrency,
-            _ => false,
+            Place::Parked(lane) => {
+                let Limit { most, of } = &self.graph.lanes[lane as usize];
+                Some(match of {
+                    LimitOf::Step => format!("it has `concurrency {most}`"),
+                    LimitOf::Pipeline(name) => format!("pipeline `{name}` has `concurrency {most}`"),
+                    LimitOf::Provider(name) => format!("provider `{name}` has `concurrency {most}`"),
+                    LimitOf::Commands => format!("{} at once, one for each processor", count(*most, "command")),
+                    LimitOf::Agents => format!("{} at once", count(*most, "agent")),
+                })
+            }
+            Place::Task if self.agenda.busy >= self.graph.concurrency => {
+                let most = self.graph.concurrency;
+                Some(match &self.graph.declared_by {
+                    Some(name) => format!("pipeline `{name}` has `concurrency {most}`"),
+                    None => format!("{} at once", count(most, "step")),
+                })
+            }
+            _ => None,
         }
     }
+}
+
+fn count(number: u32, what: &str) -> String {
+    format!("{number} {what}{} may run", if number == 1 { "" } else { "s" })
 }
