@@ -49,11 +49,16 @@ pub(super) struct Place<'p, 'c> {
     pub capture: &'p mut Capture<'c>,
 }
 
-/// Carries `job` out.
+/// Carries `job` out; its tree is watched already where `watch` is there.
 ///
 /// # Errors
 /// The run cannot go on: a log or a prompt could not be written.
-pub(super) async fn carry_out(job: &Job, means: &Means, services: &Services) -> Result<Ended, RunError> {
+pub(super) async fn carry_out(
+    job: &Job,
+    watch: Option<Watch>,
+    means: &Means,
+    services: &Services,
+) -> Result<Ended, RunError> {
     if job.cancel.asked().is_some() {
         return Ok(Ended::failed(Failure::Cancelled));
     }
@@ -74,7 +79,7 @@ pub(super) async fn carry_out(job: &Job, means: &Means, services: &Services) -> 
         Some((desk, Ok(laid))) => Some((desk, laid)),
         None => None,
     };
-    let watch = watched(job, services);
+    let watch = watch.or_else(|| watched(job, services));
     let mut ended = match &job.work {
         Work::Command { command, stdin } => {
             let question = || Question {
@@ -131,8 +136,8 @@ pub(super) async fn carry_out(job: &Job, means: &Means, services: &Services) -> 
 }
 
 /// Looks at the tree that a turn is about to work in. What is only replayed changes nothing.
-fn watched(job: &Job, services: &Services) -> Option<Watch> {
-    let is_live = !matches!(services.source, Source::Replayed(_));
+pub(super) fn watched(job: &Job, services: &Services) -> Option<Watch> {
+    let is_live = !matches!(services.source, Source::Replayed(_)) && job.cancel.asked().is_none();
     (job.watched && is_live).then(|| services.watches.begin(&job.step.label(), &job.directory, &job.environment))
 }
 

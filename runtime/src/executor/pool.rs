@@ -11,11 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
 
-use super::attempt::{Ended, carry_out};
+use super::attempt::{Ended, carry_out, watched};
 use super::event_loop::{Inbox, Tasks};
 use super::process::Means;
 use super::{Door, Job, Role, Scribe, Viewer, Work};
-use crate::artifact::Watches;
+use crate::artifact::{Watch, Watches};
 use crate::control::Wish;
 use crate::error::RunError;
 use crate::event::{Content, Failure, INLINE};
@@ -229,9 +229,14 @@ fn blocks(job: &Job) -> bool {
 
 fn work(shared: &Arc<Shared>, mut means: Means) {
     while let Some(job) = shared.next() {
-        let is_whole = match shared.services.durability.wait(job.after) {
-            Ok(()) => means.block_on(attempt(job, &means, &shared.services)),
-            Err(error) => undurable(job, &error, &shared.services),
+        let services = &shared.services;
+        // Looking at the tree takes as long as syncing does, and changes nothing.
+        services.durability.hurry(job.after);
+        let early = survived(async { (job.tree.is_none() && job.desk.is_none()).then(|| watched(&job, services)) });
+        let watch = means.block_on(early).ok().flatten().flatten();
+        let is_whole = match services.durability.wait(job.after) {
+            Ok(()) => means.block_on(attempt(job, watch, &means, services)),
+            Err(error) => undurable(job, &error, services),
         };
         // What a panic left half done must not reach the next attempt.
         if !is_whole && let Ok(fresh) = Means::new() {
@@ -256,7 +261,7 @@ fn work_in_loop(shared: &Arc<Shared>, means: Means) {
                     false => services.durability.reached(job.after).await,
                 };
                 match durable {
-                    Ok(()) => attempt(job, means, services).await,
+                    Ok(()) => attempt(job, None, means, services).await,
                     Err(error) => undurable(job, &error, services),
                 };
             });
@@ -275,11 +280,11 @@ fn undurable(job: Job, error: &std::io::Error, services: &Services) -> bool {
     true
 }
 
-/// Carries a job out and reports its end; false where that panicked.
-async fn attempt(mut job: Job, means: &Means, services: &Services) -> bool {
+/// Carries a job out, whose tree is watched already where `watch` is there, and reports its end; false where that panicked.
+async fn attempt(mut job: Job, watch: Option<Watch>, means: &Means, services: &Services) -> bool {
     let done: Result<Result<_, RunError>, String> = survived(async {
         let ended = match enter(&mut job) {
-            Ok(()) => carry_out(&job, means, services).await?,
+            Ok(()) => carry_out(&job, watch, means, services).await?,
             Err(failure) => Ended::failed(failure),
         };
         // What printed nothing has no files to wait for.

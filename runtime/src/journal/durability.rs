@@ -32,6 +32,8 @@ struct Progress {
     syncing: bool,
     resting: bool,
     closed: bool,
+    /// Whether somebody waits, so that the background thread lets no more records gather.
+    is_urgent: bool,
     error: Option<(io::ErrorKind, String)>,
     /// The tasks that wait in [`Durability::reached`].
     waiting: Vec<Waker>,
@@ -77,6 +79,15 @@ impl Durability {
         }
     }
 
+    /// Has the background thread sync at once, where record `seq` is not durable yet: somebody is about to wait for it.
+    pub(crate) fn hurry(&self, seq: u64) {
+        let mut progress = self.lock();
+        if progress.reached(seq).is_none() {
+            progress.is_urgent = true;
+            self.pending.notify_one();
+        }
+    }
+
     /// The same as [`Durability::wait`] for a task, whose thread goes on meanwhile: the background thread syncs it at once.
     pub(crate) async fn reached(&self, seq: u64) -> io::Result<()> {
         poll_fn(|context| {
@@ -85,7 +96,7 @@ impl Durability {
                 return Poll::Ready(reached);
             }
             progress.waiting.push(context.waker().clone());
-            progress.resting = false;
+            progress.is_urgent = true;
             self.pending.notify_one();
             Poll::Pending
         })
@@ -142,10 +153,11 @@ impl Durability {
         if progress.closed {
             return None;
         }
-        let (progress, _) = self
+        let (mut progress, _) = self
             .pending
-            .wait_timeout_while(progress, GATHER, |progress| !progress.closed && progress.waiting.is_empty())
+            .wait_timeout_while(progress, GATHER, |progress| !progress.closed && !progress.is_urgent)
             .unwrap_or_else(PoisonError::into_inner);
+        progress.is_urgent = false;
         (!progress.closed).then_some(progress.written)
     }
 
