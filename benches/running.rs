@@ -22,8 +22,10 @@ const GIB: usize = 1 << 30;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    if words.first().is_some_and(|word| word == "memory-child") {
-        return memory_child();
+    match words.first().map(String::as_str) {
+        Some("memory-child") => return memory_child(),
+        Some("waiting-child") => return waiting_child(),
+        _ => {}
     }
     let filter = words.first().cloned().unwrap_or_default();
     let cases: &[(&str, fn())] = &[
@@ -34,6 +36,8 @@ fn main() {
         ("sleeping", sleeping),
         ("ten-thousand", || independent(10_000, 8, 1)),
         ("gigabyte", gigabyte),
+        ("ten-megabytes", ten_megabytes),
+        ("one", one),
         ("memory", memory),
     ];
     for (name, case) in cases.iter().filter(|(name, _)| name.contains(&filter)) {
@@ -150,11 +154,74 @@ fn gigabyte() {
     );
 }
 
-/// The peak memory of a process that runs a thousand tasks, half of them with a hundred kilobytes of output.
+/// Fifty tasks that put out ten megabytes each, two at a time, against `make -O`: the run keeps a log of each beside.
+fn ten_megabytes() {
+    let tasks: Vec<String> = (0..50).map(|number| format!("t{number}")).collect();
+    let spec = tasks
+        .iter()
+        .map(|task| format!("    task {task} {{ run \"/usr/bin/head\" \"-c\" \"10000000\" \"/dev/zero\" }}\n"));
+    let spec = format!("workflow w\npipeline main {{\n    concurrency 2\n{}}}\n", spec.collect::<String>());
+    let rules = tasks.iter().map(|task| format!("{task}:\n\t@/usr/bin/head -c 10000000 /dev/zero\n"));
+    let rules = format!("all: {}\n{}", tasks.join(" "), rules.collect::<String>());
+    against_make(7, 1, &["-O", "-j2"], &rules, &spec);
+}
+
+/// One task that does nothing, ten times, against `make`.
+fn one() {
+    let spec = "workflow w\npipeline main {\n    task t { run \"/usr/bin/true\" }\n}\n";
+    against_make(7, 10, &[], "all:\n\t@/usr/bin/true\n", spec);
+}
+
+/// Runs a spec and a makefile so often, each as a person does.
+fn against_make(rounds: usize, times: usize, options: &[&str], rules: &str, spec: &str) {
+    let run = |program: &str, arguments: &[&str]| {
+        for _ in 0..times {
+            let mut command = Command::new(program);
+            command.args(arguments).current_dir(folder()).env("SWARM_HOME", folder().join("home"));
+            // Cargo's own would make every process slow to link.
+            command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            assert!(command.status().expect("the program can be started").success(), "{program} succeeds");
+        }
+    };
+    compare(
+        rounds,
+        || {
+            std::fs::write(folder().join("Makefile"), rules).expect("the folder can be written");
+            run("make", options);
+        },
+        || {
+            std::fs::write(folder().join("w.kdl"), spec).expect("the folder can be written");
+            run(env!("CARGO_BIN_EXE_swarmc"), &["run", "w.kdl"]);
+        },
+    );
+}
+
+/// The peak memory of a process that runs a thousand tasks, half of them with a hundred kilobytes of output; and what one
+/// of two thousand takes that wait.
 fn memory() {
     let me = std::env::current_exe().expect("this program has a path");
-    let output = Command::new(me).arg("memory-child").output().expect("this program can be started");
-    print(format_args!("{}", String::from_utf8_lossy(&output.stdout)));
+    for child in ["memory-child", "waiting-child"] {
+        let output = Command::new(&me).arg(child).output().expect("this program can be started");
+        print(format_args!("{}", String::from_utf8_lossy(&output.stdout)));
+    }
+}
+
+fn waiting_child() {
+    const TASKS: u64 = 2000;
+    let sleep = |number: u64| step(format!("t{number}"), &["/usr/bin/sleep", "5"], &[]);
+    clear();
+    run(&plan(1, vec![step("t".to_owned(), &["/usr/bin/true"], &[])]));
+    let before = peak();
+    run(&plan(2000, (0..TASKS).map(sleep).collect()));
+    let each = (peak() - before) / TASKS;
+    print(format_args!("{:<16}2,000 waiting tasks: {each} kB each\n", ""));
+}
+
+/// The most memory that this process has had, in KB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    peak.split_whitespace().next().and_then(|peak| peak.parse().ok()).unwrap_or(0)
 }
 
 fn memory_child() {
@@ -164,9 +231,7 @@ fn memory_child() {
         _ => ["/usr/bin/true"].as_slice(),
     };
     run(&plan(8, (0..1000).map(|number| step(format!("t{number}"), words(number), &[])).collect()));
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM: unknown");
-    print(format_args!("1,000 finished tasks: {}\n", peak.split_whitespace().collect::<Vec<_>>().join(" ")));
+    print(format_args!("1,000 finished tasks: {} kB\n", peak()));
 }
 
 /// Runs both in turn and prints the median ratios of wall and processor time.

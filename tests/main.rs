@@ -48,4 +48,5 @@ mod testing;
 mod tidy;
 mod tools;
 mod tutorial;
+mod waiting;
 mod watch;

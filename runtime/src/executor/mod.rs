@@ -1,7 +1,7 @@
-//! What carries attempts out: threads that start processes, read them, end them, and report.
+//! What carries attempts out: tasks that start processes, read them, end them, and report.
 //!
 //! In: a [`Job`] with everything already rendered. Out: what it put out, live to the viewer and to its logs, and one
-//! report to the run's loop. Invariant: nothing a process does keeps its thread from seeing a cancellation.
+//! report to the run's loop. Invariant: nothing a process does keeps its task from seeing a cancellation.
 
 mod acp;
 mod alone;
