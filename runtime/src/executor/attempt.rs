@@ -118,7 +118,7 @@ pub(super) async fn carry_out(
         collect(job, collected.map_err(failed)?, &mut ended, services)?;
     }
     if ended.outcome.failure.is_none() {
-        ended.outcome.failure = check(job, place, &mut ended.outcome.stderr).await?;
+        ended.outcome.failure = Box::pin(check(job, place, &mut ended.outcome.stderr)).await?;
     }
     // What a failed attempt left to be sent, the next one sends.
     for operation in asked.into_iter().filter(|_| ended.outcome.failure.is_none()) {

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,8 +27,8 @@ use crate::recording::Source;
 use crate::run::Input;
 use crate::tools::Toolbox;
 
-/// A thread only polls and copies; its buffers are on the heap.
-pub(crate) const STACK: usize = 512 * 1024;
+/// A thread only polls and copies; its buffers are on the heap. What is never touched takes no memory.
+pub(crate) const STACK: usize = 1024 * 1024;
 
 /// What every thread needs of the run.
 #[derive(Debug)]
@@ -323,7 +322,8 @@ async fn attempt(mut job: Job, watch: Option<Watch>, means: &Means, services: &S
 
 /// Does `work`, and says in what words it panicked where it did: an attempt whose end nobody hears of is waited for for ever.
 async fn survived<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let mut work = pin!(work);
+    // A future that is passed on is in memory as often as that happens.
+    let mut work = Box::pin(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(done)) => Poll::Ready(Ok(done)),

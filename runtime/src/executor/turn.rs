@@ -170,10 +170,13 @@ impl Conversation<'_> {
             Door::Closed(failure) => Ok(Answer::failed(failure.clone())),
             Door::Recorded(answers) => Ok(recorded(self.job, answers, number, place).await),
             Door::Program(program) => {
-                let answer = self.program(program, prompt, path, session, place).await?;
+                let answer = Box::pin(self.program(program, prompt, path, session, place)).await?;
                 Ok(self.let_in(answer))
             }
-            Door::Acp(acp) => Ok(self.let_in(acp::ask(self.job, self.taker, acp, prompt, session, place).await)),
+            Door::Acp(acp) => {
+                let answer = Box::pin(acp::ask(self.job, self.taker, acp, prompt, session, place)).await;
+                Ok(self.let_in(answer))
+            }
             Door::Llm(model) => {
                 // What a reply calls is answered in there, before it counts as the answer of the turn.
                 let (answer, said) = model::ask(self.job, &self.taker.provider, model, &messages, place);

@@ -361,7 +361,6 @@ impl Begin<'_> {
         let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses, processes));
         drop(socket);
         drop(viewer);
-        // It may be letting records gather.
         watching.thread().unpark();
         let watched = watching.join();
         drop(lock);
