@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Agent, Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
+use swarmc_plan::{
+    Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
+};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState, adopt_orphans};
 
 use crate::args::{Resume, Run, Show};
@@ -237,6 +239,10 @@ fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
 }
 
 fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
+    let reads = |logic: &Expression| match &logic.reads {
+        Some(reads) => reads.contains_key(&DirectiveKind::Stdin),
+        None => logic.source.contains("stdin"),
+    };
     let conditions = pipeline.all_steps().flat_map(|step| {
         let untils = match &step.body {
             Body::Loop(body) => body.iteration.until.as_slice(),
@@ -245,11 +251,11 @@ fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
         step.when.iter().chain(untils).chain(step.for_each.iter().map(|each| &each.list))
     });
     let conditions = conditions.chain(&pipeline.iteration.until);
-    conditions.into_iter().any(|condition| condition.source.contains("stdin"))
+    conditions.into_iter().any(reads)
         || templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
             Segment::Text(_) => false,
             Segment::Directive(directive) => directive.kind == DirectiveKind::Stdin,
-            Segment::Logic(logic) => logic.source.contains("stdin"),
+            Segment::Logic(logic) => reads(logic),
         })
 }
 
