@@ -27,9 +27,13 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan.with_swarms();
     let environment = environment();
-    let workspace = workspace(args, loaded.workspace)?;
+    let workspace = workspace(args, &loaded.workspace)?;
+    let plan = match workspace == loaded.workspace {
+        true => loaded.plan.with_swarms(),
+        false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
+    };
+    let plan = &plan;
     let replay = replay::open(args, plan, &workspace, &environment)?;
     let pipeline = match &replay {
         Some(replay) => replay::recorded_pipeline(plan, &replay.recording)?,
@@ -259,9 +263,9 @@ fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
         })
 }
 
-fn workspace(args: &Run, found: PathBuf) -> miette::Result<PathBuf> {
+fn workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
     match &args.workspace {
-        None => Ok(found),
+        None => Ok(found.to_owned()),
         Some(folder) => match folder.canonicalize() {
             Ok(folder) if folder.is_dir() => Ok(folder),
             Ok(_) => Err(miette!("the workspace `{}` is not a folder", folder.display())),

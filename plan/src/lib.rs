@@ -125,6 +125,29 @@ impl Plan {
         self
     }
 
+    /// The same plan for tasks that run in another folder than its workspace, which is `workspace`: its scripts stay
+    /// where they are.
+    #[must_use]
+    pub fn with_scripts_in(mut self, workspace: &str) -> Plan {
+        let place = |command: &mut Command| {
+            if let Command::Script { argv, file } = command
+                && let Some(last) = argv.last_mut()
+            {
+                *last = format!("{workspace}/{file}");
+            }
+        };
+        self.hooks.iter_mut().for_each(|hook| place(&mut hook.run));
+        let mut open: Vec<&mut Step> = self.pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.steps).collect();
+        while let Some(step) = open.pop() {
+            match &mut step.body {
+                Body::Run(command) => place(command),
+                Body::Loop(body) => open.extend(&mut body.steps),
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// The swarm called `name`.
     pub fn swarm(&self, name: &str) -> Option<&Swarm> {
         self.swarms.iter().find(|swarm| swarm.name == name)

@@ -239,7 +239,7 @@ fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Op
     for (number, command) in (1..).zip(&job.checks) {
         let line = match command {
             Command::Shell(line) => line.clone(),
-            Command::Argv(words) => words.join(" "),
+            Command::Argv(words) | Command::Script { argv: words, .. } => words.join(" "),
         };
         let question = || Question {
             command: Some(words(command)),
@@ -269,7 +269,9 @@ fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Result<Op
 /// A command as a person would type it.
 fn words(command: &Command) -> String {
     match command {
-        Command::Argv(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        Command::Argv(words) | Command::Script { argv: words, .. } => {
+            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        }
         Command::Shell(line) => line.clone(),
     }
 }
@@ -295,7 +297,7 @@ pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
 
 pub(super) fn argv(command: &Command) -> Vec<OsString> {
     match command {
-        Command::Argv(words) => words.iter().map(OsString::from).collect(),
+        Command::Argv(words) | Command::Script { argv: words, .. } => words.iter().map(OsString::from).collect(),
         Command::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
     }
 }
