@@ -199,20 +199,24 @@ fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mut Plac
     match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place) {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
+            let failure = failure(job, end);
+            // What went wrong is as often told on stderr: whoever reads what came of it sees both, as a person would.
+            let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
             let (output, stderr) = place.capture.begin_check();
             Answer {
-                failure: failure(job, end),
+                failure,
                 exit: Some(end.exit),
                 stderr: text(stderr.into_bytes(), INLINE),
                 is_cut: output.is_cut(),
-                text: (!output.is_empty()).then(|| output.into_bytes()),
+                text: seen.or_else(|| (!output.is_empty()).then(|| output.into_bytes())),
                 ..Answer::default()
             }
         }
     }
 }
 
-/// A command's output is what it printed, without the final newline, whether it failed or not; or the value in that.
+/// A command's output is what it printed, without the final newline, or the value in that; of one that failed, what it
+/// wrote to stderr is part of it.
 fn command_ended(job: &Job, answer: Answer) -> Ended {
     let Answer { failure, exit, stderr, is_cut, text: captured, .. } = answer;
     if let Some(failure @ Failure::Spawn { .. }) = failure {

@@ -93,7 +93,7 @@ fn a_failed_command_keeps_its_text_its_exit_code_and_the_tail_of_its_stderr() {
     assert_eq!(outcome.failed.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["task"]);
     let end = &world.ends()[0].1;
     assert_eq!((&end.failure, end.exit, end.stderr.as_str()), (&Some(Failure::Exit), Some(7), "broken\n"));
-    assert_eq!(end.output, Some(Content::Text("partial".to_owned())));
+    assert_eq!(end.output, Some(Content::Text("partial\nbroken".to_owned())));
 }
 
 #[test]
