@@ -111,13 +111,13 @@ impl Logic {
     /// What is wrong with the grammar of a template, where something is.
     pub(super) fn check_template(&self, segments: &[Segment]) -> Result<(), RenderError> {
         let source = Source::of(segments);
-        let parsed = self.environment.borrow().template_from_str(&source.text).map(drop);
+        let parsed = fenced(|| self.environment.borrow().template_from_str(&source.text).map(drop));
         parsed.map_err(|error| source.problem(&error))
     }
 
     /// What is wrong with the grammar of an expression, where something is.
     pub(super) fn check_expression(&self, expression: &Expression) -> Result<(), RenderError> {
-        let parsed = self.environment.borrow().compile_expression(&expression.source).map(drop);
+        let parsed = fenced(|| self.environment.borrow().compile_expression(&expression.source).map(drop));
         parsed.map_err(|error| problem(&expression.origin, &error))
     }
 
