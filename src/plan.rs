@@ -218,7 +218,9 @@ fn body(plan: &Plan, step: &Step) -> String {
 /// A command on one line, cut where it gets long.
 pub(crate) fn line(command: &Command) -> String {
     let whole = match command {
-        Command::Argv(argv) => argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        Command::Argv(argv) | Command::Script { argv, .. } => {
+            argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        }
         Command::Shell(line) => line.trim().replace('\n', " ⏎ "),
     };
     let whole = terminal::printable(&whole).into_owned();

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use miette::{IntoDiagnostic, WrapErr, miette};
 use swarmc_compiler::Settings;
-use swarmc_plan::{Agent, Body, Connection, DirectiveKind, EnvValue, Pipeline, Plan, Segment, Step, ToolServer, tools};
+use swarmc_plan::{
+    Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
+};
 use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState, adopt_orphans};
 
 use crate::args::{Resume, Run, Show};
@@ -25,9 +27,13 @@ const MAX_STDIN: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
     let settings = Settings { providers: args.provider.clone(), ..Settings::default() };
     let Some(loaded) = load_with(&args.spec, &settings)? else { return Ok(Exit::Spec) };
-    let plan = &loaded.plan.with_swarms();
     let environment = environment();
-    let workspace = workspace(args, loaded.workspace)?;
+    let workspace = workspace(args, &loaded.workspace)?;
+    let plan = match workspace == loaded.workspace {
+        true => loaded.plan.with_swarms(),
+        false => loaded.plan.with_swarms().with_scripts_in(&loaded.workspace.to_string_lossy()),
+    };
+    let plan = &plan;
     let replay = replay::open(args, plan, &workspace, &environment)?;
     let pipeline = match &replay {
         Some(replay) => replay::recorded_pipeline(plan, &replay.recording)?,
@@ -237,6 +243,10 @@ fn reads_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
 }
 
 fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
+    let reads = |logic: &Expression| match &logic.reads {
+        Some(reads) => reads.contains_key(&DirectiveKind::Stdin),
+        None => logic.source.contains("stdin"),
+    };
     let conditions = pipeline.all_steps().flat_map(|step| {
         let untils = match &step.body {
             Body::Loop(body) => body.iteration.until.as_slice(),
@@ -245,17 +255,17 @@ fn says_stdin(plan: &Plan, pipeline: &Pipeline) -> bool {
         step.when.iter().chain(untils).chain(step.for_each.iter().map(|each| &each.list))
     });
     let conditions = conditions.chain(&pipeline.iteration.until);
-    conditions.into_iter().any(|condition| condition.source.contains("stdin"))
+    conditions.into_iter().any(reads)
         || templates(plan, pipeline).iter().flat_map(|template| &template.segments).any(|segment| match segment {
             Segment::Text(_) => false,
             Segment::Directive(directive) => directive.kind == DirectiveKind::Stdin,
-            Segment::Logic(logic) => logic.source.contains("stdin"),
+            Segment::Logic(logic) => reads(logic),
         })
 }
 
-fn workspace(args: &Run, found: PathBuf) -> miette::Result<PathBuf> {
+fn workspace(args: &Run, found: &Path) -> miette::Result<PathBuf> {
     match &args.workspace {
-        None => Ok(found),
+        None => Ok(found.to_owned()),
         Some(folder) => match folder.canonicalize() {
             Ok(folder) if folder.is_dir() => Ok(folder),
             Ok(_) => Err(miette!("the workspace `{}` is not a folder", folder.display())),

@@ -10,6 +10,7 @@ mod cli;
 mod connections;
 mod editors;
 mod examples;
+mod expressions;
 mod files;
 mod graph;
 mod handoffs;

@@ -373,7 +373,9 @@ impl Walk {
             _ if old == new => {}
             (Value::Object(before), Value::Object(after)) => {
                 let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-                for key in keys {
+                // What an expression reads follows from its source.
+                let follows = |key: &str| key == "reads" && before.contains_key("source");
+                for key in keys.into_iter().filter(|key| !follows(key)) {
                     let length = self.path.len();
                     if !self.path.is_empty() {
                         self.path.push('.');

@@ -39,7 +39,7 @@ pub use swarm::{
     Overflow, PACK_FILES, PackRule, PlanItem, Priority, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn,
     Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
-pub use template::{Directive, DirectiveKind, Expression, Filter, Segment, Template};
+pub use template::{Directive, DirectiveKind, Expression, Filter, Reads, Segment, Template};
 pub use unsupported::Unsupported;
 pub use validate::{Judge, LONGEST_NAME, Piece};
 
@@ -122,6 +122,29 @@ impl Plan {
         let alone = self.swarms.iter().filter(|swarm| self.pipeline(&swarm.name).is_none()).map(swarm::alone);
         let alone: Vec<Pipeline> = alone.collect();
         self.pipelines.extend(alone);
+        self
+    }
+
+    /// The same plan for tasks that run in another folder than its workspace, which is `workspace`: its scripts stay
+    /// where they are.
+    #[must_use]
+    pub fn with_scripts_in(mut self, workspace: &str) -> Plan {
+        let place = |command: &mut Command| {
+            if let Command::Script { argv, file } = command
+                && let Some(last) = argv.last_mut()
+            {
+                *last = format!("{workspace}/{file}");
+            }
+        };
+        self.hooks.iter_mut().for_each(|hook| place(&mut hook.run));
+        let mut open: Vec<&mut Step> = self.pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.steps).collect();
+        while let Some(step) = open.pop() {
+            match &mut step.body {
+                Body::Run(command) => place(command),
+                Body::Loop(body) => open.extend(&mut body.steps),
+                _ => {}
+            }
+        }
         self
     }
 

@@ -311,6 +311,13 @@ pub enum Command {
     Argv(Vec<String>),
     /// A line for `sh -c`.
     Shell(String),
+    /// A script of the workspace.
+    Script {
+        /// The argument vector; the script is its last word, relative to the folder that the command starts in.
+        argv: Vec<String>,
+        /// The script, relative to the workspace.
+        file: String,
+    },
 }
 
 /// How a pipeline that reached a `stop` ends.

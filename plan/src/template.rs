@@ -2,6 +2,8 @@
 //!
 //! Invariant: a rendered value is data. It is put in place of its segment and never scanned again.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,9 +59,16 @@ impl Segment {
 pub struct Expression {
     /// The source text.
     pub source: String,
+    /// What it reads; without it, as in plans that older versions wrote, it may read everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
     /// Where it stands.
     pub origin: Origin,
 }
+
+/// What an expression reads, by kind: the names of steps, ports and parameters as it writes them, `_` for `-`; no names
+/// where the kind takes none.
+pub type Reads = BTreeMap<DirectiveKind, BTreeSet<String>>;
 
 /// `<<kind:name.field | filter>>`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +93,7 @@ pub struct Directive {
 }
 
 /// What a directive reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DirectiveKind {
     /// A step's output in this iteration.

@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn nobody_in_particular_receives_among_items() {
-        let list = Expression { source: "[1]".to_owned(), origin: Origin::default() };
+        let list = Expression { source: "[1]".to_owned(), reads: None, origin: Origin::default() };
         let each = Step { for_each: Some(ForEach { list, parallel: None, join: EachJoin::All }), ..step("each") };
         let mut plan = pipeline(vec![each, step("one")]);
         plan.edges = vec![

@@ -336,6 +336,11 @@ impl StepId {
         StepId { name: Arc::from(name), iteration, instance, within: None }
     }
 
+    /// The item of a for-each that it is, or that it is inside of, as in `deploy[3]/build`: the innermost one.
+    pub fn item(&self) -> Option<u32> {
+        self.within.as_ref()?.rsplit('/').find_map(|part| part.strip_suffix(']')?.rsplit_once('[')?.1.parse().ok())
+    }
+
     /// Its name with what it is inside of: `polish/draft`; an item has the name of its for-each, `triage[3]`.
     pub fn label(&self) -> String {
         let Some(within) = &self.within else { return self.name.to_string() };

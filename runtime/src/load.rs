@@ -46,7 +46,8 @@ mod tests {
     #[test]
     fn expressions_templates_and_schemas_are_parsed() {
         use swarmc_plan::{Body, Expression, Origin, Segment, Template};
-        let expression = |source: &str| Expression { source: source.to_owned(), origin: Origin::default() };
+        let expression =
+            |source: &str| Expression { source: source.to_owned(), reads: None, origin: Origin::default() };
         assert!(load_plan(&swarmc_plan::write(&build::plan(build::pipeline("a \n b")))).is_ok());
         let said = refused(|step| step.when = Some(expression("output.a ==")));
         assert!(said.contains("at `/pipelines/0/steps/1/when`"), "{said}");

@@ -512,7 +512,7 @@ impl Stage<'_, '_> {
             let said = said((self.answer)(&turn), &mut self.pace);
             if said.exit != 0 {
                 let line = match command {
-                    Line::Argv(words) => words.join(" "),
+                    Line::Argv(words) | Line::Script { argv: words, .. } => words.join(" "),
                     Line::Shell(line) => line.clone(),
                 };
                 let stderr = if said.stderr.is_empty() { said.text } else { said.stderr };

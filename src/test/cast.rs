@@ -23,7 +23,7 @@ pub(super) struct Asked {
     pub(super) attempt: u32,
     /// The turn of the attempt, from 1; of a member its own.
     pub(super) turn: u32,
-    /// The item of a for-each.
+    /// The item of a for-each that it is for, also where it is called for it.
     pub(super) index: Option<u32>,
     /// The agent.
     pub(super) agent: Option<String>,
@@ -84,7 +84,7 @@ impl<'a> Cast<'a> {
             is_member: turn.member.is_some(),
             attempt,
             turn: number,
-            index: turn.item.map(|(_, index)| *index),
+            index: turn.step.item(),
             agent: agent.map(str::to_owned),
             text: text.map(str::to_owned),
             system: system.map(str::to_owned),

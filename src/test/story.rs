@@ -92,12 +92,16 @@ impl<'a> Story<'a> {
 
 impl Ended<'_> {
     fn is_at(&self, moment: &Moment) -> bool {
-        moment.iteration.is_none_or(|iteration| iteration == self.step.iteration) && moment.index == item(self.step)
+        let index = match item(self.step) {
+            None => moment.index.is_none_or(|index| Some(index) == self.step.item()),
+            own => moment.index == own,
+        };
+        index && moment.iteration.is_none_or(|iteration| iteration == self.step.iteration)
     }
 
     /// Which round and item, in words.
     pub(super) fn place(&self) -> String {
-        match item(self.step) {
+        match self.step.item() {
             Some(index) => format!("round {}, item {index}", self.step.iteration),
             None => format!("round {}", self.step.iteration),
         }

@@ -66,7 +66,7 @@ impl<'p> Reader<'p, '_, '_> {
         let family = Family::of(agent, provider);
         let asked = match &step.body {
             Body::Run(Command::Shell(line)) => words::command(line),
-            Body::Run(Command::Argv(argv)) => words::command(&argv.join(" ")),
+            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => words::command(&argv.join(" ")),
             Body::Prompt(_) => words::prompt(""),
             _ => String::new(),
         };

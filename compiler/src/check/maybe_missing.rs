@@ -336,13 +336,11 @@ fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) 
         false => Diagnostic::new(Code::OutputMayBeSkipped, format!("`previous.{name}` is missing in the first round"))
             .label(read.span, "there is no round before the first"),
     };
-    let fields: String = read.fields.iter().map(|field| format!(".{}", field.value)).collect();
-    Some(diagnostic.help(match (read.in_when, fields.is_empty()) {
-        (true, _) => format!("ask first: `previous.{name} is defined and …`"),
-        (false, true) => format!("ask first: `previous.{name} is defined`, or write `previous.{name} | default(\"\")`"),
-        // A default stands in for a field, and not for what the field is of.
-        (false, false) => format!(
-            "ask first: `{{% if previous.{name} is defined %}}`, or write `<<previous:{written}{fields}>>`, which renders nothing where there is none"
-        ),
+    let fields: String = read.fields.iter().map(|field| format!(".{}", field.value.replace('-', "_"))).collect();
+    Some(diagnostic.help(match read.in_when {
+        true => format!("ask first: `previous.{name} is defined and …`"),
+        false => {
+            format!("ask first: `previous.{name} is defined`, or write `previous.{name}{fields} | default(\"\")`")
+        }
     }))
 }

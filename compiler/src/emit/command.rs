@@ -25,7 +25,7 @@ pub(super) fn script(path: &str, text: &str, folder: &str) -> Command {
     };
     let up = folder.split('/').filter(|part| !part.is_empty()).count();
     argv.push(format!("{}{path}", "../".repeat(up)));
-    Command::Argv(argv)
+    Command::Script { argv, file: path.to_owned() }
 }
 
 /// The words of a line that means the same without a shell; none where it does not, or might not.
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn scripts_are_started_by_their_interpreter() {
         let argv = |path: &str, text: &str, folder: &str| match script(path, text, folder) {
-            Command::Argv(argv) => argv.join("|"),
+            Command::Argv(argv) | Command::Script { argv, .. } => argv.join("|"),
             Command::Shell(line) => line,
         };
         assert_eq!(argv("a/x.sh", "echo hi\n", ""), "sh|a/x.sh");

@@ -32,9 +32,10 @@ pub(super) fn template(segments: Vec<Segment>) -> plan::Template {
             Segment::Directive(directive) => {
                 serde_json::to_writer(&mut bytes, &plan::Directive { origin, ..directive.clone() })
             }
-            Segment::Logic(logic) => {
-                serde_json::to_writer(&mut bytes, &plan::Expression { origin, source: logic.source.clone() })
-            }
+            Segment::Logic(logic) => serde_json::to_writer(
+                &mut bytes,
+                &plan::Expression { origin, reads: None, source: logic.source.clone() },
+            ),
         };
         written.expect("segments have string keys only");
         bytes.push(b'\n');
@@ -79,10 +80,9 @@ impl Emitter<'_, '_, '_> {
                     Some(directive) => Segment::Directive(directive),
                     None => continue,
                 },
-                Part::Logic(range) => Segment::Logic(plan::Expression {
-                    source: self.rewritten(&prose.passage, range.clone(), &prose.template.reads, back),
-                    origin: self.origin(prose.passage.span(range.clone())),
-                }),
+                Part::Logic(range) => {
+                    Segment::Logic(self.expression(&prose.passage, range.clone(), &prose.template.reads, back))
+                }
             };
             if !plain.is_empty() {
                 segments.push(Segment::Text(std::mem::take(&mut plain)));
@@ -97,17 +97,21 @@ impl Emitter<'_, '_, '_> {
 
     pub(super) fn condition(&self, condition: &Condition, back: &dyn Fn(&str) -> bool) -> plan::Expression {
         let passage = Passage::string(&condition.text);
-        plan::Expression {
-            source: self.rewritten(&passage, 0..passage.text().len(), &condition.expression.reads, back),
-            origin: self.origin(passage.span(0..passage.text().len())),
-        }
+        self.expression(&passage, 0..passage.text().len(), &condition.expression.reads, back)
     }
 
-    /// The source of a piece of logic, its back references saying `previous` and its parameters named as the plan names
-    /// them.
-    fn rewritten(&self, passage: &Passage, range: Range<usize>, reads: &[Read], back: &dyn Fn(&str) -> bool) -> String {
+    /// A piece of logic, its back references saying `previous` and its parameters named as the plan names them, and what
+    /// it reads.
+    fn expression(
+        &self,
+        passage: &Passage,
+        range: Range<usize>,
+        reads: &[Read],
+        back: &dyn Fn(&str) -> bool,
+    ) -> plan::Expression {
         let text = passage.text();
         let mut source = String::new();
+        let mut names = plan::Reads::new();
         let mut copied = range.start;
         // Reads are sorted by place.
         let first = reads.partition_point(|read| read.whole.start < range.start);
@@ -115,23 +119,37 @@ impl Emitter<'_, '_, '_> {
             .iter()
             .take_while(|read| read.whole.start < range.end)
             .filter(|read| !read.via_directive && read.whole.end <= range.end);
-        for read in inside.filter(|read| text[read.whole.start..].starts_with(Kind::Read(read.root).word())) {
-            if read.whole.start < copied {
+        for read in inside {
+            let renamed = self.renamed(passage, read.root, &read.range, &read.whole);
+            let back = read.root == Root::Output && read.name.as_deref().is_some_and(back);
+            let kind = if back { DirectiveKind::Previous } else { kind(read.root) };
+            let name = renamed.map(|(name, _)| name).or(read.name.as_ref());
+            names.entry(kind).or_default().extend(name.cloned());
+            let word = Kind::Read(read.root).word();
+            if read.whole.start < copied || !text[read.whole.start..].starts_with(word) {
                 continue;
             }
-            let root = read.whole.start + Kind::Read(read.root).word().len();
-            if read.root == Root::Output && read.name.as_deref().is_some_and(back) {
-                source.push_str(&text[copied..read.whole.start]);
-                source.push_str(Kind::Read(Root::Previous).word());
-                copied = root;
-            } else if let Some((name, fields)) = self.renamed(passage, read.root, &read.range, &read.whole) {
-                source.push_str(&text[copied..root]);
-                source.push_str(&format!("[\"{name}\"]"));
-                copied = after_name(text, crate::resolve::text::name_end(read, passage, *fields));
+            let root = read.whole.start + word.len();
+            let named = renamed.filter(|_| !back).map(|(name, fields)| {
+                (format!("[\"{name}\"]"), after_name(text, crate::resolve::text::name_end(read, passage, *fields)))
+            });
+            let (name, behind) = named.unwrap_or_else(|| (String::new(), root));
+            let steps: Vec<usize> =
+                read.steps.iter().map(|end| after_name(text, *end)).filter(|end| *end > behind).collect();
+            source.push_str(&text[copied..read.whole.start]);
+            source.push_str(&"(".repeat(steps.len()));
+            source.push_str(if back { Kind::Read(Root::Previous).word() } else { word });
+            source.push_str(&name);
+            copied = behind;
+            // What is missing has no fields, where a default follows or a test asks; elsewhere asking for one fails.
+            for end in steps {
+                source.push_str(&text[copied..end]);
+                source.push_str(" | default({}))");
+                copied = end;
             }
         }
         source.push_str(&text[copied..range.end]);
-        source
+        plan::Expression { source, reads: Some(names), origin: self.origin(passage.span(range)) }
     }
 
     /// What the plan calls a parameter, where that is not what the text says, and how many fields belong to the name.
@@ -210,7 +228,7 @@ fn kind(root: Root) -> DirectiveKind {
     }
 }
 
-/// Where a name in an expression ends: behind the bracket of `param["goal"]`.
+/// Where a name or field in an expression ends: behind the bracket of `param["goal"]`.
 fn after_name(text: &str, end: usize) -> usize {
     let gap = text[end..].len() - text[end..].trim_start().len();
     match text[end + gap..].starts_with(']') {

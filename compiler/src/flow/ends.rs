@@ -428,6 +428,8 @@ impl Flow<'_, '_> {
             },
             Root::Exit if resolved.has_exit() => self.diagram.or(ends.succeeded, ends.failed),
             Root::Exit => Ok(NEVER),
+            // The list of the items that failed, which may be empty.
+            Root::Error if resolved.list.is_some() => self.diagram.or(ends.succeeded, ends.failed),
             Root::Error => Ok(ends.failed),
             _ => Ok(ALWAYS),
         }

@@ -84,13 +84,13 @@ static CONTEXT: Node = Node::new("context", "Context packs that stand before the
     .many();
 pub(super) static RUN: Node = Node::new(
     "run",
-    "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name counts from the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, and not from the file that names it.",
+    "A command: an argument vector, or one shell line. Never a template. A program with a `/` in its name counts from the workspace (the nearest folder with `.git`, else that of the spec), the pipeline's `working-dir`, or the task's worktree, and not from the file that names it. Its output is what it prints on standard output; where it fails, what it wrote to standard error stands in it as well.",
 )
 .rest("WORD", Kind::Scalar)
 .properties(&[Property::new(
     "file",
     Kind::Path,
-    "The script to run, by its `#!` line or by `sh`; relative to the file that names it.",
+    "The script to run, by its `#!` line or by `sh`; relative to the file that names it, wherever tasks run.",
 )]);
 static VALUE: Node = Node::new("value", "A computed text, or a record of fields with a text each.")
     .arguments(&[optional("TEXT", Kind::Template)])

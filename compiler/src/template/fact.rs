@@ -205,7 +205,7 @@ pub(super) fn prove(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
 
 /// Whether it is a test that says so. Otherwise something else read the value without a guard, and would have failed.
 pub(super) fn tested(facts: &[Fact], root: Root, name: Option<&str>) -> bool {
-    let by_test = |fact: &Fact| matches!(fact, Fact::Defined { tested: true, fields, .. } if fields.is_empty());
+    let by_test = |fact: &Fact| matches!(fact, Fact::Defined { tested: true, .. });
     facts.iter().any(|fact| by_test(fact) && proves(fact, root, name))
 }
 

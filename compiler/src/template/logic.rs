@@ -193,16 +193,21 @@ impl<'a> Walk<'a, '_> {
                 rest.iter().for_each(|(_, operand)| self.expression(operand, facts));
             }
             ExprKind::Arithmetic { left, op, right } => {
+                let known = self.problems.len();
                 self.expression(left, facts);
                 self.expression(right, facts);
                 if matches!(op, Operator::Div | Operator::FloorDiv | Operator::Rem) && is_zero(right) {
-                    self.problems.push(
-                        template_error(right.range.clone(), "a division by zero has no value", "zero")
-                            .help("divide by another number"),
-                    );
+                    self.zero(right);
                 }
+                self.constant(expr, known);
             }
-            ExprKind::Compare { left, right, .. } | ExprKind::Concat(left, right) => {
+            ExprKind::Concat(left, right) => {
+                let known = self.problems.len();
+                self.expression(left, facts);
+                self.expression(right, facts);
+                self.constant(expr, known);
+            }
+            ExprKind::Compare { left, right, .. } => {
                 self.expression(left, facts);
                 self.expression(right, facts);
             }
@@ -227,13 +232,39 @@ impl<'a> Walk<'a, '_> {
                 self.operand(of, facts, if presence { Missing::Harmless } else { Missing::Harms });
                 self.applied("test", name, arguments.len(), TESTS);
                 self.arguments(arguments, facts);
+                if let Some(by) = arguments.first().filter(|by| name.value == "divisibleby" && is_zero(&by.value)) {
+                    self.zero(&by.value);
+                }
             }
             ExprKind::Call { of, arguments } => self.call(expr, of, arguments, facts),
-            ExprKind::List(items) => items.iter().for_each(|item| self.expression(item, facts)),
+            ExprKind::List(items) => {
+                let known = self.problems.len();
+                items.iter().for_each(|item| self.expression(item, facts));
+                self.constant(expr, known);
+            }
             ExprKind::Map(items) => items.iter().for_each(|(key, value)| {
                 self.expression(key, facts);
                 self.expression(value, facts);
             }),
+        }
+    }
+
+    fn zero(&mut self, divisor: &Expr) {
+        self.problems.push(
+            template_error(divisor.range.clone(), "a division by zero has no value", "zero")
+                .help("divide by another number"),
+        );
+    }
+
+    /// Reports a constant that is huge, unless something in it was reported: minijinja computes constants when it
+    /// compiles them, where nothing bounds it.
+    fn constant(&mut self, expr: &Expr, known: usize) {
+        if self.problems.len() == known && size(expr).is_some_and(|size| size > MAX_CONSTANT) {
+            let message = format!("a constant of more than {MAX_CONSTANT} characters or items");
+            self.problems.push(
+                template_error(expr.range.clone(), message, "too large")
+                    .help("repeat it less often, or read it from a file: `<<file:PATH>>`"),
+            );
         }
     }
 
@@ -291,8 +322,7 @@ impl<'a> Walk<'a, '_> {
             return;
         }
         let name = path.name().map(str::to_owned);
-        // A field of a missing value is an error, whatever stands around the field.
-        let harmless = missing == Missing::Harmless && path.fields().is_empty();
+        let harmless = missing == Missing::Harmless;
         let guarded = harmless || fact::prove(facts, root, name.as_deref());
         let follows = guarded && !harmless && !fact::tested(facts, root, name.as_deref());
         self.reads.push(Read {
@@ -304,6 +334,10 @@ impl<'a> Walk<'a, '_> {
             follows,
             via_directive: false,
             assumes: facts.clone(),
+            steps: match path.segments.split_last() {
+                Some((_, before)) if harmless => before.iter().map(|segment| segment.range.end).collect(),
+                _ => Vec::new(),
+            },
             name,
         });
     }
@@ -440,6 +474,54 @@ fn is_zero(expr: &Expr) -> bool {
         ExprKind::Const(Const::Float(number)) => *number == 0.0,
         ExprKind::Negative(of) => is_zero(of),
         _ => false,
+    }
+}
+
+/// The largest constant that an expression may compute, in characters or items.
+const MAX_CONSTANT: f64 = 1_000_000.0;
+
+/// How large a text or list is that an expression computes from nothing but constants, where it computes one.
+fn size(expr: &Expr) -> Option<f64> {
+    let all = |items: &[Expr]| items.iter().map(|item| size(item).or_else(|| number(item).map(|_| 1.0))).sum();
+    match &expr.kind {
+        // What is written out is there already.
+        ExprKind::Const(Const::Text(text)) => Some((text.len() as f64).min(MAX_CONSTANT)),
+        ExprKind::List(items) => all(items),
+        ExprKind::Concat(left, right) | ExprKind::Arithmetic { left, op: Operator::Add, right } => {
+            match (size(left), size(right)) {
+                (None, None) => None,
+                (left, right) => Some(left.unwrap_or(1.0) + right.unwrap_or(1.0)),
+            }
+        }
+        ExprKind::Arithmetic { left, op: Operator::Mul, right } => match (size(left), size(right)) {
+            (Some(of), None) => Some(of * number(right)?.max(0.0)),
+            (None, Some(of)) => Some(of * number(left)?.max(0.0)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The number that an expression computes from nothing but constants, nearly.
+fn number(expr: &Expr) -> Option<f64> {
+    match &expr.kind {
+        ExprKind::Const(Const::Int(number)) => Some(*number as f64),
+        ExprKind::Const(Const::Float(number)) => Some(*number),
+        ExprKind::Const(Const::Bool(truth)) => Some(f64::from(u8::from(*truth))),
+        ExprKind::Negative(of) => number(of).map(|number| -number),
+        ExprKind::Arithmetic { left, op, right } => {
+            let (left, right) = (number(left)?, number(right)?);
+            Some(match op {
+                Operator::Add => left + right,
+                Operator::Sub => left - right,
+                Operator::Mul => left * right,
+                Operator::Div => left / right,
+                Operator::FloorDiv => (left / right).floor(),
+                Operator::Rem => left % right,
+                Operator::Pow => left.powf(right),
+            })
+        }
+        _ => None,
     }
 }
 

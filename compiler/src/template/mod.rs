@@ -156,6 +156,9 @@ pub(crate) struct Read {
     pub(crate) via_directive: bool,
     /// What holds where it stands, because of the logic around it.
     pub(crate) assumes: Arc<[Fact]>,
+    /// Where each part of an expression ends whose fields follow, when a default or a test stands in for those as well:
+    /// of `output.x.a.b | default(1)` behind `x` and behind `a`.
+    pub(crate) steps: Vec<usize>,
 }
 
 /// Something wrong with a text.

@@ -201,6 +201,7 @@ fn read(directive: &Directive, harmless: bool) -> Option<Read> {
         follows,
         via_directive: true,
         assumes: directive.assumes.clone(),
+        steps: Vec::new(),
         name,
     })
 }

@@ -159,10 +159,7 @@ impl Env<'_> {
         let mut kind = self.root(path.root, qualified.as_deref().or(path.name()));
         for segment in fields {
             let next = match self.whole.types.kind(&kind.kind) {
-                Kind::Record(record) => {
-                    let field = record.fields.iter().find(|field| field.name == segment.text);
-                    field.map_or(Type::ANY, |field| field.kind.clone())
-                }
+                Kind::Record(record) => record.field(&segment.text, true).map_or(Type::ANY, |field| field.kind.clone()),
                 Kind::List(item) if segment.index.is_some() => (**item).clone().lacking(Lack::Absent),
                 Kind::Map(item) => (**item).clone().lacking(Lack::Absent),
                 _ => Type::ANY,

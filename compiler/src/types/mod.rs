@@ -103,6 +103,12 @@ impl Record {
         let depth = 1 + fields.iter().map(|field| field.kind.depth()).max().unwrap_or(0);
         Record { fields, span, depth }
     }
+
+    /// The field of this name; expressions write `_` for `-`, as in the names of steps.
+    pub(crate) fn field(&self, name: &str, in_expression: bool) -> Option<&Field> {
+        let plain = |field: &&Field| in_expression && env::plain(&field.name) == name;
+        self.fields.iter().find(|field| field.name == name).or_else(|| self.fields.iter().find(plain))
+    }
 }
 
 /// A field of a record.

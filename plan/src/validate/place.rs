@@ -93,6 +93,11 @@ impl Place<'_> {
                 place.hold(!line.trim().is_empty(), || "an empty command".to_owned())?;
                 place.hold(!line.contains('\0'), || "holds a NUL, which no argument can".to_owned())
             }
+            Command::Script { argv, file } => {
+                let place = self.field("script");
+                place.field("argv").words(argv)?;
+                place.field("file").path(file)
+            }
         }
     }
 

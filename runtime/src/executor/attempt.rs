@@ -202,20 +202,24 @@ async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mu
     match process(job, &job.directory, &argv(command), &job.environment, stdin, None, place).await {
         Err(message) => Answer::failed(Failure::Spawn { message }),
         Ok(end) => {
+            let failure = failure(job, end);
+            // What went wrong is as often told on stderr: whoever reads what came of it sees both, as a person would.
+            let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
             let (output, stderr) = place.capture.begin_check();
             Answer {
-                failure: failure(job, end),
+                failure,
                 exit: Some(end.exit),
                 stderr: text(stderr.into_bytes(), INLINE),
                 is_cut: output.is_cut(),
-                text: (!output.is_empty()).then(|| output.into_bytes()),
+                text: seen.or_else(|| (!output.is_empty()).then(|| output.into_bytes())),
                 ..Answer::default()
             }
         }
     }
 }
 
-/// A command's output is what it printed, without the final newline, whether it failed or not; or the value in that.
+/// A command's output is what it printed, without the final newline, or the value in that; of one that failed, what it
+/// wrote to stderr is part of it.
 fn command_ended(job: &Job, answer: Answer) -> Ended {
     let Answer { failure, exit, stderr, is_cut, text: captured, .. } = answer;
     if let Some(failure @ Failure::Spawn { .. }) = failure {
@@ -242,7 +246,7 @@ async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Res
     for (number, command) in (1..).zip(&job.checks) {
         let line = match command {
             Command::Shell(line) => line.clone(),
-            Command::Argv(words) => words.join(" "),
+            Command::Argv(words) | Command::Script { argv: words, .. } => words.join(" "),
         };
         let question = || Question {
             command: Some(words(command)),
@@ -273,7 +277,9 @@ async fn check(job: &Job, place: &mut Place<'_, '_>, stderr: &mut String) -> Res
 /// A command as a person would type it.
 fn words(command: &Command) -> String {
     match command {
-        Command::Argv(words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        Command::Argv(words) | Command::Script { argv: words, .. } => {
+            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+        }
         Command::Shell(line) => line.clone(),
     }
 }
@@ -299,7 +305,7 @@ pub(super) fn failure(job: &Job, end: End) -> Option<Failure> {
 
 pub(super) fn argv(command: &Command) -> Vec<OsString> {
     match command {
-        Command::Argv(words) => words.iter().map(OsString::from).collect(),
+        Command::Argv(words) | Command::Script { argv: words, .. } => words.iter().map(OsString::from).collect(),
         Command::Shell(line) => ["/bin/sh", "-c", line].map(OsString::from).to_vec(),
     }
 }

@@ -19,6 +19,9 @@ use crate::pulse::{Flow, Hand};
 use crate::run::Input;
 use crate::stream::{Decoder, Item, Report, ToolResult};
 
+/// The bytes of both streams of a command that are kept in the order in which they came.
+const SEEN: usize = 64 * 1024;
+
 /// The ids of conversations at most that are told of in one attempt.
 const SESSIONS: u32 = 8;
 
@@ -39,6 +42,8 @@ pub(super) struct Capture<'a> {
     pub output: Tail,
     /// The tail of stderr.
     pub stderr: Tail,
+    /// The tail of both, in the order in which they came.
+    seen: Tail,
     /// The bytes of output kept.
     max_output: usize,
     /// The tools that it used.
@@ -71,6 +76,7 @@ impl<'a> Capture<'a> {
             transcript: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
+            seen: Tail::new(SEEN),
             max_output,
             uses: Uses::new(services, step, attempt),
             used_tool: false,
@@ -89,6 +95,7 @@ impl<'a> Capture<'a> {
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
+        self.seen = Tail::new(SEEN);
         self.reads();
     }
 
@@ -212,7 +219,22 @@ impl<'a> Capture<'a> {
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
         let stderr = std::mem::replace(&mut self.stderr, Tail::new(INLINE));
+        self.seen = Tail::new(SEEN);
         (output, stderr)
+    }
+
+    /// What a person would have seen of a command: both streams in the order in which they came, or, where that was
+    /// too much, the output and then the tail of stderr.
+    pub(super) fn seen(&self) -> Vec<u8> {
+        if !self.seen.is_cut() {
+            return self.seen.clone().into_bytes();
+        }
+        let mut seen = self.output.clone().into_bytes();
+        if seen.last().is_some_and(|&last| last != b'\n') {
+            seen.push(b'\n');
+        }
+        seen.extend(self.stderr.clone().into_bytes());
+        seen
     }
 
     /// Ends the agent's stream.
@@ -261,6 +283,7 @@ impl Sink for Capture<'_> {
             None => {
                 show.bytes(bytes);
                 self.output.push(bytes);
+                self.seen.push(bytes);
                 self.fresh_line = bytes.last().is_none_or(|&last| last == b'\n');
                 false
             }
@@ -299,6 +322,7 @@ impl Sink for Capture<'_> {
         }
         self.services.viewer.output(self.step, self.attempt, Stream::Stderr, bytes);
         self.stderr.push(bytes);
+        self.seen.push(bytes);
     }
 
     fn lives(&mut self, process: Process) {

@@ -28,7 +28,7 @@ fn texts(pieces: &[Template]) -> Template {
 }
 
 fn expression(source: &str) -> Expression {
-    Expression { source: source.to_owned(), origin: Origin::default() }
+    Expression { source: source.to_owned(), reads: None, origin: Origin::default() }
 }
 
 /// Rehearses with commands that print what `say` makes of their name, round and standard input; `!` fails.

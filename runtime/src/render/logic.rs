@@ -4,21 +4,22 @@
 //! bound on the result keep a template from running or growing for ever.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Write};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minijinja::escape_formatter;
+use minijinja::machinery::{CodeGenerator, Instructions, eval, get_compiled_template, make_string_output, parse_expr};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, ValueKind};
+use minijinja::value::{Enumerator, Kwargs, Object, Serde, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use serde::Serialize;
 use serde_json::Value as Json;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use swarmc_plan::{Expression, Origin, Segment};
+use swarmc_plan::{DirectiveKind, Expression, Origin, Reads, Segment};
 
+use super::meter::{Meter, fenced, metered, weight};
 use super::{LONGEST, RenderError, Values, directive, too_long};
 
 /// Instructions that one template or expression may execute: some hundred milliseconds.
@@ -33,8 +34,9 @@ const LONG: usize = 4096;
 
 pub(super) struct Logic {
     environment: RefCell<Environment<'static>>,
-    /// What each compiled template reads.
-    read: RefCell<HashMap<String, Rc<HashSet<String>>>>,
+    /// The templates that are compiled, by their texts.
+    compiled: RefCell<HashSet<String>>,
+    meter: Meter,
     kept: Kept,
 }
 
@@ -43,134 +45,188 @@ pub(super) struct Logic {
 type Kept = RefCell<Vec<(bool, String, Value)>>;
 
 impl Logic {
-    pub(super) fn new() -> Logic {
+    /// `most` is what one evaluation may make, in bytes.
+    pub(super) fn new(most: u64) -> Logic {
         let mut environment = Environment::new();
+        let meter = Meter::new(most);
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_syntax(
             SyntaxConfig::builder().keep_trailing_newline(true).build().expect("the usual delimiters differ"),
         );
-        environment.set_formatter(|out, state, value| match value.kind() {
+        let written = meter.clone();
+        environment.set_formatter(move |out, state, value| match value.kind() {
             // As directives show them: `true`, `null`, JSON.
             ValueKind::Bool | ValueKind::None | ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => {
-                let text = serde_json::to_string(value)
-                    .map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))?;
+                let text = in_one_line(value)?;
+                written.take(text.len() as u64)?;
                 out.write_str(&text).map_err(Error::from)
             }
-            _ => escape_formatter(out, state, value),
+            _ => {
+                written.take(weight(value))?;
+                escape_formatter(out, state, value)
+            }
         });
-        environment.add_filter("json", as_text);
-        environment.add_filter("tojson", as_text);
+        meter.guard(&mut environment);
+        for name in ["json", "tojson"] {
+            let meter = meter.clone();
+            environment.add_filter(name, move |value: &Value, indent: Option<usize>, named: Kwargs| {
+                let text = as_text(value, indent, &named)?;
+                meter.take(text.len() as u64)?;
+                Ok::<String, Error>(text)
+            });
+        }
         environment.set_fuel(Some(FUEL));
-        Logic { environment: RefCell::new(environment), read: RefCell::default(), kept: RefCell::default() }
+        Logic { environment: RefCell::new(environment), compiled: RefCell::default(), meter, kept: RefCell::default() }
     }
 
     pub(super) fn text(&self, segments: &[Segment], values: &dyn Values) -> Result<String, RenderError> {
         let source = Source::of(segments);
         let failed = |error: Error| source.problem(&error);
-        let read = self.compiled(&source.text).map_err(failed)?;
-        let mut context =
-            context(&read, values, &self.kept).map_err(|message| RenderError { message, missing: false })?;
+        self.compile(&source.text).map_err(failed)?;
+        let logic = segments.iter().filter_map(|segment| match segment {
+            Segment::Logic(logic) => Some(logic.reads.as_ref()),
+            _ => None,
+        });
+        let mut context = context(&Wanted::of(logic), values, &self.kept)
+            .map_err(|message| RenderError { message, missing: false })?;
         let (function, asked) = directives(segments, values);
         context.insert("directive".to_owned(), function);
         let environment = self.environment.borrow();
-        let template = environment.get_template(&source.text).map_err(failed)?;
-        let mut text = Bounded::default();
-        let rendered = template.render_captured_to(Value::from(context), &mut text).map(drop);
-        match rendered {
-            Err(_) if text.full => return Err(RenderError { message: too_long(), missing: false }),
-            Err(error) => return Err(source.problem(&error)),
-            Ok(()) => {}
+        let text = fenced(|| {
+            let template = environment.get_template(&source.text)?;
+            let mut text = String::new();
+            let instructions = metered(&get_compiled_template(&template).instructions);
+            self.run(&environment, &instructions, context, &mut text)?;
+            Ok(text)
+        })
+        .map_err(failed)?;
+        if text.len() > LONGEST {
+            return Err(RenderError { message: too_long(), missing: false });
         }
         asked.missed().for_each(|what| values.missed(what));
-        Ok(String::from_utf8(text.bytes).expect("minijinja writes UTF-8"))
+        Ok(text)
     }
 
     /// What is wrong with the grammar of a template, where something is.
     pub(super) fn check_template(&self, segments: &[Segment]) -> Result<(), RenderError> {
         let source = Source::of(segments);
-        let parsed = self.environment.borrow().template_from_str(&source.text).map(drop);
+        let parsed = fenced(|| self.environment.borrow().template_from_str(&source.text).map(drop));
         parsed.map_err(|error| source.problem(&error))
     }
 
     /// What is wrong with the grammar of an expression, where something is.
     pub(super) fn check_expression(&self, expression: &Expression) -> Result<(), RenderError> {
-        let parsed = self.environment.borrow().compile_expression(&expression.source).map(drop);
+        let parsed = fenced(|| self.environment.borrow().compile_expression(&expression.source).map(drop));
         parsed.map_err(|error| problem(&expression.origin, &error))
     }
 
-    /// Sees to it that a template is there by its own text, and says what it reads.
-    fn compiled(&self, source: &str) -> Result<Rc<HashSet<String>>, Error> {
-        let mut known = self.read.borrow_mut();
-        if let Some(read) = known.get(source) {
-            return Ok(Rc::clone(read));
+    /// Sees to it that a template is there by its own text.
+    fn compile(&self, source: &str) -> Result<(), Error> {
+        let mut known = self.compiled.borrow_mut();
+        if known.contains(source) {
+            return Ok(());
         }
         let mut environment = self.environment.borrow_mut();
         if known.len() >= COMPILED {
             environment.clear_templates();
             known.clear();
         }
-        environment.add_template_owned(source.to_owned(), source.to_owned())?;
-        let read = Rc::new(environment.get_template(source)?.undeclared_variables(true));
-        known.insert(source.to_owned(), Rc::clone(&read));
-        Ok(read)
+        fenced(|| environment.add_template_owned(source.to_owned(), source.to_owned()))?;
+        known.insert(source.to_owned());
+        Ok(())
+    }
+
+    /// Executes instructions, and gives the value that they leave.
+    fn run<'e>(
+        &self,
+        environment: &'e Environment<'e>,
+        instructions: &Instructions<'e>,
+        context: BTreeMap<String, Value>,
+        text: &mut String,
+    ) -> Result<Option<Value>, Error> {
+        self.meter.refill();
+        let (root, blocks, mut out) = (Value::from(context), BTreeMap::new(), make_string_output(text));
+        eval(environment, instructions, root, &blocks, &mut out, AutoEscape::None).map(|(value, _)| value)
     }
 
     pub(super) fn holds(&self, expression: &Expression, values: &dyn Values) -> Result<bool, RenderError> {
-        Ok(self.evaluate(&expression.source, &expression.origin, values)?.is_true())
+        let (source, reads) = (&expression.source, expression.reads.as_ref());
+        self.evaluate(source, reads, &expression.origin, values, |value| Ok(value.is_true()))
     }
 
     /// What an expression comes to.
     pub(super) fn json(&self, expression: &Expression, values: &dyn Values) -> Result<Json, RenderError> {
-        let value = self.evaluate(&expression.source, &expression.origin, values)?;
-        as_json(&value, &expression.origin)
+        let (source, reads) = (&expression.source, expression.reads.as_ref());
+        self.evaluate(source, reads, &expression.origin, values, as_json)
     }
 
     /// The value of a piece of logic that is one `{{…}}`; none for a statement, or where nothing is there.
     pub(super) fn value(&self, logic: &Expression, values: &dyn Values) -> Option<Result<Json, RenderError>> {
-        match self.evaluate(expression(&logic.source)?, &logic.origin, values) {
+        let source = expression(&logic.source)?;
+        match self.evaluate(source, logic.reads.as_ref(), &logic.origin, values, as_json) {
             // `{{ a if b }}` renders as nothing; rendering knows it from a mistake.
             Err(error) if error.missing => None,
-            Err(error) => Some(Err(error)),
-            Ok(value) => Some(as_json(&value, &logic.origin)),
+            value => Some(value),
         }
     }
 
-    fn evaluate(&self, source: &str, origin: &Origin, values: &dyn Values) -> Result<Value, RenderError> {
-        let failed = |error: Error| problem(origin, &error);
+    /// What `taken` makes of the value of an expression.
+    fn evaluate<T>(
+        &self,
+        source: &str,
+        reads: Option<&Reads>,
+        origin: &Origin,
+        values: &dyn Values,
+        taken: impl FnOnce(&Value) -> Result<T, Error>,
+    ) -> Result<T, RenderError> {
+        let context =
+            context(&Wanted::of([reads]), values, &self.kept).map_err(|problem| RenderError::at(origin, problem))?;
         let environment = self.environment.borrow();
-        let compiled = environment.compile_expression(source).map_err(failed)?;
-        let context = context(&compiled.undeclared_variables(true), values, &self.kept)
-            .map_err(|problem| RenderError::at(origin, problem))?;
-        let value = compiled.eval(Value::from(context)).map_err(failed)?;
-        match value.is_undefined() {
-            true => Err(problem(origin, &Error::from(ErrorKind::UndefinedError))),
-            false => Ok(value),
-        }
+        let evaluated = fenced(|| {
+            let mut code = CodeGenerator::new("<expression>", source);
+            code.compile_expr(&parse_expr(source)?);
+            let (instructions, _) = code.finish();
+            let value = self.run(&environment, &metered(&instructions), context, &mut String::new())?;
+            match value {
+                Some(value) if !value.is_undefined() => taken(&value),
+                _ => Err(Error::from(ErrorKind::UndefinedError)),
+            }
+        });
+        evaluated.map_err(|error| problem(origin, &error))
     }
 }
 
 /// The filter `json`: a value as JSON in one line, or with so many spaces for each level.
-fn as_text(value: &Value, indent: Option<usize>, named: Kwargs) -> Result<String, Error> {
+fn as_text(value: &Value, indent: Option<usize>, named: &Kwargs) -> Result<String, Error> {
     /// Deeper than anybody reads.
     const WIDEST: usize = 16;
     let indent = indent.map_or_else(|| named.get::<Option<usize>>("indent"), |indent| Ok(Some(indent)))?;
     named.assert_all_used()?;
-    let refused = |error: serde_json::Error| Error::new(ErrorKind::BadSerialization, error.to_string());
-    let Some(indent) = indent else { return serde_json::to_string(value).map_err(refused) };
+    let Some(indent) = indent else { return in_one_line(value) };
     let spaces = " ".repeat(indent.min(WIDEST));
-    let mut text = Vec::new();
     let pretty = PrettyFormatter::with_indent(spaces.as_bytes());
-    value.serialize(&mut Serializer::with_formatter(&mut text, pretty)).map_err(refused)?;
-    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
+    written(|text| value.serialize(&mut Serializer::with_formatter(text, pretty)))
 }
 
-fn as_json(value: &Value, origin: &Origin) -> Result<Json, RenderError> {
-    let value = serde_json::to_value(value).map_err(|error| RenderError::at(origin, error))?;
-    match value.to_string().len() > LONGEST {
-        true => Err(RenderError::at(origin, too_long())),
-        false => Ok(value),
+fn in_one_line(value: &Value) -> Result<String, Error> {
+    written(|text| value.serialize(&mut Serializer::new(text)))
+}
+
+/// The JSON that `write` writes, where it is not too long.
+fn written(write: impl FnOnce(&mut Bounded) -> serde_json::Result<()>) -> Result<String, Error> {
+    let mut text = Bounded::default();
+    match write(&mut text) {
+        Err(_) if text.full => Err(Error::new(ErrorKind::BadSerialization, too_long())),
+        Err(error) => Err(Error::new(ErrorKind::BadSerialization, error.to_string())),
+        Ok(()) => Ok(String::from_utf8(text.bytes).expect("JSON is UTF-8")),
     }
+}
+
+fn as_json(value: &Value) -> Result<Json, Error> {
+    // Measured before it is a tree, which takes more room.
+    in_one_line(value)?;
+    serde_json::to_value(value).map_err(|error| Error::new(ErrorKind::BadSerialization, error.to_string()))
 }
 
 /// What stands between `{{` and `}}`, where that is all of a piece of logic.
@@ -287,15 +343,33 @@ fn directives(segments: &[Segment], values: &dyn Values) -> (Value, Asked) {
     (function, asked)
 }
 
-/// What `read` names (`output.plan.steps`, `param`): read up front, since minijinja asks for values that live for ever.
-fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<BTreeMap<String, Value>, String> {
-    // Sorted, so that of several problems it is always the same that is told.
-    let read: BTreeSet<&str> = read.iter().map(String::as_str).collect();
+/// What expressions read; everything, where one of them does not say.
+struct Wanted<'r>(Option<Vec<&'r Reads>>);
+
+impl<'r> Wanted<'r> {
+    fn of(reads: impl IntoIterator<Item = Option<&'r Reads>>) -> Wanted<'r> {
+        Wanted(reads.into_iter().collect())
+    }
+
+    fn has(&self, kind: DirectiveKind) -> bool {
+        self.0.as_ref().is_none_or(|reads| reads.iter().any(|reads| reads.contains_key(&kind)))
+    }
+
+    /// Those of `names` that are read; an expression may write `_` for `-`.
+    fn names<'a>(&self, kind: DirectiveKind, names: Vec<&'a str>) -> Vec<&'a str> {
+        let Some(reads) = &self.0 else { return names };
+        let written: Vec<_> = reads.iter().filter_map(|reads| reads.get(&kind)).collect();
+        let read = |name: &str| written.iter().any(|names| names.contains(name));
+        names.into_iter().filter(|name| read(name) || read(&name.replace('-', "_"))).collect()
+    }
+}
+
+/// The values that are wanted: read up front, since minijinja asks for values that live for ever.
+fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTreeMap<String, Value>, String> {
+    use DirectiveKind::{Error, Exit, Index, Input, Item, Output, Param, Previous, Status, Stdin};
     let mut context: BTreeMap<String, Value> = BTreeMap::new();
-    let steps = |wanted: &str| -> Vec<&str> {
-        if reads(&read, wanted) { wanted_names(&read, wanted, values.steps()) } else { Vec::new() }
-    };
-    let outputs = |kind: &str, read: &dyn Fn(&str) -> Result<Option<String>, String>| {
+    let steps = |kind| if wanted.has(kind) { wanted.names(kind, values.steps()) } else { Vec::new() };
+    let outputs = |kind, read: &dyn Fn(&str) -> Result<Option<String>, String>| {
         let mut object = BTreeMap::new();
         for step in steps(kind) {
             if let Some(text) = read(step)? {
@@ -304,7 +378,7 @@ fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<B
         }
         Ok::<Value, String>(Value::from(object))
     };
-    let facts = |kind: &str, read: &dyn Fn(&str) -> Option<Value>| {
+    let facts = |kind, read: &dyn Fn(&str) -> Option<Value>| {
         let mut object = BTreeMap::new();
         for step in steps(kind) {
             if let Some(value) = read(step) {
@@ -313,24 +387,24 @@ fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<B
         }
         Value::from(object)
     };
-    context.insert("output".to_owned(), outputs("output", &|step| values.output(step))?);
-    context.insert("previous".to_owned(), outputs("previous", &|step| values.previous(step))?);
+    context.insert("output".to_owned(), outputs(Output, &|step| values.output(step))?);
+    context.insert("previous".to_owned(), outputs(Previous, &|step| values.previous(step))?);
     context.insert(
         "status".to_owned(),
-        facts("status", &|step| values.status(step).map(|status| Value::from(status.word()))),
+        facts(Status, &|step| values.status(step).map(|status| Value::from(status.word()))),
     );
-    context.insert("exit".to_owned(), facts("exit", &|step| values.exit(step).map(Value::from)));
+    context.insert("exit".to_owned(), facts(Exit, &|step| values.exit(step).map(Value::from)));
     let mut errors = BTreeMap::new();
-    for step in steps("error") {
+    for step in steps(Error) {
         if let Some(error) = values.error(step)? {
-            insert(&mut errors, step, Value::from(Serde(error)));
+            insert(&mut errors, step, readable(error));
         }
     }
     context.insert("error".to_owned(), Value::from(errors));
 
     let mut inputs = BTreeMap::new();
-    let ports = if reads(&read, "input") { values.inputs() } else { Vec::new() };
-    for port in wanted_names(&read, "input", ports.iter().map(|(port, _)| *port).collect()) {
+    let ports = if wanted.has(Input) { values.inputs() } else { Vec::new() };
+    for port in wanted.names(Input, ports.iter().map(|(port, _)| *port).collect()) {
         if let Some((_, step)) = ports.iter().find(|(name, _)| *name == port)
             && let Some(text) = values.output(step)?
         {
@@ -340,18 +414,18 @@ fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<B
     context.insert("input".to_owned(), Value::from(inputs));
 
     let mut params = BTreeMap::new();
-    let given = if reads(&read, "param") { values.params() } else { Vec::new() };
-    for name in wanted_names(&read, "param", given) {
+    let given = if wanted.has(Param) { values.params() } else { Vec::new() };
+    for name in wanted.names(Param, given) {
         if let Some((text, kind)) = values.param(name) {
-            insert(&mut params, name, Value::from(Serde(directive::param(text, kind))));
+            insert(&mut params, name, readable(directive::param(text, kind)));
         }
     }
     context.insert("param".to_owned(), Value::from(params));
     context.insert("iteration".to_owned(), Value::from(values.iteration()));
-    if (reads(&read, "item") || reads(&read, "index"))
+    if (wanted.has(Item) || wanted.has(Index))
         && let Some((item, index)) = values.item()?
     {
-        context.insert("item".to_owned(), Value::from(Serde(item)));
+        context.insert("item".to_owned(), readable(item));
         context.insert("index".to_owned(), Value::from(index));
     }
     let run = BTreeMap::from([
@@ -361,7 +435,7 @@ fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<B
     context.insert("run".to_owned(), Value::from(run));
     let task = BTreeMap::from([("name".to_owned(), Value::from(values.task()))]);
     context.insert("task".to_owned(), Value::from(task));
-    if read.contains("stdin")
+    if wanted.has(Stdin)
         && let Some(stdin) = values.stdin()?
     {
         context.insert("stdin".to_owned(), Value::from(stdin));
@@ -372,14 +446,14 @@ fn context(read: &HashSet<String>, values: &dyn Values, kept: &Kept) -> Result<B
 /// The value of an output, taken from those that are kept where it is one of them.
 fn parsed(step: &str, text: String, values: &dyn Values, kept: &Kept) -> Value {
     if text.len() < LONG {
-        return Value::from(Serde(directive::output(step, text, values)));
+        return readable(directive::output(step, text, values));
     }
     let mut kept = kept.borrow_mut();
     let is_record = values.is_record(step);
     if let Some((.., value)) = kept.iter().find(|(kind, known, _)| *kind == is_record && *known == text) {
         return value.clone();
     }
-    let value = Value::from(Serde(directive::output(step, text.clone(), values)));
+    let value = readable(directive::output(step, text.clone(), values));
     if kept.len() == KEPT {
         kept.remove(0);
     }
@@ -387,25 +461,39 @@ fn parsed(step: &str, text: String, values: &dyn Values, kept: &Kept) -> Value {
     value
 }
 
-/// Whether `read` says the object, or something in it.
-fn reads(read: &BTreeSet<&str>, object: &str) -> bool {
-    read.iter().any(|path| path.split('.').next() == Some(object))
+/// A value whose fields are reachable with `_` for `-`, too.
+fn readable(value: Json) -> Value {
+    fn has_dashes(value: &Json) -> bool {
+        match value {
+            Json::Array(items) => items.iter().any(has_dashes),
+            Json::Object(fields) => fields.iter().any(|(name, value)| name.contains('-') || has_dashes(value)),
+            _ => false,
+        }
+    }
+    match value {
+        value if !has_dashes(&value) => Value::from(Serde(value)),
+        Json::Array(items) => items.into_iter().map(readable).collect(),
+        Json::Object(fields) => {
+            Value::from_object(Fields(fields.into_iter().map(|(name, value)| (name, readable(value))).collect()))
+        }
+        value => Value::from(Serde(value)),
+    }
 }
 
-/// Of `names` those that `read` says as `object.name`, with `_` for `-`; all of them where it says the object alone.
-fn wanted_names<'a>(read: &BTreeSet<&str>, object: &str, names: Vec<&'a str>) -> Vec<&'a str> {
-    if read.contains(object) {
-        return names;
+/// A record, some of whose fields have a `-` in their names.
+#[derive(Debug)]
+struct Fields(BTreeMap<String, Value>);
+
+impl Object for Fields {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        let plain = |known: &&String| known.contains('-') && known.replace('-', "_") == name;
+        self.0.get(name).or_else(|| self.0.get(self.0.keys().find(plain)?)).cloned()
     }
-    let wanted: BTreeSet<&str> = read
-        .iter()
-        .filter_map(|path| path.strip_prefix(object)?.strip_prefix('.'))
-        .map(|path| path.split_once('.').map_or(path, |(name, _)| name))
-        .collect();
-    if wanted.is_empty() {
-        return Vec::new();
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
     }
-    names.into_iter().filter(|name| wanted.contains(name.replace('-', "_").as_str())).collect()
 }
 
 /// Names are reachable with `_` for `-`, and as they are in `output["topic-finder"]`.

@@ -6,6 +6,7 @@
 mod directive;
 mod file;
 mod logic;
+mod meter;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -95,7 +96,7 @@ impl RenderError {
 
 impl Renderer {
     pub(crate) fn new() -> Renderer {
-        Renderer { logic: Logic::new() }
+        Renderer { logic: Logic::new(meter::MOST) }
     }
 
     /// The text that `template` stands for.

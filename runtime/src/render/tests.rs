@@ -91,7 +91,7 @@ fn directive(kind: DirectiveKind, name: &str, wrap: bool, filters: &[Filter]) ->
 }
 
 fn logic(source: &str) -> Segment {
-    Segment::Logic(Expression { source: source.to_owned(), origin: origin() })
+    Segment::Logic(Expression { source: source.to_owned(), reads: None, origin: origin() })
 }
 
 fn text(text: &str) -> Segment {
@@ -296,9 +296,170 @@ fn a_template_cannot_run_for_ever() {
 }
 
 #[test]
+fn fields_with_dashes_are_read_with_underscores() {
+    let mut world = world();
+    world.outputs.insert("record", r#"{"open-points":[{"found-by":"x","n":1}],"a_b":1,"a-b":2}"#);
+    let check = |source: &str, expected: &str| {
+        assert_eq!(render(vec![text("= "), logic(source)], &world).as_deref(), Ok(format!("= {expected}").as_str()));
+    };
+    check("{{ output.record.open_points[0].found_by }}{{ output.record['open-points'][0]['found-by'] }}", "xx");
+    check("{{ output.record.open_points | map(attribute='found_by') | join }}", "x");
+    check("{{ output.record.a_b }}{{ output.record['a-b'] }} {{ output.record | length }}", "12 3");
+    check("{{ output.record }}", r#"{"a-b":2,"a_b":1,"open-points":[{"found-by":"x","n":1}]}"#);
+    check("{% for name, value in output.record | items %}{{ name }} {% endfor %}", "a-b a_b open-points ");
+    check("{{ output.record.b_c is defined }} {{ output.record == output.record }}", "false true");
+}
+
+#[test]
+fn nothing_that_an_expression_says_stops_the_runner() {
+    let sources = [
+        "6 is divisibleby(0)",
+        "6.0 is divisibleby(output.record.legs - 4)",
+        "[6] | select('divisibleby', 0) | list",
+        "6 % (output.record.legs - 4)",
+        "'a' | indent(99999999999, true)",
+        "'a' | indent(width=99999999999, first=true)",
+        "'%99999999999d' | format(1)",
+        "'%*d' | format(99999999999, 1)",
+        "'%.99999999999f' | format(1.5)",
+        "('x' * param.count * 999999) ~ ('x' * param.count * 999999)",
+        "('x' * param.count * 33333) | replace('x', 'abcdefgh' * param.count * 9)",
+        "('x' * param.count * 99999) | list",
+        "('x' * param.count * 99999) | split('')",
+        "[1] | batch(99999999999, 0) | list",
+        "[1] | slice(99999999999) | list",
+        "range(100000) | join('x' * 99999)",
+        "range(99999999999)",
+        "([[0] * 10000] * 10000) | map('sum') | list",
+        "(['x' * 99999] * 999) | sum(start='')",
+        "170141183460469231731687303715884105727 * param.count",
+    ];
+    // Less than it is: what is near the limit takes a debug build seconds.
+    let renderer = Renderer { logic: Logic::new(4 * 1024 * 1024) };
+    for source in sources {
+        let expression = Expression { source: source.to_owned(), reads: None, origin: origin() };
+        let error = renderer.evaluate(&expression, &world()).map(|_| ()).expect_err(source);
+        assert!(error.message.starts_with("prompts/coder.md:4:1: ") && !error.missing, "{source}: {}", error.message);
+    }
+    // What it was asked before is forgotten.
+    let list = Expression { source: "([0] * 99999) | length".to_owned(), reads: None, origin: origin() };
+    assert_eq!(renderer.evaluate(&list, &world()).unwrap(), 99_999);
+}
+
+#[test]
+fn a_text_cannot_grow_for_ever() {
+    let renderer = Renderer { logic: Logic::new(4 * 1024 * 1024) };
+    let check = |renderer: &Renderer, source: &str, message: &str| {
+        let template = Template { segments: vec![logic(source)], digest: String::new() };
+        let error = renderer.text(&template, &world()).unwrap_err().message;
+        assert!(error.contains(message), "{source}: {error}");
+    };
+    let doubled = "{% set ns = namespace(a='x') %}{% for i in range(99) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}";
+    check(&renderer, doubled, "needs more than 4 MiB");
+    check(&renderer, &doubled.replace('~', "+"), "needs more than 4 MiB");
+    let lists = doubled.replace("'x'", "[0]").replace('~', "+");
+    check(&renderer, &format!("{lists}{{{{ ns.a | length }}}}"), "needs more than 4 MiB");
+    let loops = format!("{{% for i in range(999) %}}{}{{% endfor %}}", "x".repeat(9999));
+    check(&renderer, &format!("{{% set text %}}{loops}{{% endset %}}{{{{ text | length }}}}"), "needs more than 4 MiB");
+    check(&Renderer::new(), &loops.replace("999", "9999"), "longer than 64 MiB");
+}
+
+#[test]
+fn operators_compute_as_before_where_they_are_metered() {
+    let check = |source: &str, expected: &str| {
+        assert_eq!(render(vec![text("= "), logic(source)], &world()).as_deref(), Ok(format!("= {expected}").as_str()));
+    };
+    check("{{ param.count + 1 }} {{ param.count * 2 }} {{ param.count ~ 'x' }}", "4 6 3x");
+    check(
+        "{{ param.goal + '!' }} {{ param.goal * 2 }} {{ [param.count] + [4] }} {{ [param.count] * 2 }}",
+        "ship it! ship itship it [3,4] [3,3]",
+    );
+    check(
+        "{% for i in [param.count, 1] %}{% if i > 2 and i + 1 == 4 %}a{{ i }}{% else %}b{% endif %}-{% endfor %}",
+        "a3-b-",
+    );
+    check("{% for i in [] %}x{% else %}none{% endfor %}{{ 'y' if param.count + 1 > 3 else 'n' }}", "noney");
+    check(
+        "{% for i in [1, [2, [3]]] recursive %}{% if i is sequence %}({{ loop(i) }}){% else %}{{ i }}{% endif %}{% endfor %}",
+        "1(2(3))",
+    );
+    check(
+        "{{ 6 is divisibleby(param.count) }} {{ 7 is divisibleby(param.count) }} {{ 'a' is divisibleby(2) }}",
+        "true false false",
+    );
+    check("{{ '%5d|%-5s|' | format(param.count, 'x') }}{{ 'a\nb' | indent(2) }}", "    3|x    |a\n  b");
+}
+
+#[test]
+fn only_what_is_read_is_asked_for() {
+    struct Asked(World, std::cell::RefCell<Vec<String>>);
+    impl Values for Asked {
+        fn output(&self, step: &str) -> Result<Option<String>, String> {
+            self.1.borrow_mut().push(step.to_owned());
+            self.0.output(step)
+        }
+        fn previous(&self, step: &str) -> Result<Option<String>, String> {
+            self.0.previous(step)
+        }
+        fn status(&self, step: &str) -> Option<Status> {
+            self.0.status(step)
+        }
+        fn exit(&self, step: &str) -> Option<i32> {
+            self.0.exit(step)
+        }
+        fn error(&self, step: &str) -> Result<Option<Value>, String> {
+            self.0.error(step)
+        }
+        fn item(&self) -> Result<Option<(Value, u32)>, String> {
+            self.0.item()
+        }
+        fn is_record(&self, step: &str) -> bool {
+            self.0.is_record(step)
+        }
+        fn steps(&self) -> Vec<&str> {
+            self.0.steps()
+        }
+        fn inputs(&self) -> Vec<(&str, &str)> {
+            self.0.inputs()
+        }
+        fn param(&self, name: &str) -> Option<(&str, &ParamType)> {
+            self.0.param(name)
+        }
+        fn params(&self) -> Vec<&str> {
+            self.0.params()
+        }
+        fn iteration(&self) -> u32 {
+            self.0.iteration()
+        }
+        fn run(&self) -> &str {
+            self.0.run()
+        }
+        fn run_folder(&self) -> &Path {
+            self.0.run_folder()
+        }
+        fn task(&self) -> &str {
+            self.0.task()
+        }
+        fn stdin(&self) -> Result<Option<String>, String> {
+            self.0.stdin()
+        }
+        fn workspace(&self) -> &Path {
+            self.0.workspace()
+        }
+    }
+    let world = Asked(world(), std::cell::RefCell::default());
+    let names = std::collections::BTreeSet::from(["topic_finder".to_owned()]);
+    let reads = Some(swarmc_plan::Reads::from([(DirectiveKind::Output, names)]));
+    let expression = Expression { source: "output.topic_finder[:3]".to_owned(), reads, origin: origin() };
+    assert_eq!(Renderer::new().evaluate(&expression, &world).unwrap(), "ott");
+    assert_eq!(*world.1.borrow(), ["topic-finder"]);
+}
+
+#[test]
 fn conditions_hold_or_not_and_say_when_a_value_is_missing() {
-    let holds =
-        |source: &str| Renderer::new().holds(&Expression { source: source.to_owned(), origin: origin() }, &world());
+    let holds = |source: &str| {
+        Renderer::new().holds(&Expression { source: source.to_owned(), reads: None, origin: origin() }, &world())
+    };
     assert!(holds("status.planner == 'succeeded' and exit.planner == 101").unwrap());
     assert!(!holds("output.record.legs > param.count + 1").unwrap());
     assert!(holds("output.unit_tests").unwrap_err().missing);

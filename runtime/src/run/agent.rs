@@ -148,8 +148,7 @@ impl Loop<'_> {
                 (argv, *prompt, *reads, model_flag, system_flag, resume, schema)
             }
             Connection::Script { answers } => {
-                let item = self.state.item(attempt.view.frame).map(|(_, _, item)| item);
-                return recorded(answers, attempt.id, self.counted(attempt.id, attempt.number), item);
+                return recorded(answers, attempt.id, self.counted(attempt.id, attempt.number));
             }
             Connection::Llm { tools, .. } => {
                 // Where it works is known when the attempt begins.
@@ -263,12 +262,12 @@ fn told(
 }
 
 /// The answers of a script that fit an attempt.
-fn recorded(answers: &[Recorded], id: &StepId, attempt: u32, item: Option<u32>) -> Door {
+fn recorded(answers: &[Recorded], id: &StepId, attempt: u32) -> Door {
     let fits = |answer: &&Recorded| {
         answer.task.as_deref().is_none_or(|task| task == &*id.name)
             && answer.iteration.is_none_or(|iteration| iteration == id.iteration)
             && answer.attempt.is_none_or(|number| number == attempt)
-            && answer.index.is_none_or(|index| Some(index) == item)
+            && answer.index.is_none_or(|index| Some(index) == id.item())
     };
     let answers: Vec<Recorded> = answers.iter().filter(fits).cloned().collect();
     if answers.is_empty() {

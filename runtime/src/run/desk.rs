@@ -28,7 +28,9 @@ impl Loop<'_> {
         let asked = match &step.body {
             Body::Prompt(body) => text(&body.prompt)?,
             Body::Run(Command::Shell(line)) => format!("Run `{line}`."),
-            Body::Run(Command::Argv(words)) => format!("Run `{}`.", words.join(" ")),
+            Body::Run(Command::Argv(words) | Command::Script { argv: words, .. }) => {
+                format!("Run `{}`.", words.join(" "))
+            }
             _ => String::new(),
         };
         // What people call the task stands first, and the whole of it behind.

@@ -301,7 +301,7 @@ impl<'a> Scene<'a> {
         let error = detail.and_then(|detail| detail.error.as_deref()).unwrap_or("it failed");
         let asked = match &definition.body {
             Body::Run(Command::Shell(line)) => Ok(words::command(line)),
-            Body::Run(Command::Argv(argv)) => Ok(words::command(&argv.join(" "))),
+            Body::Run(Command::Argv(argv) | Command::Script { argv, .. }) => Ok(words::command(&argv.join(" "))),
             Body::Prompt(body) => self
                 .view(state, key.frame, Some(definition))
                 .map_err(render)

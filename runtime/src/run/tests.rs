@@ -93,7 +93,7 @@ fn a_failed_command_keeps_its_text_its_exit_code_and_the_tail_of_its_stderr() {
     assert_eq!(outcome.failed.iter().map(|step| &*step.name).collect::<Vec<_>>(), ["task"]);
     let end = &world.ends()[0].1;
     assert_eq!((&end.failure, end.exit, end.stderr.as_str()), (&Some(Failure::Exit), Some(7), "broken\n"));
-    assert_eq!(end.output, Some(Content::Text("partial".to_owned())));
+    assert_eq!(end.output, Some(Content::Text("partial\nbroken".to_owned())));
 }
 
 #[test]
@@ -169,8 +169,8 @@ fn rounds_overwrite_the_output_and_until_ends_them() {
     plan.pipelines[0].iteration = Iteration {
         max: 5,
         until: vec![
-            Expression { source: "output.missing.field".to_owned(), origin: origin() },
-            Expression { source: "output.task == 'round 3'".to_owned(), origin: origin() },
+            Expression { source: "output.missing.field".to_owned(), reads: None, origin: origin() },
+            Expression { source: "output.task == 'round 3'".to_owned(), reads: None, origin: origin() },
         ],
         handles: Vec::new(),
         on_failure: RoundFailure::Stop,
@@ -196,9 +196,9 @@ fn instances_have_folders_of_their_own() {
 fn a_when_that_cannot_be_judged_fails_the_step_with_its_place() {
     let world = World::new();
     let mut guarded = step("guarded", argv(&["true"]), &[]);
-    guarded.when = Some(Expression { source: "output.nobody.says == 1".to_owned(), origin: origin() });
+    guarded.when = Some(Expression { source: "output.nobody.says == 1".to_owned(), reads: None, origin: origin() });
     let mut skipped = step("skipped", argv(&["true"]), &[]);
-    skipped.when = Some(Expression { source: "1 > 2".to_owned(), origin: origin() });
+    skipped.when = Some(Expression { source: "1 > 2".to_owned(), reads: None, origin: origin() });
     let outcome = world.start(&plan(vec![guarded, skipped]));
     assert_eq!(outcome.ended, Ended::Failed);
     let judged: BTreeMap<String, Option<String>> = world
@@ -393,6 +393,7 @@ fn statuses_are_readable_in_conditions_and_a_handled_failure_fails_nothing() {
     report.needs[0].effect = Effect::Handles;
     report.when = Some(Expression {
         source: "status.flaky == 'failed' and exit.flaky == 3 and error.flaky == 'oh\\n'".to_owned(),
+        reads: None,
         origin: origin(),
     });
     report.stdin = Some(template(vec![Segment::Directive(Directive {

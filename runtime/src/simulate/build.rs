@@ -61,7 +61,8 @@ pub(crate) fn plan(pipeline: Pipeline) -> Plan {
 /// A step that repeats others, so often at most, until an expression holds.
 pub(crate) fn looped(head: &str, max: u32, until: &str, steps: &str) -> Step {
     let mut step = line(head);
-    let until = (!until.is_empty()).then(|| Expression { source: until.to_owned(), origin: Origin::default() });
+    let until =
+        (!until.is_empty()).then(|| Expression { source: until.to_owned(), reads: None, origin: Origin::default() });
     let iteration = Iteration { max, until: until.into_iter().collect(), ..Iteration::default() };
     step.body = Body::Loop(Loop { iteration, steps: pipeline(steps).steps });
     step
@@ -70,7 +71,7 @@ pub(crate) fn looped(head: &str, max: u32, until: &str, steps: &str) -> Step {
 /// A step that runs once for each item of a list.
 pub(crate) fn each(head: &str, list: &str, parallel: Option<u32>, join: EachJoin) -> Step {
     let mut step = line(head);
-    let list = Expression { source: list.to_owned(), origin: Origin::default() };
+    let list = Expression { source: list.to_owned(), reads: None, origin: Origin::default() };
     step.for_each = Some(ForEach { list, parallel, join });
     step
 }
@@ -127,7 +128,7 @@ pub(crate) fn need(step: &str, when: When, declared: bool, effect: Effect) -> Ne
 }
 
 pub(crate) fn expression() -> Expression {
-    Expression { source: "true".to_owned(), origin: Origin::default() }
+    Expression { source: "true".to_owned(), reads: None, origin: Origin::default() }
 }
 
 pub(crate) fn stop(status: StopStatus) -> Body {

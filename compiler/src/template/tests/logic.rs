@@ -64,8 +64,8 @@ fn conditions_around_a_place_guard_it() {
     check_reads("{{ output.x if output.x is defined else 'none' }}", "output.x? if output.x, output.x?");
     check_reads("{{ output.x | default('none') }} {{ output.y | d }}", "output.x?, output.y?");
     check_reads("<<output:x.f | default:none>> <<output:x.f>>", "output.x.f?, output.x.f");
-    // A field of a missing value fails before the default applies.
-    check_reads("{{ output.x.f | default('none') }}", "output.x.f");
+    check_reads("{{ output.x.f | default('none') }}", "output.x.f?");
+    check_reads("{% if output.x.f is defined %}<<output:x>>{% endif %}", "output.x.f?, output.x? if output.x.f");
     check_reads("{{ output.x or 'none' }}", "output.x");
     check_reads("{% if output.x %}<<output:x>>{% endif %}", "output.x, output.x? if output.x");
     check_reads("{% if output.x.ok == 'yes' %}<<output:x>>{% endif %}", "output.x.ok, output.x? if output.x.ok");
@@ -263,4 +263,22 @@ fn broken_logic_is_reported_at_its_place_and_the_rest_goes_on() {
 fn what_broken_logic_guards_is_not_held_against_the_text() {
     assert_eq!(reads(&scan("{% if %}<<output:x>>{% endif %}").reads), "output.x?");
     assert_eq!(reads(&scan("{{ y <<output:x>>").reads), "output.x?");
+}
+
+#[test]
+fn what_constants_alone_make_too_large_is_reported() {
+    let huge = "SW204 at \"'ab' * 1000000\": a constant of more than 1000000 characters or items";
+    check_condition_problems("'ab' * 1000000 == output.x", &[&huge.replace("SW204", Code::TemplateError.id())]);
+    for source in
+        ["[0] * 1000 * 1000 * 1000", "2 ** 40 * 'x'", "['x' * 500000, 'y' * 500001]", "'x' * 999999 ~ 'x' * 2"]
+    {
+        assert_eq!(expression(source).problems.len(), 1, "{source}");
+    }
+    for source in ["'-' * 80 * output.x", "'x' * 999 * 999", "[0] * 1000 + [1]", "'x' * (0 - 5)", "2 ** 100"] {
+        assert_eq!(problems(source, &expression(source).problems), Vec::<String>::new(), "{source}");
+    }
+    check_condition_problems(
+        "output.x is divisibleby(0)",
+        &[&format!("{} at \"0\": a division by zero has no value", Code::TemplateError.id())],
+    );
 }

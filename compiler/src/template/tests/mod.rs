@@ -5,6 +5,7 @@
 mod any;
 mod directives;
 mod logic;
+mod reads;
 
 use swarmc_plan::Filter;
 

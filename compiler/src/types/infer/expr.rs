@@ -276,8 +276,10 @@ impl Checker<'_> {
         let mut walk = Walk::root(self.env, path.root, qualified.as_deref().or(path.name()), place);
         walk.start = expr.range.start;
         walk.notation = Notation::Expression;
+        // A default at its end stands in for all of it.
+        let inner = if need == Need::Nothing { Need::Nothing } else { Need::Value };
         for field in fields {
-            self.there(&mut walk, Need::Value);
+            self.there(&mut walk, inner);
             self.field(&mut walk, &field.text, field.index, &field.range);
         }
         self.arrive(walk, need)
@@ -329,7 +331,7 @@ impl Checker<'_> {
                 let lack = if there { item.lack } else { Lack::Absent };
                 ((**item).clone().lacking(lack), None, 0)
             }
-            Kind::Record(record) => match record.fields.iter().find(|field| field.name == name) {
+            Kind::Record(record) => match record.field(name, walk.notation == Notation::Expression) {
                 Some(field) => {
                     let least = field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0);
                     walk.unanswered = field.unanswered;

@@ -117,7 +117,7 @@ impl Checker<'_> {
         let mut least = 0;
         for segment in path.fields() {
             let next = match self.env.whole.types.kind(&kind.kind) {
-                Kind::Record(record) => record.fields.iter().find(|field| field.name == segment.text),
+                Kind::Record(record) => record.field(&segment.text, true),
                 _ => None,
             };
             let Some(field) = next else { return 0 };

@@ -298,7 +298,7 @@ impl<'a> Scene<'a> {
     /// The answer of a script for a turn: its `task` is the agent's name, its `turn` the iteration, from 1.
     pub(crate) fn recorded_turn(&self, at: At<'_>, turn: &TurnId, answers: &[Recorded]) -> Option<Recorded> {
         let (name, number) = self.named(at, turn)?;
-        let item = at.state.item(at.key.frame).map(|(_, _, item)| item);
+        let item = at.state.id(at.key).item();
         let round = at.state.frame(at.key.frame).iteration;
         let fits = |answer: &&Recorded| {
             answer.task.as_deref().is_none_or(|task| *task == *name)

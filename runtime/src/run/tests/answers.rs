@@ -368,7 +368,7 @@ fn a_session_ends_with_its_call_or_item_and_outlives_the_rounds_of_a_loop() {
     let world = World::new();
     let mut each = in_session(ask("each", "one", &[]), "work");
     each.for_each = Some(swarmc_plan::ForEach {
-        list: Expression { source: "[1, 2]".to_owned(), origin: origin() },
+        list: Expression { source: "[1, 2]".to_owned(), reads: None, origin: origin() },
         parallel: Some(1),
         join: swarmc_plan::EachJoin::All,
     });

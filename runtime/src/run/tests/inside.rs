@@ -14,7 +14,7 @@ use crate::control::GateAnswer;
 use crate::event::AnsweredBy;
 
 fn expression(source: &str) -> Expression {
-    Expression { source: source.to_owned(), origin: origin() }
+    Expression { source: source.to_owned(), reads: None, origin: origin() }
 }
 
 fn looped(name: &str, max: u32, until: &str, steps: Vec<Step>) -> Step {

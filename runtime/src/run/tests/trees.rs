@@ -83,7 +83,7 @@ fn a_task_tries_again_where_it_was_and_items_and_calls_have_trees_of_their_own()
     let folder = "basename \"$PWD\"; echo x >>tries; wc -l <tries";
     let mut again = own("again", step("again", sh(&format!("{folder}; test $(wc -l <tries) = 2")), &[]));
     again.retry = Retry { times: 1, ..Retry::default() };
-    let list = Expression { source: "['a', 'b']".to_owned(), origin: origin() };
+    let list = Expression { source: "['a', 'b']".to_owned(), reads: None, origin: origin() };
     let for_each = ForEach { list, parallel: None, join: EachJoin::All };
     let mut items = own("items", step("items", sh(folder), &[]));
     items.for_each = Some(for_each.clone());
