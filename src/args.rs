@@ -1,6 +1,7 @@
 //! The command line: every subcommand and flag. The doc comments are `--help`, the manual pages and `docs/cli.md`.
 
 mod agent;
+mod resume;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ pub(crate) use agent::{
     ReportStatus, RequestHelp, Response as AgentResponse, Said, SendHandoff, SendMessage,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use resume::Resume;
 
 /// Compiles and runs multi-agent workflows written in KDL.
 ///
@@ -321,21 +323,6 @@ impl Show {
     pub(crate) fn is_machine(self) -> bool {
         self.json || self.events
     }
-}
-
-/// Goes on with a run that was stopped or killed.
-///
-/// What finished does not run again.
-#[derive(Debug, Args)]
-pub(crate) struct Resume {
-    /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed.
-    pub(crate) run: Option<String>,
-    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
-    /// `CI` is set.
-    #[arg(long)]
-    pub(crate) headless: bool,
-    #[command(flatten)]
-    pub(crate) show: Show,
 }
 
 /// Answers a gate of a running run, or an agent that needs somebody's agreement; lists what waits.

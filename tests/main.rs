@@ -34,6 +34,7 @@ mod properties;
 mod queries;
 mod record;
 mod rehearsed;
+mod retried;
 mod runs;
 mod schema;
 mod seeds;

@@ -107,6 +107,7 @@ fn usage(event: Json<'_>) -> Option<Usage> {
             cache_read,
             cache_write,
             cost: None,
+            at_least: false,
         };
         total = Some(total.map_or(usage, |total| sum(total, usage)));
     });
@@ -121,7 +122,7 @@ fn usage(event: Json<'_>) -> Option<Usage> {
             let apart = plain.get("total_tokens").is_null();
             let cached = if apart { cache_read.saturating_add(cache_write) } else { 0 };
             let input = count("input_tokens").saturating_add(cached);
-            Usage { input, output: count("output_tokens"), cache_read, cache_write, cost: None }
+            Usage { input, output: count("output_tokens"), cache_read, cache_write, cost: None, at_least: false }
         }
     };
     usage.cost = price(event.get("total_cost_usd").number());

@@ -96,6 +96,7 @@ impl Codex {
             cache_read: count("cached_input_tokens", self.earlier.cache_read),
             cache_write: count("cache_write_input_tokens", self.earlier.cache_write),
             cost: None,
+            at_least: false,
         })
     }
 }

@@ -158,6 +158,7 @@ pub(crate) fn sum(one: Usage, other: Usage) -> Usage {
         cache_read: one.cache_read.saturating_add(other.cache_read),
         cache_write: one.cache_write.saturating_add(other.cache_write),
         cost: one.cost.zip(other.cost).map(|(one, other)| one + other).filter(|cost| cost.is_finite()),
+        at_least: one.at_least || other.at_least,
     }
 }
 
