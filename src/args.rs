@@ -510,9 +510,14 @@ pub(crate) struct Init {
 
 /// Shows whether this machine has what workflows need.
 ///
-/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written.
+/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written. Of a spec it says which
+/// programs and variables its steps need, and which of them are not there: exit code 2 where a run would be refused, or fail,
+/// for want of one.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Looks at what this spec needs, in the place of the presets.
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: Option<PathBuf>,
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,

@@ -61,7 +61,7 @@ pub use pulse::{Flow, Pulse};
 pub use recording::{Difference, Divergence, RECORDING_VERSION, Recording, RecordingError};
 pub use rehearse::{Answer, Asks, Fault, Member, Prompted, Rehearsal, Turn, rehearse};
 pub use reopen::{Retry as RetryRun, effective};
-pub use run::{Ended, Options, Outcome as RunOutcome, end_survivors, resume, retry, start};
+pub use run::{Ended, Options, Outcome as RunOutcome, Program, end_survivors, programs, resume, retry, start};
 pub use signal::{Sign, Signal, TOOL_USES};
 pub use socket::{answer_gate, pulses, request_stop, send_message};
 pub use state::{Blocked, Counts, End, Link, Open, Pending, Progress, Reading, Standing, State, Waiting};

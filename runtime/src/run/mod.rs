@@ -17,6 +17,7 @@ mod limits;
 mod messages;
 mod outside;
 mod prepare;
+mod programs;
 mod refuse;
 mod replay;
 mod resume;
@@ -41,7 +42,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::{Pipeline, Plan, Step};
 
 use crate::artifact::Watches;
 use crate::children;
@@ -65,6 +66,7 @@ use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
 pub(crate) use input::Input;
+pub use programs::{Program, programs};
 pub use resume::{resume, retry};
 use run_loop::Loop;
 use scene::Scene;
@@ -157,6 +159,15 @@ pub fn start(
         Some(_) => None,
         None => trees::repository(plan, &graph, &surroundings)?,
     };
+    let notices = match &options.replay {
+        Some(_) => Vec::new(),
+        None => {
+            let runs = |pipeline: &Pipeline, step: &Step| {
+                graph.scopes.iter().any(|scope| *scope.pipeline == *pipeline.name && scope.find(&step.name).is_some())
+            };
+            programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?
+        }
+    };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
     facts.commit.clone_from(&commit);
 
@@ -207,7 +218,7 @@ pub fn start(
         clock: 0,
         first: First::Recorded(started),
         headless: options.headless,
-        notices: Vec::new(),
+        notices,
         journal: Box::new(journal),
     };
     begin.run(lock, control, observer, inputs, receiver)

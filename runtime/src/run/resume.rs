@@ -69,8 +69,7 @@ fn go_on(
     let recovered = journal::read(&path)?;
     let records = recovered.records;
     let Some(Record {
-        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. },
-        ..
+        event: Event::RunStarted { pipeline: name, task, params: given, stored_params, stdin, .. }, ..
     }) = records.first()
     else {
         let what = "does not begin with the start of a run".to_owned();

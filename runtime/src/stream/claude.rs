@@ -52,6 +52,9 @@ impl Claude {
 
     fn result(&mut self, event: Json<'_>, sink: &mut Sink<'_>) {
         sink.session(event.get("session_id").text());
+        event.get("permission_denials").each(&mut |denial| {
+            sink.denied(denial.get("tool_use_id"), &denial.get("tool_name").text().unwrap_or_default());
+        });
         if let Some(usage) = usage(event) {
             sink.usage(usage);
         }
