@@ -1,6 +1,7 @@
 //! The command line: every subcommand and flag. The doc comments are `--help`, the manual pages and `docs/cli.md`.
 
 mod agent;
+mod resume;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ pub(crate) use agent::{
     ReportStatus, RequestHelp, Response as AgentResponse, Said, SendHandoff, SendMessage,
 };
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub(crate) use resume::Resume;
 
 /// Compiles and runs multi-agent workflows written in KDL.
 ///
@@ -323,21 +325,6 @@ impl Show {
     }
 }
 
-/// Goes on with a run that was stopped or killed.
-///
-/// What finished does not run again.
-#[derive(Debug, Args)]
-pub(crate) struct Resume {
-    /// The run: its id, the beginning of it, or `last`; without it, the latest that can be resumed.
-    pub(crate) run: Option<String>,
-    /// Says that nobody can answer gates: each takes at once what its `headless` says, or else its `on-timeout`. Implied where
-    /// `CI` is set.
-    #[arg(long)]
-    pub(crate) headless: bool,
-    #[command(flatten)]
-    pub(crate) show: Show,
-}
-
 /// Answers a gate of a running run, or an agent that needs somebody's agreement; lists what waits.
 ///
 /// The answer is on disk when the command ends. `swarmc ps` shows which runs wait for one.
@@ -523,9 +510,14 @@ pub(crate) struct Init {
 
 /// Shows whether this machine has what workflows need.
 ///
-/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written.
+/// Looks for the programs of the provider presets, and checks that `$SWARM_HOME` can be written. Of a spec it says which
+/// programs and variables its steps need, and which of them are not there: exit code 2 where a run would be refused, or fail,
+/// for want of one.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    /// Looks at what this spec needs, in the place of the presets.
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: Option<PathBuf>,
     /// Prints one JSON document, versioned.
     #[arg(long)]
     pub(crate) json: bool,

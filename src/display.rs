@@ -234,11 +234,14 @@ impl Screen {
                 Some(task) => format!("run {run}: task {task} of pipeline {pipeline}"),
                 None => format!("run {run}: pipeline {pipeline}"),
             }),
-            (Event::RunResumed, _) => {
+            (Event::RunResumed | Event::RunReopened { .. }, _) => {
                 let counts = self.ledger.counts();
                 let settled = counts.succeeded + counts.failed + counts.skipped;
-                let mut text =
-                    format!("run {}: resumed, {settled} of {} steps had settled", self.ledger.run, self.ledger.total);
+                let (run, total) = (&self.ledger.run, self.ledger.total);
+                let mut text = match record.event {
+                    Event::RunResumed => format!("run {run}: resumed, {settled} of {total} steps had settled"),
+                    _ => format!("run {run}: goes on, {settled} of {total} steps stay as they ended"),
+                };
                 // They opened before, and nothing will say so again.
                 for row in self.ledger.rows.iter().filter(|row| row.state == RowState::Asking) {
                     if let Some(message) = &row.question {

@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use miette::IntoDiagnostic;
 use serde_json::{Value, json};
+use swarmc_compiler::Settings;
 use swarmc_plan::Connection;
 
 use crate::args::Doctor;
 use crate::exit::Exit;
 use crate::home::home;
+use crate::load::load_with;
+use crate::run::missing_secrets;
 use crate::terminal::{self, Stream, printable};
 
 /// How long a program may take to say its version: some need seconds for it, more where all are asked at once.
@@ -39,6 +43,9 @@ struct Model {
 pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
     let home = home()?;
     let writable = writable(home.root());
+    if let Some(spec) = &args.spec {
+        return of_spec(spec, args.json, home.root(), &writable);
+    }
     let (mut programs, models) = wanted();
     // Some of these take a second to start: they are asked at once.
     std::thread::scope(|scope| {
@@ -56,6 +63,67 @@ pub(crate) fn exec(args: &Doctor) -> miette::Result<Exit> {
     terminal::print(text)?;
     let shell = programs.iter().any(|program| program.name == "sh" && program.path.is_some());
     Ok(if writable.is_ok() && shell { Exit::Done } else { Exit::Usage })
+}
+
+/// What one spec needs, on this machine.
+fn of_spec(spec: &Path, is_json: bool, home: &Path, writable: &Result<(), String>) -> miette::Result<Exit> {
+    let Some(loaded) = load_with(spec, &Settings::default())? else { return Ok(Exit::Spec) };
+    let plan = loaded.plan.with_swarms();
+    let environment = std::env::vars_os().collect();
+    let programs = swarmc_runtime::programs(&plan, &loaded.workspace, environment).into_diagnostic()?;
+    let mut variables: Vec<String> =
+        plan.pipelines.iter().flat_map(|pipeline| missing_secrets(&plan, pipeline)).collect();
+    variables.sort();
+    variables.dedup();
+    let is_missing = programs.iter().any(|program| program.path.is_none() && program.is_needed);
+    let text = match is_json {
+        true => {
+            let programs: Vec<Value> = programs
+                .iter()
+                .map(|program| {
+                    json!({
+                        "name": program.name, "path": program.path, "steps": program.steps, "agent": program.agent,
+                        "install": program.install, "needed": program.is_needed,
+                    })
+                })
+                .collect();
+            let home = json!({ "path": home, "problem": writable.as_ref().err() });
+            let version = env!("CARGO_PKG_VERSION");
+            let value =
+                json!({ "version": 1, "swarmc": version, "home": home, "programs": programs, "variables": variables });
+            format!("{value}\n")
+        }
+        false => {
+            let paint = Stream::Out.paint();
+            let (good, bad, none) = (paint.green("✓"), paint.red("✗"), paint.dim("-"));
+            let mut out = String::new();
+            if let Err(error) = writable {
+                let _ = writeln!(out, "{bad} runs cannot be kept in {}: {error}; set SWARM_HOME", home.display());
+            }
+            for program in &programs {
+                let _ = match (&program.path, program.is_needed) {
+                    (Some(path), _) => writeln!(out, "{good} {}: {}", printable(&program.name), path.display()),
+                    (None, true) => writeln!(out, "{bad} {}", printable(&program.missing())),
+                    (None, false) => {
+                        writeln!(
+                            out,
+                            "{none} {} (a step may bring it along, or the run do without)",
+                            printable(&program.missing())
+                        )
+                    }
+                };
+            }
+            for problem in &variables {
+                let _ = writeln!(out, "{bad} {}", printable(problem));
+            }
+            if programs.is_empty() && variables.is_empty() {
+                let _ = writeln!(out, "{good} it starts no program");
+            }
+            out
+        }
+    };
+    terminal::print(text)?;
+    Ok(if writable.is_ok() && !is_missing && variables.is_empty() { Exit::Done } else { Exit::Usage })
 }
 
 fn report(home: &Path, writable: &Result<(), String>, programs: &[Program], models: &[Model]) -> String {

@@ -96,12 +96,20 @@ impl Past {
             }
             records => records.into_diagnostic()?,
         };
-        let plan = folder.plan().into_diagnostic()?;
+        let plan = folder.plan_now(&records).into_diagnostic()?;
         match records.first().map(|record| &record.event) {
             Some(Event::RunStarted { pipeline, task, .. }) if plan.pipeline(pipeline).is_some() => {
                 Ok(Past { pipeline: pipeline.clone(), task: task.clone(), plan, records })
             }
             _ => Err(miette!("the journal of run `{}` does not begin as one of its plan", folder.id)),
+        }
+    }
+
+    /// The same run, as it goes on with another plan.
+    pub(crate) fn with(self, plan: Plan) -> miette::Result<Past> {
+        match plan.pipeline(&self.pipeline) {
+            Some(_) => Ok(Past { plan, ..self }),
+            None => Err(miette!("that spec has no pipeline `{}`, which is the one that runs", self.pipeline)),
         }
     }
 

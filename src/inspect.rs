@@ -29,7 +29,7 @@ use crate::home::{Past, find, home};
 use crate::ledger::{Ledger, Row};
 use crate::load::did_you_mean;
 use crate::runs;
-use crate::summary::table;
+use crate::summary::{table, until};
 use crate::team::{Mate, Team, is_supervisor, told};
 use crate::terminal::{self, Stream};
 use crate::units::{now, size};
@@ -73,8 +73,7 @@ fn note_blocked(ledger: &mut Ledger, (past, folder): (&Past, &RunFolder), name: 
         return;
     }
     let Some(graph) = past.graph(folder) else { return };
-    let mut state = State::new(graph);
-    past.records.iter().for_each(|record| state.apply(record));
+    let state = State::replay(graph, &past.records);
     let blocked: Vec<StepId> = state.blocked().map(|(step, _)| step).filter(|step| means(ledger, step, name)).collect();
     blocked.iter().for_each(|step| ledger.block(step));
 }
@@ -133,7 +132,7 @@ impl<'a> View<'a> {
     fn step(&self) -> String {
         let paint = Stream::Out.paint();
         let mut out = String::new();
-        table(&mut out, self.ledger, std::iter::once(self.row), paint);
+        table(&mut out, self.ledger, std::iter::once(self.row), until(self.folder, self.ledger), paint);
         runs::taken(&mut out, self.row);
         for attempt in 1..=self.row.attempt.max(1) {
             if let Some(agent) = summarizer(self.past, &self.row.step, attempt) {

@@ -109,6 +109,7 @@ fn read(folder: &RunFolder) -> Option<Told> {
                 }
             }
             Event::RunFinished { status: ended } => status = Some(*ended),
+            Event::RunReopened { .. } => status = None,
             _ => {}
         }
     }

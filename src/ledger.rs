@@ -2,6 +2,7 @@
 //!
 //! The runtime's state knows the current round; this keeps a row for every round, with times, attempts and reasons.
 
+mod again;
 mod agreed;
 mod words;
 
@@ -54,6 +55,8 @@ pub(crate) struct Ledger {
     nodes: HashSet<String>,
     /// The round that each instance, and each loop, item and call, is in.
     current: HashMap<(u32, Option<Arc<str>>), u32>,
+    /// The steps that are about to run again, with the attempts that they go on with.
+    reopening: Vec<(StepId, u32, bool)>,
     /// What people wrote and nobody has read, by id: whom it is for, and in which instance.
     unread: HashMap<Arc<str>, (Arc<str>, u32)>,
 }
@@ -218,6 +221,7 @@ impl Ledger {
             always: HashSet::new(),
             nodes,
             current: HashMap::new(),
+            reopening: Vec::new(),
             unread: HashMap::new(),
         }
     }
@@ -234,10 +238,22 @@ impl Ledger {
             }
             Event::RunResumed => {
                 self.finished = None;
+                self.reopening.clear();
                 return None;
             }
             Event::RunFinished { status } => {
                 self.finished = Some(*status);
+                return None;
+            }
+            Event::RunReopened { .. } => {
+                self.finished = None;
+                for mark in std::mem::take(&mut self.reopening) {
+                    self.reopen(mark);
+                }
+                return None;
+            }
+            Event::StepReopened { step, attempt, inside } => {
+                self.reopening.push((step.clone(), *attempt, *inside));
                 return None;
             }
             Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {

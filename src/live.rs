@@ -171,6 +171,10 @@ fn totals(ledger: &Ledger, now: u64) -> String {
     }
     let elapsed = std::time::Duration::from_millis(now.saturating_sub(ledger.started_ms));
     let _ = write!(text, " of {}, {}", ledger.total, duration(elapsed));
+    let used = ledger.used();
+    if !used.is_empty() {
+        let _ = write!(text, ", {used}");
+    }
     text
 }
 

@@ -10,7 +10,7 @@ use swarmc_compiler::Settings;
 use swarmc_plan::{
     Agent, Body, Connection, DirectiveKind, EnvValue, Expression, Pipeline, Plan, Segment, Step, ToolServer, tools,
 };
-use swarmc_runtime::{Control, Home, Options, RunError, RunOutcome, RunningState, adopt_orphans};
+use swarmc_runtime::{Control, Home, Options, RetryRun, RunError, RunOutcome, RunningState, adopt_orphans};
 
 use crate::args::{Resume, Run, Show};
 use crate::display::Display;
@@ -73,17 +73,39 @@ pub(crate) fn run(args: &Run) -> miette::Result<Exit> {
 }
 
 pub(crate) fn resume(args: &Resume) -> miette::Result<Exit> {
+    let retries = args.retry_failed || !args.retry.is_empty() || args.with.is_some();
     let home = home()?;
     let name = args.run.as_deref();
-    let folder = find(&home, name, "can be resumed", |run| {
-        // One that was killed before it had begun has nothing to go on with.
-        run.state == RunningState::Resumable && !run.pipeline.is_empty()
-    })?;
-    let past = Past::read(&folder)?;
+    let folder = match retries {
+        false => find(&home, name, "can be resumed", |run| {
+            // One that was killed before it had begun has nothing to go on with.
+            run.state == RunningState::Resumable && !run.pipeline.is_empty()
+        })?,
+        true => find(&home, name, "has failed, or can be resumed", |run| {
+            matches!(run.state, RunningState::Resumable | RunningState::Failed) && !run.pipeline.is_empty()
+        })?,
+    };
+    let mended = match &args.with {
+        None => None,
+        Some(spec) => match load_with(spec, &Settings::default())? {
+            Some(loaded) => Some(loaded.plan.with_swarms()),
+            None => return Ok(Exit::Spec),
+        },
+    };
+    let mut past = Past::read(&folder)?;
+    if let Some(plan) = &mended {
+        past = past.with(plan.clone())?;
+    }
     secrets(&past.plan, &scope(past.pipeline(), past.task.as_deref()))?;
-    let display = Display::new(past.pipeline(), past.ledger(), args.show).headless(headless(args.headless));
-    watched(&home, past.pipeline(), display, args.show, |control, display| {
-        swarmc_runtime::resume(&home, &folder.id, environment(), headless(args.headless), control, display.observer())
+    let is_headless = headless(args.headless);
+    let display = Display::new(past.pipeline(), past.ledger(), args.show).headless(is_headless);
+    let retry = RetryRun { failed: args.retry_failed || args.with.is_some(), steps: args.retry.clone(), plan: mended };
+    watched(&home, past.pipeline(), display, args.show, |control, display| match retries {
+        true => {
+            let around = (environment(), is_headless);
+            swarmc_runtime::retry(&home, &folder.id, &retry, around, control, display.observer())
+        }
+        false => swarmc_runtime::resume(&home, &folder.id, environment(), is_headless, control, display.observer()),
     })
 }
 
@@ -151,6 +173,15 @@ fn scope(pipeline: &Pipeline, task: Option<&str>) -> Pipeline {
 
 /// Refuses a run whose processes would miss a secret.
 fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
+    let missing = missing_secrets(plan, pipeline);
+    match missing.first() {
+        None => Ok(()),
+        Some(_) => Err(miette!(help = "set it where you call swarmc", "{}", missing.join("\n  "))),
+    }
+}
+
+/// The secrets that a pipeline reads and that are not there, in words.
+pub(crate) fn missing_secrets(plan: &Plan, pipeline: &Pipeline) -> Vec<String> {
     let wanted: BTreeSet<&str> = reached(plan, pipeline)
         .into_iter()
         .flat_map(|pipeline| environments(plan, pipeline))
@@ -160,18 +191,14 @@ fn secrets(plan: &Plan, pipeline: &Pipeline) -> miette::Result<()> {
         })
         .chain(reached(plan, pipeline).into_iter().flat_map(|pipeline| keys(plan, pipeline)))
         .collect();
-    let missing: Vec<String> = wanted
+    wanted
         .into_iter()
         .filter(|variable| std::env::var_os(variable).is_none())
         .map(|variable| match plan.secrets.iter().find(|secret| secret.env == variable) {
             Some(secret) => format!("the variable {variable} is not set, which holds secret `{}`", secret.name),
             None => format!("the variable {variable} is not set, which holds a secret"),
         })
-        .collect();
-    match missing.first() {
-        None => Ok(()),
-        Some(_) => Err(miette!(help = "set it where you call swarmc", "{}", missing.join("\n  "))),
-    }
+        .collect()
 }
 
 /// The variables that hold the keys of the models that a pipeline asks, and the secrets of the servers of their tools.

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::home::{Past, find, home, word};
 use crate::ledger::Row;
 use crate::nodes;
-use crate::summary::table;
+use crate::summary::{table, until};
 use crate::terminal::{self, Paint, Stream, printable};
 use crate::units::{count, duration, grouped, moment, now, size};
 
@@ -191,7 +191,7 @@ pub(crate) fn inspect(args: &Inspect) -> miette::Result<Exit> {
     let _ = writeln!(out, "folder   {}", folder.path.display());
     let _ = writeln!(out, "outputs  {}\n", folder.outputs.display());
     for row in &ledger.rows {
-        table(&mut out, &ledger, std::iter::once(row), paint);
+        table(&mut out, &ledger, std::iter::once(row), until(&folder, &ledger), paint);
         details(&mut out, row, &paths(row), &folder, paint);
     }
     out.push_str(&nodes::blocked(run, nodes::FEW, paint));
@@ -219,7 +219,8 @@ fn details(out: &mut String, row: &Row, paths: &[(&str, std::path::PathBuf)], fo
 pub(crate) fn taken(out: &mut String, row: &Row) {
     if let Some(usage) = &row.usage {
         let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
-        let tokens = format!("{} tokens in, {} out{cost}", grouped(usage.input), grouped(usage.output));
+        let at_least = if usage.at_least { "at least " } else { "" };
+        let tokens = format!("{at_least}{} tokens in, {} out{cost}", grouped(usage.input), grouped(usage.output));
         let _ = writeln!(out, "    usage   {tokens}");
     }
     if let Some(session) = &row.session {

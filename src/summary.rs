@@ -10,7 +10,7 @@ use crate::args::Show;
 use crate::exit::Exit;
 use crate::ledger::{Ledger, Row, RowState};
 use crate::terminal::{self, Paint, Stream, printable};
-use crate::units::{count, duration};
+use crate::units::{count, duration, now};
 
 /// A table with more rows shows only those that did not succeed.
 const MAX_ROWS: usize = 40;
@@ -39,7 +39,12 @@ pub(crate) fn show(
     let mut text = String::new();
     if !show.quiet {
         text.push('\n');
-        table(&mut text, ledger, ledger.rows.iter().filter(|row| ledger.is_current(row)), paint);
+        let rows = ledger.rows.iter().filter(|row| ledger.is_current(row));
+        table(&mut text, ledger, rows, ledger.changed_ms, paint);
+        let used = ledger.used();
+        if !used.is_empty() {
+            let _ = writeln!(text, "\n{used} in all");
+        }
     }
     if outcome.ended != Ended::Stopped {
         let folder = home.find(&outcome.run).ok();
@@ -60,8 +65,19 @@ pub(crate) fn show(
     Ok(exit)
 }
 
+/// Until when the steps of a run that go on have taken: now, where something runs them.
+pub(crate) fn until(folder: &RunFolder, ledger: &Ledger) -> u64 {
+    if folder.is_running() { now().max(ledger.changed_ms) } else { ledger.changed_ms }
+}
+
 /// The steps with what became of them.
-pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<Item = &'a Row>, paint: Paint) {
+pub(crate) fn table<'a>(
+    out: &mut String,
+    ledger: &Ledger,
+    rows: impl Iterator<Item = &'a Row>,
+    now: u64,
+    paint: Paint,
+) {
     let mut rows: Vec<&Row> = rows.collect();
     if rows.len() > MAX_ROWS {
         let all = rows.len();
@@ -88,15 +104,17 @@ pub(crate) fn table<'a>(out: &mut String, ledger: &Ledger, rows: impl Iterator<I
             | RowState::Blocked
             | RowState::Cancelled => paint.yellow(&status),
         };
-        let took = if row.attempt == 0 { String::new() } else { duration(row.elapsed(row.ended_ms)) };
+        let took = if row.attempt == 0 { String::new() } else { duration(row.took(now)) };
         let turns = row.post.as_ref().map_or(0, |post| post.turns);
         let attempts = if row.attempt > turns.max(1) { count(row.attempt.into(), "attempt") } else { String::new() };
         let post = row.post.as_ref().map(|post| post.sum()).unwrap_or_default();
         let reason = row.reason();
         let reason = printable(reason.lines().next().unwrap_or_default());
         let team = ledger.teams.get(&row.step).map(crate::team::Team::sum).unwrap_or_default();
+        // The agents of a swarm say it already.
+        let used = if team.is_empty() { row.used() } else { String::new() };
         let notes: Vec<&str> =
-            [attempts.as_str(), &post, &team, &reason].into_iter().filter(|note| !note.is_empty()).collect();
+            [attempts.as_str(), &post, &team, &used, &reason].into_iter().filter(|note| !note.is_empty()).collect();
         let line = format!("{:<width$}  {status}  {took:>7}  {}", name(row), notes.join(", "));
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -179,11 +197,16 @@ fn last_line(out: &mut String, ledger: &Ledger, outcome: &RunOutcome, paint: Pai
         Ended::Succeeded => writeln!(out, "\n{} in {}", paint.green(&format!("run {run} succeeded")), duration(took)),
         Ended::Failed => {
             let what = paint.red(&format!("run {run} failed"));
-            writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took))
+            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took));
+            match outcome.failed.is_empty() {
+                false => writeln!(out, "run again what failed with: swarmc resume {run} --retry-failed"),
+                true => writeln!(out, "go on with a mended spec with: swarmc resume {run} --with SPEC"),
+            }
         }
         Ended::OverBudget => {
             let what = paint.red(&format!("run {run} is over budget"));
-            writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took))
+            let _ = writeln!(out, "\n{what} after {}; look closer with: swarmc inspect {run}", duration(took));
+            writeln!(out, "go on with a spec that has more with: swarmc resume {run} --with SPEC")
         }
         Ended::Stopped => {
             let what = paint.yellow(&format!("run {run} stopped"));
@@ -213,4 +236,23 @@ fn document(outcome: &RunOutcome, exit: Exit) -> serde_json::Value {
 /// A text of several lines for a terminal.
 pub(crate) fn lines(text: &str) -> String {
     text.lines().map(|line| printable(line).into_owned() + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use swarmc_runtime::{Event, Record, StepId};
+
+    use super::*;
+
+    #[test]
+    fn what_runs_has_taken_the_time_until_now() {
+        let mut ledger = Ledger::default();
+        (ledger.rounds, ledger.instances, ledger.total) = (1, 1, 1);
+        let step = StepId::new("build", 1, 1);
+        let event = Event::AttemptStarted { step, attempt: 1, reserved: None, summarizer: None };
+        ledger.apply(&Record { seq: 1, at: 1_000, event });
+        let mut text = String::new();
+        table(&mut text, &ledger, ledger.rows.iter(), 8_500, Stream::Err.paint());
+        assert!(text.contains("7.5s"), "{text}");
+    }
 }

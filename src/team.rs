@@ -218,6 +218,15 @@ impl Team {
     }
 }
 
+impl Team {
+    /// What its turns have used so far, where any said so.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let Spent { input, output, cost, .. } = self.spent;
+        let known = (cost > 0).then_some(cost as f64 / 1e6);
+        (input > 0 || output > 0 || cost > 0).then(|| Usage { input, output, cost: known, ..Usage::default() })
+    }
+}
+
 impl Mate {
     /// How far it came.
     pub(crate) fn came_to(&self) -> String {

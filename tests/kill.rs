@@ -61,6 +61,60 @@ fn a_killed_runner_loses_nothing_and_repeats_nothing_that_ended() {
     }
 }
 
+#[test]
+fn a_killed_runner_of_a_run_that_went_on_after_its_end_repeats_nothing_that_stays() {
+    let place = Place::new();
+    let fails = |line: &str| {
+        if line.contains("task t4-2 ") {
+            line.replace("; sleep", "; test -e fixed || exit 1; sleep")
+        } else {
+            line.to_owned()
+        }
+    };
+    let spec: Vec<String> = spec().lines().map(fails).collect();
+    let spec = spec.join("\n");
+    place.write("flow.kdl", &spec);
+    assert_eq!(place.command(&["run", "flow.kdl"]).status().expect("swarmc starts").code(), Some(3));
+    place.write("fixed", "");
+    let journal = place.run().expect("it has run").join("journal.jsonl");
+    let text = fs::read_to_string(&journal).expect("the journal is text");
+    let succeeded = |line: &str| {
+        let record: Value = serde_json::from_str(line.trim_end_matches('\0')).ok()?;
+        let ended = record["event"] == "attempt_ended" && record["failure"].is_null();
+        ended.then(|| record["step"]["name"].as_str().map(str::to_owned)).flatten()
+    };
+    let stays: BTreeSet<String> = text.lines().filter_map(succeeded).collect();
+    let mut interrupted = 0;
+    let started = Instant::now();
+    let goes_on = |place: &Place| {
+        let text = fs::read(&journal).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let again = text.contains("run_reopened");
+        assert!(place.run().is_some());
+        if again { vec!["resume", "last"] } else { vec!["resume", "last", "--retry-failed"] }
+    };
+    for kill in 1_u32.. {
+        assert!(kill < 500, "it never ends");
+        let mut runner = place.command(&goes_on(&place)).spawn().expect("swarmc starts");
+        std::thread::sleep(Duration::from_millis(40).mul_f64(1.0 + 3.0 * fraction()));
+        runner.kill().expect("a child can be killed");
+        let code = runner.wait().expect("a child can be waited for").code();
+        let finished = fs::read(&journal).unwrap_or_default();
+        let finished = String::from_utf8_lossy(&finished).matches("run_finished").count();
+        if finished == 2 {
+            break;
+        }
+        assert_eq!(code, None, "nothing but the kill ends it");
+        interrupted += 1;
+    }
+    assert!(interrupted > 2, "only {interrupted} kills hit it in {:?}", started.elapsed());
+    assert_eq!(place.outputs().len(), LAYERS * WIDTH);
+    for (task, attempts) in place.effects() {
+        let is_again = !stays.contains(&task);
+        assert!(is_again || attempts.len() == 1, "{task} stays, and ran {} times", attempts.len());
+    }
+}
+
 /// A random number from 0 to 1, another one at each call.
 fn fraction() -> f64 {
     f64::from(RandomState::new().build_hasher().finish() as u32) / f64::from(u32::MAX)
@@ -108,6 +162,10 @@ impl Place {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path().join(name), text).expect("a file can be written");
     }
 
     /// Runs swarmc, which succeeds as `what` says.

@@ -35,6 +35,7 @@ mod properties;
 mod queries;
 mod record;
 mod rehearsed;
+mod retried;
 mod runs;
 mod schema;
 mod seeds;

@@ -1,8 +1,12 @@
-//! SW107 through the binary: what is said of programs as they lie on disk.
+//! Programs through the binary: what is said of them as they lie on disk, before a run and by `doctor`; what their turns
+//! cost, and what they refuse.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
+use crate::cli::Place;
 use crate::specs::Project;
 
 /// What `check` says of a program of `flows/spec.kdl`, and how it ends.
@@ -32,4 +36,88 @@ fn a_program_that_cannot_be_started_is_told_with_what_to_type() {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode can be changed");
     let (code, said) = check(&project, "flows/agents/w.sh");
     assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_program_that_is_missing_is_found_before_the_first_task_starts() {
+    let place = Place::new(
+        r#"
+provider agent { exec no-such-agent; install "get agent" }
+agent a provider=agent
+pipeline p {
+    task first { run "echo ran >effects" }
+    task second { depends-on first; prompt "x"; agent a }
+    task third { depends-on second; run no-such-program --flag }
+    task maybe { when "output.first == 'x'"; run no-such-tool }
+    task made { depends-on first; run ./made-by-first }
+}
+"#,
+    );
+    let refused = place.swarmc(&["run", "flow.kdl"]);
+    let refused = refused.expect(
+        2,
+        &[],
+        &[
+            "nothing was started: `no-such-agent`: not found, which `second` starts for agent `a`; install it with `get agent`",
+            "`no-such-program`: not found, which `third` starts",
+        ],
+    );
+    assert!(!refused.err.contains("no-such-tool") && !refused.err.contains("made-by-first"), "{refused:#?}");
+    assert!(!place.work().join("effects").exists(), "nothing ran");
+    assert!(fs::read_dir(place.home().join("runs")).map_or(true, |mut runs| runs.next().is_none()), "no run is there");
+    let said = place.swarmc(&["doctor", "flow.kdl"]);
+    said.expect(
+        2,
+        &["`no-such-agent`: not found", "get agent", "`no-such-tool`: not found", "a step may bring it along"],
+        &[],
+    );
+    let json: Value = serde_json::from_str(&place.swarmc(&["doctor", "flow.kdl", "--json"]).out).expect("it is JSON");
+    let needed = json["programs"].as_array().expect("a list").iter().filter(|program| program["needed"] == true);
+    let missing: Vec<&str> =
+        needed.filter(|program| program["path"].is_null()).filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(missing, ["no-such-agent", "no-such-program"], "{json}");
+    place.write("flow.kdl", "pipeline p { task t { run sh -c \"echo done\" } }");
+    place.swarmc(&["doctor", "flow.kdl"]).expect(0, &["sh: /"], &[]);
+}
+
+#[test]
+fn the_price_of_a_program_s_tokens_is_shown_and_counted() {
+    let place = Place::new(
+        r#"
+provider p { exec sh agent.sh; reads codex-jsonl; price input="$2" output="$4" }
+agent a provider=p
+pipeline p { task t { prompt "x"; agent a }; task u { prompt "x"; agent a } }
+"#,
+    );
+    place.write(
+        "agent.sh",
+        "cat >/dev/null\necho '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"ok\"}}'\n\
+         echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":100000,\"output_tokens\":50000}}'\n",
+    );
+    let ended = place.swarmc(&["run", "flow.kdl"]);
+    ended.expect(0, &[], &["150,000 tokens, $0.4000", "300,000 tokens, $0.8000 in all"]);
+    let run: Value = serde_json::from_str(&place.swarmc(&["inspect", "last", "--json"]).out).expect("it is JSON");
+    assert_eq!(run["steps"][0]["usage"]["cost"], 0.4, "{run}");
+}
+
+#[test]
+fn what_a_program_refuses_its_agent_is_said_when_it_happens() {
+    let place = Place::new(
+        "provider program { exec sh \"-c\" \"cat >/dev/null; cat stream\"; reads claude-stream-json }\n\
+         agent a provider=program\npipeline p { task t { prompt \"x\"; agent a } }\n",
+    );
+    let why = "Claude requested permissions to use Bash, but you haven't granted it yet.";
+    let stream = [
+        r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"Bash","input":{"command":"git push"}}]}}"#.to_owned(),
+        format!(r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"1","is_error":true,"content":"{why}"}}]}}}}"#),
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"I could not.","permission_denials":[{"tool_name":"Bash","tool_use_id":"1"},{"tool_name":"Write","tool_use_id":"2"}]}"#.to_owned(),
+    ];
+    place.write("stream", &(stream.join("\n") + "\n"));
+    let ended = place.swarmc(&["run", "flow.kdl"]);
+    let ended = ended.expect(
+        0,
+        &[],
+        &[&format!("`t`: its agent was refused the tool `Bash`: {why}"), "refused the tool `Write`"],
+    );
+    assert_eq!(ended.err.matches("was refused the tool `Bash`").count(), 1, "each is said once: {ended:#?}");
 }

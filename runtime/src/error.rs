@@ -53,10 +53,12 @@ pub enum RunError {
         run: String,
     },
     /// The run is over.
-    #[error("run `{run}` has ended ({}): there is nothing to resume", match status {
-        RunStatus::Succeeded => "it succeeded",
-        RunStatus::Failed => "it failed",
-        RunStatus::OverBudget => "its budget was spent",
+    #[error("run `{run}` has ended ({}", match status {
+        RunStatus::Succeeded => "it succeeded): there is nothing to resume".to_owned(),
+        RunStatus::Failed => format!("it failed): `swarmc resume {run} --retry-failed` runs again what failed"),
+        RunStatus::OverBudget => {
+            format!("its budget was spent): `swarmc resume {run} --with SPEC` goes on with a spec that gives it more")
+        }
     })]
     Ended {
         /// The run.

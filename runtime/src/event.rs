@@ -24,7 +24,7 @@ pub use outcome::Outcome;
 pub(crate) use room::{escaped, fits, shorten};
 
 /// The version of the events that this build writes, and the newest it reads.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Texts up to this many bytes stand in the event itself; longer ones are stored as artifacts, by digest.
 pub const INLINE: usize = 2048;
@@ -284,6 +284,50 @@ pub enum Event {
         /// How.
         status: RunStatus,
     },
+    /// A step is about to run again, in a run that goes on after its end: what the journal says of it before no longer
+    /// counts. Nothing follows from it without the [`Event::RunReopened`] that names it.
+    StepReopened {
+        /// The step.
+        step: StepId,
+        /// The attempt that it goes on with, from 1.
+        attempt: u32,
+        /// Steps are inside of it, of which some stay as they ended: only its own end no longer counts.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inside: bool,
+    },
+    /// What counts for the budgets of a run that is about to go on after its end.
+    UsedBefore {
+        /// The agent that used it; none is the whole run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Arc<str>>,
+        /// Turns of agents.
+        calls: u64,
+        /// Tokens, read and written.
+        tokens: u64,
+        /// Money, in millionths of a dollar.
+        cost: u64,
+        /// The wall time of attempts, in milliseconds.
+        time_ms: u64,
+    },
+    /// The run goes on after its end, or with another plan: steps that failed, and what depends on them, run again.
+    RunReopened {
+        /// The [`VERSION`] of the events that follow.
+        version: u32,
+        /// How many of the lines right before it belong to it: each a [`Event::StepReopened`] or [`Event::UsedBefore`].
+        lines: u32,
+        /// The digest of the plan that it goes on with, which lies among the artifacts; none is the one before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
+        /// How long it has run, in milliseconds.
+        ran_ms: u64,
+        /// The number of the last request for agreement.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        requests: u32,
+    },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What an attempt may use at most; what is not known is not there, and counts when it ends.
@@ -477,9 +521,12 @@ pub struct Usage {
     /// Of the tokens read, those put into the cache.
     #[serde(default)]
     pub cache_write: u64,
-    /// The price in dollars, where the provider says it; unknown is not zero.
+    /// The price in dollars, as the provider says it, or else by its `price`; unknown is not zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
+    /// Whether it is more, since the provider tells of some of its requests only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Why a step was skipped.
@@ -542,64 +589,4 @@ pub enum RunStatus {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_of_any_kind_leave_an_event_within_its_bound() {
-        for piece in ["x", "\u{1}", "\"", "\n", "漢", "a\u{1f}é"] {
-            let text = piece.repeat(9000 / piece.len());
-            let mut inline: String = text.chars().take(INLINE / 3).collect();
-            while !fits(&inline) {
-                inline.pop();
-            }
-            let failure = Failure::Agent { message: text.clone() };
-            let errors = Some(Content::Artifact { digest: "0".repeat(64), bytes: u64::MAX });
-            let (output, session) = (Some(Content::Text(inline)), Some(text.clone()));
-            let mut outcome =
-                Outcome { failure: Some(failure), stderr: text.clone(), output, session, errors, ..Outcome::default() };
-            let kept = |content| Kept::named(crate::artifact::ArtifactKind::Transcript, "0".repeat(16).into(), content);
-            outcome.artifacts = vec![kept(outcome.errors.clone().expect("it has errors")); 5];
-            outcome.bound();
-            assert!(!outcome.stderr.is_empty() && text.ends_with(&outcome.stderr), "the end is kept");
-            let told = outcome.failure.as_ref().map(Failure::to_string).unwrap_or_default();
-            assert!(told.strip_suffix('…').is_some_and(|told| text.starts_with(told) && told.len() > 300), "{told}");
-            assert_eq!(outcome.session, None);
-            let length = |outcome: Outcome| {
-                let within = Some("w".repeat(LONGEST_PATH).into());
-                let step = StepId { within, ..StepId::new(&"n".repeat(100), u32::MAX, u32::MAX) };
-                let event = Event::AttemptEnded { step, attempt: u32::MAX, outcome };
-                serde_json::to_string(&Record { seq: u64::MAX, at: u64::MAX, event }).unwrap().len()
-            };
-            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
-            let long: String = text.chars().take(300).collect();
-            let mut violations = vec![long; 11];
-            violations.push(text.clone());
-            outcome.failure = Some(Failure::Invalid { violations });
-            outcome.bound();
-            let Some(Failure::Invalid { violations }) = &outcome.failure else { unreachable!() };
-            assert!((1..12).contains(&violations.len()), "{violations:?}");
-            assert!(length(outcome.clone()) < LARGEST, "{piece:?}: {}", length(outcome));
-        }
-        let mut outcome = Outcome { stderr: "short".to_owned(), session: Some("s1".to_owned()), ..Outcome::default() };
-        let before = outcome.clone();
-        outcome.bound();
-        assert_eq!(outcome, before, "what fits stays as it is");
-    }
-
-    #[test]
-    fn the_error_of_an_attempt_is_its_stderr_or_our_words() {
-        let check = |failure: Option<Failure>, exit: Option<i32>, stderr: &str, expected: Option<&str>| {
-            let outcome = Outcome { failure, exit, stderr: stderr.to_owned(), ..Outcome::default() };
-            assert_eq!(outcome.error().as_deref(), expected);
-        };
-        check(None, Some(0), "a warning", None);
-        check(Some(Failure::Exit), Some(1), "no such file", Some("no such file"));
-        check(Some(Failure::Exit), Some(137), "", Some("it exited with 137"));
-        check(Some(Failure::Timeout { after_ms: 1_200_000 }), Some(143), "late", Some("it took longer than 20m"));
-        check(Some(Failure::Idle { after_ms: 1_500 }), None, "", Some("it put out nothing for 1500ms"));
-        let line = "cargo test".to_owned();
-        let words = "the check `cargo test` exited with 101";
-        check(Some(Failure::Check { line, exit: Some(101) }), Some(0), "", Some(words));
-    }
-}
+mod tests;

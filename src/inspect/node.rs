@@ -117,7 +117,7 @@ impl Node {
                     is_open = false;
                     self.artifacts.extend(outcome.artifacts.iter().map(|kept| (*attempt, kept.clone())));
                 }
-                Event::RunResumed => is_open = false,
+                Event::RunResumed | Event::RunReopened { .. } => is_open = false,
                 Event::ArtifactStored { step: by, attempt, artifact } if by == step => {
                     self.artifacts.push((*attempt, Kept::clone(artifact)));
                 }
@@ -245,13 +245,12 @@ type Stands = (Option<Standing>, Vec<Pending>, Option<Option<Arc<str>>>);
 
 fn standing(folder: &RunFolder, past: &Past, step: &StepId) -> Stands {
     let Some(graph) = past.graph(folder) else { return (None, Vec::new(), None) };
-    let mut state = State::new(graph);
-    let mut call = state.call_around(step);
-    for record in &past.records {
-        state.apply(record);
+    let mut call = None;
+    let state = State::replay_with(graph, &past.records, |state, _| {
         // What is inside of a step is forgotten with it.
-        call = call.or_else(|| state.call_around(step));
-    }
+        call = call.take().or_else(|| state.call_around(step));
+    });
+    call = call.or_else(|| state.call_around(step));
     let pending = if state.finished().is_some() { Vec::new() } else { state.pending(step, folder.is_running()) };
     let found = standings(folder, &state, &past.records).into_iter().find(|node| node.step == *step);
     (found, pending, call)

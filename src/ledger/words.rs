@@ -2,6 +2,8 @@
 
 use swarmc_runtime::{Failure, SkipReason, Status, Usage};
 
+use crate::units::grouped;
+
 /// The sum of two usages; what is unknown in one of them stays unknown only where nothing is known.
 pub(super) fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
     let (Some(a), Some(b)) = (a, b) else { return a.or(b) };
@@ -11,7 +13,20 @@ pub(super) fn sum(a: Option<Usage>, b: Option<Usage>) -> Option<Usage> {
         cache_read: a.cache_read.saturating_add(b.cache_read),
         cache_write: a.cache_write.saturating_add(b.cache_write),
         cost: a.cost.zip(b.cost).map(|(a, b)| a + b),
+        at_least: a.at_least || b.at_least,
     })
+}
+
+/// Tokens and cost in a few words; of some of the turns the cost may not be known.
+pub(super) fn tokens(usage: &Usage, is_part: bool) -> String {
+    let all = usage.input.saturating_add(usage.output);
+    let at_least = if usage.at_least { "at least " } else { "" };
+    let tokens = if all > 0 { format!("{at_least}{} tokens", grouped(all)) } else { String::new() };
+    let cost = usage.cost.filter(|cost| *cost > 0.0).map(|cost| match is_part || usage.at_least {
+        true => format!("${cost:.4} or more"),
+        false => format!("${cost:.4}"),
+    });
+    [Some(tokens).filter(|tokens| !tokens.is_empty()), cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Why an attempt failed, in a few words.

@@ -147,6 +147,7 @@ fn opencode_uses_its_tools_and_answers() {
     let step = inspected(&place)["steps"][0].clone();
     assert!(step["session"].as_str().is_some_and(|session| session.starts_with("ses_")), "{step}");
     assert!(step["usage"]["input"].as_u64() > Some(0), "{step}");
+    assert_eq!(step["usage"]["at_least"], true, "it tells of its last request alone: {step}");
 }
 
 #[test]

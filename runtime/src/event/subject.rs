@@ -28,7 +28,10 @@ impl Event {
             | Event::RoundJudged { .. }
             | Event::BudgetSpent { .. }
             | Event::StopRequested
-            | Event::RunFinished { .. } => None,
+            | Event::RunFinished { .. }
+            | Event::StepReopened { .. }
+            | Event::UsedBefore { .. }
+            | Event::RunReopened { .. } => None,
         }
     }
 }

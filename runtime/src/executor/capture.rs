@@ -375,6 +375,7 @@ impl Show<'_> {
             }
             Item::Tool(_)
             | Item::Came(_)
+            | Item::Denied(..)
             | Item::Session(_)
             | Item::Usage(_)
             | Item::Reported

@@ -43,7 +43,7 @@ pub(crate) use pool::STACK;
 pub(crate) use pool::{Pool, Services};
 pub(crate) use proc_status::{group_ends, group_lives, is_ending, is_stopped, start_time, stat};
 pub(crate) use scribe::Scribe;
-pub(crate) use spawn::{Finder, Launch};
+pub(crate) use spawn::{DEFAULT_PATH, Finder, Launch, find as find_program};
 pub(crate) use trees::{Repository, Tree, Trees, any_in};
 pub(crate) use turn::{argument, may_pass};
 pub(crate) use viewer::Viewer;

@@ -29,6 +29,9 @@ static HAS_TERMINAL: LazyLock<bool> = LazyLock::new(|| {
     terminal != Some(0)
 });
 
+/// Where programs are looked for by processes that have no `PATH`.
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// What to start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Launch<'a> {
@@ -71,7 +74,7 @@ impl Finder {
             return Err(Refused::new("the command is empty".to_owned()));
         };
         let path = launch.environment.iter().rev().find(|(name, _)| name == "PATH");
-        let path = path.map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| value.as_os_str());
+        let path = path.map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
         let key = (path.to_owned(), program.clone());
         if let Some(file) = self.found.get(&key) {
             match spawn(launch, file) {
@@ -112,7 +115,7 @@ fn lead_session(command: &mut Command) -> io::Result<()> {
 }
 
 /// The file of `program`, or whether there is one that may not be started.
-fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
+pub(crate) fn find(program: &OsStr, path: &OsStr, directory: &Path) -> Result<PathBuf, bool> {
     if program.as_encoded_bytes().contains(&b'/') {
         let file = directory.join(program);
         return match file.metadata() {

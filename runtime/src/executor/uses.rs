@@ -3,7 +3,7 @@
 //! In: uses and their results, however often they are told. Out: a [`Signal`] for each, in both places. Invariant: no more
 //! than [`TOOL_USES`] uses of an attempt, and of each a text of bounded length without secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::log::Log;
@@ -12,10 +12,13 @@ use crate::error::RunError;
 use crate::event::StepId;
 use crate::pulse::now;
 use crate::signal::{Sign, Signal, TOLD, TOOL_USES};
-use crate::stream::{Item, ToolResult, ToolUse};
+use crate::stream::{Item, ToolResult, ToolUse, is_denial};
 
 /// The bytes of an id that are told, and of the name of a tool.
 const NAME: usize = 200;
+
+/// The refusals of an attempt that people are told of.
+const DENIALS: usize = 20;
 
 /// The uses of an attempt so far.
 pub(super) struct Uses<'a> {
@@ -29,18 +32,26 @@ pub(super) struct Uses<'a> {
     /// The uses whose result has not been told, with their arguments.
     open: BTreeMap<String, String>,
     broken: Option<RunError>,
+    /// The tools of this turn, by the id of their use.
+    names: BTreeMap<String, String>,
+    /// The uses of this turn that the agent's program refused, and how many were in all.
+    denied: BTreeSet<String>,
+    denials: usize,
 }
 
 impl<'a> Uses<'a> {
     pub(super) fn new(services: &'a Services, step: &'a StepId, attempt: u32) -> Uses<'a> {
         let log = Log::new(services.layout.tools(step, attempt));
-        Uses { services, step, attempt, log, count: 0, turns: 0, open: BTreeMap::new(), broken: None }
+        let (open, names, denied) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Uses { services, step, attempt, log, count: 0, turns: 0, open, broken: None, names, denied, denials: 0 }
     }
 
     /// What follows comes from another turn of the attempt.
     pub(super) fn begin_turn(&mut self) {
         self.turns += 1;
         self.open.clear();
+        self.names.clear();
+        self.denied.clear();
     }
 
     /// Takes what an agent tells; whether it is a use of which nothing was told before.
@@ -48,7 +59,15 @@ impl<'a> Uses<'a> {
         match item {
             Item::Tool(used) => self.begins(used),
             Item::Came(came) => {
+                if came.failed && is_denial(came.text) {
+                    let tool = self.names.get(came.id).cloned().unwrap_or_default();
+                    self.denied(came.id, &tool, came.text);
+                }
                 self.came(came);
+                false
+            }
+            Item::Denied(id, tool) => {
+                self.denied(id, tool, "");
                 false
             }
             _ => false,
@@ -69,7 +88,28 @@ impl<'a> Uses<'a> {
         }
     }
 
+    /// People are told of a refusal when it happens, each once: the agent goes on without.
+    fn denied(&mut self, id: &str, tool: &str, why: &str) {
+        let is_new = id.is_empty() || self.denied.insert(id.to_owned());
+        if !is_new || self.denials == DENIALS {
+            return;
+        }
+        self.denials += 1;
+        let why = self.told(why.trim().lines().next().unwrap_or_default(), NAME);
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let what = match tool {
+            "" => "a tool".to_owned(),
+            tool => format!("the tool `{}`", self.told(tool, NAME)),
+        };
+        let more = if self.denials == DENIALS { " (further ones are not said)" } else { "" };
+        let step = self.step.label();
+        self.services.viewer.notice(format!("`{step}`: its agent was refused {what}{why}{more}"));
+    }
+
     fn begins(&mut self, used: &ToolUse<'_>) -> bool {
+        if !used.id.is_empty() && self.names.len() < TOOL_USES {
+            self.names.entry(used.id.to_owned()).or_insert_with(|| used.name.to_owned());
+        }
         let (id, arguments) = (self.id(used.id), self.told(used.arguments, TOLD));
         let known = self.open.get(&id).cloned();
         let is_new = known.is_none();

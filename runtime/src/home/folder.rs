@@ -15,6 +15,7 @@ use crate::event::{Content, Record};
 use crate::executor::{is_ending, is_stopped};
 use crate::home::Layout;
 use crate::journal;
+use crate::reopen;
 
 /// How long a runner that was killed may take to let go of its run: the system clears its memory first.
 const ENDING: Duration = Duration::from_secs(5);
@@ -69,12 +70,44 @@ impl RunFolder {
         Layout::new(self, pipeline)
     }
 
-    /// The plan that is run.
+    /// The plan that the run began with.
     ///
     /// # Errors
     /// It cannot be read, or not by this build.
     pub fn plan(&self) -> Result<Plan, RunError> {
         self.plan_text().and_then(|text| self.parse_plan(&text))
+    }
+
+    /// The plan that a run of these records has now.
+    ///
+    /// # Errors
+    /// It cannot be read, not by this build, or is another one than they say.
+    pub fn plan_now(&self, records: &[Record]) -> Result<Plan, RunError> {
+        match reopen::plan_of(records) {
+            Some((_, true)) => Ok(self.plan_of(records)?.1),
+            Some((_, false)) | None => self.plan(),
+        }
+    }
+
+    /// The same with its text.
+    pub(crate) fn plan_of(&self, records: &[Record]) -> Result<(String, Plan), RunError> {
+        let (digest, is_mended) = reopen::plan_of(records).unwrap_or_default();
+        let text = match digest.strip_prefix("sha256:").filter(|_| is_mended) {
+            Some(digest) => {
+                let path = self.artifact(digest);
+                std::fs::read_to_string(&path).map_err(RunError::io("read", path))?
+            }
+            None => self.plan_text()?,
+        };
+        if reopen::digest_of(&text) != digest {
+            let reason = match is_mended {
+                true => "it is not the plan that the run went on with".to_owned(),
+                false => "it is not the plan that the run started with".to_owned(),
+            };
+            return Err(RunError::Plan { run: self.id.clone(), reason });
+        }
+        let plan = self.parse_plan(&text)?;
+        Ok((text, plan))
     }
 
     /// Where its processes run.

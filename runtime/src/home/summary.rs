@@ -107,9 +107,9 @@ impl RunSummary {
     }
 
     fn read(&mut self, folder: &RunFolder, marked: &Marked) -> Result<(), RunError> {
-        let plan = folder.plan()?;
-        self.workflow.clone_from(&plan.workflow);
+        self.workflow.clone_from(&folder.plan()?.workflow);
         let records = folder.records()?;
+        let plan = folder.plan_now(&records)?;
         let Some(Record { at, event: Event::RunStarted { pipeline, task, .. }, .. }) = records.first() else {
             return Ok(());
         };
@@ -120,8 +120,8 @@ impl RunSummary {
             return Ok(());
         };
         let graph = Graph::new(&plan, &pipeline.name, task.as_deref(), folder.concurrency());
-        let mut state = State::new(Arc::new(graph.map_err(|error| RunError::Request(error.to_string()))?));
-        records.iter().for_each(|record| state.apply(record));
+        let graph = graph.map_err(|error| RunError::Request(error.to_string()))?;
+        let state = State::replay(Arc::new(graph), &records);
         let Progress { done, total } = state.progress();
         (self.done, self.total) = (done, total);
         self.gates = asking(&records);

@@ -95,8 +95,7 @@ fn decode(path: &Path, line: &[u8], seq: u64, byte: u64) -> Result<Result<Record
     let corrupt = |problem: String| JournalError::Corrupt { path: path.to_owned(), line: seq, byte, problem };
     // The checksum holds, so this is what was written: no torn tail, but something this build does not understand.
     let head: Head = serde_json::from_slice(&json).map_err(|error| corrupt(error.to_string()))?;
-    if seq == 1
-        && let Some(found) = head.version
+    if let Some(found) = head.version
         && found > VERSION
     {
         return Err(JournalError::Newer { path: path.to_owned(), found, known: VERSION });

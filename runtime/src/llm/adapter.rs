@@ -282,6 +282,7 @@ fn usage(usage: &genai::chat::Usage) -> Option<Usage> {
         cache_read: tokens(details.and_then(|details| details.cached_tokens)),
         cache_write: tokens(details.and_then(|details| details.cache_creation_tokens)),
         cost: None,
+        at_least: false,
     })
 }
 

@@ -75,7 +75,7 @@ async fn each_protocol_streams_a_text_with_its_usage() {
         let cache_write = if kind == LlmKind::Anthropic { 20 } else { 0 };
         assert_eq!(
             reply.usage,
-            Some(Usage { input: 100, output: 7, cache_read: 30, cache_write, cost: None }),
+            Some(Usage { input: 100, output: 7, cache_read: 30, cache_write, cost: None, at_least: false }),
             "{kind:?}"
         );
         let request = &requests[0];

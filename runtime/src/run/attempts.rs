@@ -9,6 +9,7 @@ use super::scene::{self, summed};
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Failure, StepId};
 use crate::state::budget::Refusal;
+use crate::state::budget::cost;
 
 impl Loop<'_> {
     /// Starts an attempt. Where files of its packs are to be summed up first, that is what this attempt does, and the one
@@ -64,6 +65,7 @@ impl Loop<'_> {
     /// An attempt has ended.
     pub(super) fn end(&mut self, step: StepId, attempt: u32, mut outcome: event::Outcome) {
         self.summed(&step, attempt, &mut outcome);
+        self.price(&step, &mut outcome);
         outcome.bound();
         for text in [&mut outcome.output, &mut outcome.errors] {
             match text.take().map(|text| self.stored(text)).transpose() {
@@ -78,6 +80,15 @@ impl Loop<'_> {
         if self.state.asks(&step) {
             self.escalate(step);
         }
+    }
+
+    /// What an attempt cost by the `price` of its provider, where that has not said it itself.
+    fn price(&self, step: &StepId, outcome: &mut event::Outcome) {
+        let Some(usage) = outcome.usage.as_mut().filter(|usage| usage.cost.is_none()) else { return };
+        let asked = self.state.find(step).and_then(|key| self.state.asked(key)).map(|agent| &**agent);
+        let agent = outcome.fallback.as_deref().or(asked).and_then(|agent| self.scene.plan.agent(agent));
+        let price = agent.and_then(|agent| self.scene.plan.provider(&agent.provider)?.price);
+        usage.cost = cost(usage, price).map(|millionths| millionths as f64 / 1e6);
     }
 
     /// Of an attempt in which files were to be summed up: what was written of them, as the ones after it read it.

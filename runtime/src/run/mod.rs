@@ -17,8 +17,10 @@ mod limits;
 mod messages;
 mod outside;
 mod prepare;
+mod programs;
 mod refuse;
 mod replay;
+mod resume;
 mod run_loop;
 pub(crate) mod scene;
 mod spawns;
@@ -40,18 +42,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::{Pipeline, Plan, Step};
 
 use crate::artifact::Watches;
 use crate::children;
 use crate::control::Control;
 use crate::door::Doors;
-use crate::error::{JournalError, RunError};
+use crate::error::RunError;
 use crate::event::{self, Content, Event, Record, StepId, VERSION};
 use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
-use crate::journal::{self, FileJournal, Journal};
+use crate::journal::{FileJournal, Journal};
 use crate::llm::Models;
 use crate::observer::Observer;
 use crate::peer::Processes;
@@ -64,6 +66,8 @@ use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
 pub(crate) use input::Input;
+pub use programs::{Program, programs};
+pub use resume::{resume, retry};
 use run_loop::Loop;
 use scene::Scene;
 pub(crate) use scene::handed::{Reach, asked_for};
@@ -155,6 +159,15 @@ pub fn start(
         Some(_) => None,
         None => trees::repository(plan, &graph, &surroundings)?,
     };
+    let notices = match &options.replay {
+        Some(_) => Vec::new(),
+        None => {
+            let runs = |pipeline: &Pipeline, step: &Step| {
+                graph.scopes.iter().any(|scope| *scope.pipeline == *pipeline.name && scope.find(&step.name).is_some())
+            };
+            programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?
+        }
+    };
     let commit = repository.as_ref().map(Repository::commit).transpose().map_err(RunError::Request)?;
     facts.commit.clone_from(&commit);
 
@@ -205,103 +218,6 @@ pub fn start(
         clock: 0,
         first: First::Recorded(started),
         headless: options.headless,
-        notices: Vec::new(),
-        journal: Box::new(journal),
-    };
-    begin.run(lock, control, observer, inputs, receiver)
-}
-
-/// Goes on with a run that was stopped or killed; `headless` as in [`Options`].
-///
-/// # Errors
-/// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
-pub fn resume(
-    home: &Home,
-    run: &str,
-    environment: BTreeMap<OsString, OsString>,
-    headless: bool,
-    control: Control,
-    observer: Box<dyn Observer>,
-) -> Result<Outcome, RunError> {
-    limits::survive_full_files();
-    let folder = home.find(run)?;
-    let lock = Lock::take(&folder)?;
-    let path = folder.journal_path();
-    let recovered = journal::read(&path)?;
-    let Some(Record {
-        event: Event::RunStarted { plan: expected, pipeline, task, params, stored_params, stdin, .. },
-        ..
-    }) = recovered.records.first()
-    else {
-        let what = "does not begin with the start of a run".to_owned();
-        return Err(JournalError::Empty { path, what }.into());
-    };
-    let params = match stored_params {
-        None => params.clone(),
-        Some(stored) => read_params(&folder, stored)?,
-    };
-    let text = folder.plan_text()?;
-    if plan_digest(&text) != *expected {
-        let reason = "it is not the plan that the run started with".to_owned();
-        return Err(RunError::Plan { run: folder.id, reason });
-    }
-    let plan = folder.parse_plan(&text)?;
-    let facts = folder.facts()?;
-    if let Some(recording) = &facts.replay {
-        return Err(RunError::Request(format!(
-            "run `{}` is a replay, which is not resumed: run it again with `--replay {}`",
-            folder.id,
-            recording.display()
-        )));
-    }
-    let pipeline = self::pipeline(&plan, Some(pipeline))?;
-    let graph = graph(&plan, pipeline, task.as_deref(), &facts)?;
-    let surroundings = Surroundings::new(pipelines(&plan, &graph), &facts.workspace, environment)?;
-    let repository = trees::repository(&plan, &graph, &surroundings)?;
-    let mut state = State::new(Arc::new(graph));
-    recovered.records.iter().for_each(|record| state.apply(record));
-    if let Some(status) = state.finished() {
-        if let Some(target) = facts.record.filter(|_| recording::is_kept(&folder)) {
-            // Its runner was killed when it had recorded the end, and not yet put the recording where it belongs.
-            let values = values(&state, &folder)?;
-            let (digest, blanks) = (plan_digest(&text), blanks(&plan, &folder, &surroundings));
-            recording::publish(&folder, &target, (&plan.workflow, &digest), &blanks, &values)?;
-        }
-        return Err(RunError::Ended { run: folder.id, status });
-    }
-
-    swarms::files::restore(&folder, &folder.layout(pipeline), &recovered.records)?;
-    let mut notices = Vec::new();
-    if recovered.torn > 0 {
-        notices.push(format!(
-            "the journal ended in {} damaged bytes, which were left out: it goes on after record {}",
-            recovered.torn,
-            recovered.records.len()
-        ));
-    }
-    let survivors = survivors::end(&folder.id, state.open().flat_map(|open| open.processes));
-    notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
-
-    let last = recovered.records.len() as u64;
-    let (inputs, receiver) = mpsc::channel();
-    let journal =
-        FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
-    let blanks = blanks(&plan, &folder, &surroundings);
-    let begin = Begin {
-        source: recorder(&folder, &facts, &blanks)?,
-        record: facts.record.map(|target| (target, blanks)),
-        params,
-        stdin: stdin.clone(),
-        trees: repository.zip(facts.commit).map(|(repository, commit)| Trees::new(repository, commit, &folder)),
-        folder,
-        pipeline,
-        plan: &plan,
-        surroundings,
-        state,
-        last,
-        clock: recovered.records.last().map_or(0, |record| record.at),
-        first: First::New(Event::RunResumed),
-        headless,
         notices,
         journal: Box::new(journal),
     };
@@ -337,8 +253,8 @@ struct Begin<'a> {
 enum First {
     /// In the journal already.
     Recorded(Record),
-    /// Still to be recorded.
-    New(Event),
+    /// Still to be recorded, in this order.
+    New(Vec<Event>),
 }
 
 impl Begin<'_> {
@@ -581,14 +497,6 @@ pub(crate) fn params(
         Some(name) => Err(RunError::Request(format!("the plan has no parameter `{name}`"))),
         None => Ok(params),
     }
-}
-
-/// Parameters that were too long for an event.
-fn read_params(folder: &RunFolder, stored: &Content) -> Result<BTreeMap<String, String>, RunError> {
-    serde_json::from_str(&folder.text(stored)?).map_err(|error| {
-        let reason = format!("its parameters are damaged: {error}");
-        RunError::Plan { run: folder.id.clone(), reason }
-    })
 }
 
 fn plan_digest(text: &str) -> String {

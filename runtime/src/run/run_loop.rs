@@ -136,7 +136,7 @@ impl Loop<'_> {
     /// Records `first`, and goes on until the run has ended, was stopped, or cannot go on.
     pub(super) fn run(&mut self, first: First) {
         match first {
-            First::New(event) => self.record(event),
+            First::New(events) => events.into_iter().for_each(|event| self.record(event)),
             First::Recorded(record) => {
                 (self.seq, self.clock) = (record.seq, record.at);
                 self.state.apply(&record);

@@ -101,11 +101,11 @@ fn a_missing_program_and_a_missing_secret_say_what_is_missing() {
     let world = World::new();
     let mut secret = step("secret", argv(&["true"]), &[]);
     secret.env = vec![swarmc_plan::EnvValue::Secret("NOPE".to_owned())];
-    world.start(&plan(vec![step("program", argv(&["no-such-program-here"]), &[]), secret]));
+    world.start(&plan(vec![step("program", argv(&["./no-such-program"]), &[]), secret]));
     let messages: BTreeMap<String, Option<Failure>> =
         world.ends().into_iter().map(|(name, outcome)| (name, outcome.failure)).collect();
     let spawn = |message: &str| Some(Failure::Spawn { message: message.to_owned() });
-    assert_eq!(messages["program"], spawn("`no-such-program-here`: not found"));
+    assert_eq!(messages["program"], spawn("`./no-such-program`: not found"));
     assert_eq!(messages["secret"], spawn("the secret variable `NOPE` is not set"));
 }
 

@@ -91,7 +91,7 @@ fn any_prefix_of_a_real_journal_is_a_state_that_decide_accepts_and_a_run_that_en
             decide(&mut state, u64::MAX);
             if length > 0 {
                 for lazy in [false, true] {
-                    let run = Run::resume(&plan, World { seed: length as u64, lazy }, records).go();
+                    let run = Run::resume(&plan, World { seed: length as u64, lazy, kind: false }, records).go();
                     assert!(run.finished().is_some(), "{}: {length} records", path.display());
                 }
             }

@@ -1,6 +1,8 @@
 //! What holds for every plan in every world: runs end, as the model says; nothing that finished runs again; an
 //! interruption anywhere changes nothing in the end.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 use swarmc_plan::Plan;
@@ -9,7 +11,9 @@ use super::build::graph_of;
 use super::model::{self, Ending};
 use super::random::{plans, timeless, worlds};
 use super::run::{Run, same};
-use crate::{Event, Progress, State, decide};
+use super::world::World;
+use crate::reopen::{Retry, effective};
+use crate::{Event, Progress, Record, State, StepId, decide};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
@@ -67,6 +71,62 @@ proptest! {
     }
 
     #[test]
+    fn a_run_that_goes_on_after_its_end_repeats_nothing_that_stays(
+        plan in plans(), world in worlds(), kind in any::<bool>(), at in any::<Index>(),
+    ) {
+        let records = Run::start(&plan, world).go().records;
+        let retry = Retry { failed: true, ..Retry::default() };
+        let world = World { kind, ..world };
+        if let Ok(run) = Run::reopen(&plan, world, &records, &retry) {
+            let again = run.records.len();
+            let marked: BTreeSet<StepId> = run.records[records.len()..].iter().filter_map(marked).collect();
+            let before: BTreeSet<StepId> = records.iter().filter_map(succeeded).collect();
+            let whole = run.go();
+            prop_assert!(whole.finished().is_some());
+            for started in whole.records[again..].iter().filter_map(started) {
+                prop_assert!(!before.contains(started) || marked.contains(started), "{started} runs again");
+            }
+            let kept: BTreeSet<StepId> = effective(&whole.records).iter().filter_map(succeeded).collect();
+            prop_assert!(before.difference(&marked).all(|step| kept.contains(step)), "what stays counts");
+            // A kill anywhere in it changes nothing of that.
+            let mut growing = State::replay(graph_of(&plan), &whole.records[..again]);
+            for length in again..=whole.records.len() {
+                prop_assert!(same(&State::replay(graph_of(&plan), &whole.records[..length]), &growing));
+                if let Some(record) = whole.records.get(length) {
+                    growing.apply(record);
+                }
+            }
+            let cut = again + at.index(whole.records.len() + 1 - again);
+            prop_assume!(cut < whole.records.len());
+            let resumed = Run::resume(&plan, world, &whole.records[..cut]).go();
+            prop_assert!(resumed.finished().is_some());
+            for started in resumed.records[cut..].iter().filter_map(started) {
+                prop_assert!(!before.contains(started) || marked.contains(started), "{started} runs again");
+            }
+        }
+    }
+
+    #[test]
+    fn an_interruption_of_a_run_that_goes_on_after_its_end_changes_nothing(
+        plan in timeless(), world in worlds(), kind in any::<bool>(), at in any::<Index>(),
+    ) {
+        let records = Run::start(&plan, world).go().records;
+        let retry = Retry { failed: true, ..Retry::default() };
+        let world = World { kind, ..world };
+        if let Ok(run) = Run::reopen(&plan, world, &records, &retry) {
+            let again = run.records.len();
+            let whole = run.go();
+            let cut = again + at.index(whole.records.len() - again);
+            let resumed = Run::resume(&plan, world, &whole.records[..cut]).go();
+            prop_assert_eq!(ending(&plan, &resumed.state), ending(&plan, &whole.state));
+            // The whole of it can be done once more.
+            if let Ok(once_more) = Run::reopen(&plan, World { kind: true, ..world }, &whole.records, &retry) {
+                prop_assert!(once_more.go().finished().is_some());
+            }
+        }
+    }
+
+    #[test]
     fn every_prefix_of_the_records_is_a_state_that_decide_accepts(plan in plans(), world in worlds()) {
         let records = Run::start(&plan, world).go().records;
         let mut growing = State::new(graph_of(&plan));
@@ -94,6 +154,28 @@ proptest! {
                 decide(&mut state, record.at);
             }
         }
+    }
+}
+
+fn marked(record: &Record) -> Option<StepId> {
+    match &record.event {
+        Event::StepReopened { step, .. } => Some(step.clone()),
+        _ => None,
+    }
+}
+
+/// The step that did what it should.
+fn succeeded(record: &Record) -> Option<StepId> {
+    match &record.event {
+        Event::AttemptEnded { step, outcome, .. } if outcome.failure.is_none() => Some(step.clone()),
+        _ => None,
+    }
+}
+
+fn started(record: &Record) -> Option<&StepId> {
+    match &record.event {
+        Event::AttemptStarted { step, .. } => Some(step),
+        _ => None,
     }
 }
 

@@ -133,7 +133,7 @@ fn pipelines() -> impl Strategy<Value = Pipeline> {
 }
 
 pub(crate) fn worlds() -> impl Strategy<Value = World> {
-    (any::<u64>(), any::<bool>()).prop_map(|(seed, lazy)| World { seed, lazy })
+    (any::<u64>(), any::<bool>()).prop_map(|(seed, lazy)| World { seed, lazy, kind: false })
 }
 
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use super::build;
 use super::model;
 use super::world::World;
 use crate::event::{AnsweredBy, Content, Event, Failure, Outcome, Record, RunStatus, StepId};
+use crate::reopen::{Retry, Running, effective, reopen};
 use crate::state::frame::{Frame, Step};
 use crate::{Command, State, decide};
 
@@ -50,6 +51,20 @@ impl<'a> Run<'a> {
         run
     }
 
+    /// Goes on after the end that these records tell of.
+    pub(crate) fn reopen(plan: &'a Plan, world: World, records: &[Record], retry: &Retry) -> Result<Run<'a>, String> {
+        let graph = build::graph_of(plan);
+        let running = Running { plan, pipeline: &plan.pipelines[0], graph: &graph };
+        let reopened = || reopen("run", records, (running, running), retry);
+        let mut run = Run::fold(plan, world, records);
+        (run.state, run.shadow) = (reopened()?.state, reopened()?.state);
+        run.open.clear();
+        reopened()?.events.into_iter().for_each(|event| run.record(event));
+        let asking: Vec<StepId> = run.state.open().filter(|open| open.asking).map(|open| open.step).collect();
+        asking.into_iter().for_each(|gate| run.answer(gate));
+        Ok(run)
+    }
+
     pub(crate) fn stop_at(mut self, records: usize) -> Run<'a> {
         self.stop_at = Some(records);
         self
@@ -81,8 +96,8 @@ impl<'a> Run<'a> {
         let mut run = Run {
             plan,
             world,
-            state: State::new(Arc::clone(&graph)),
-            shadow: State::new(graph),
+            state: State::replay(Arc::clone(&graph), records),
+            shadow: State::replay(graph, records),
             records: Vec::new(),
             now: records.last().map_or(1_000, |record| record.at),
             coming: BTreeMap::new(),
@@ -93,8 +108,6 @@ impl<'a> Run<'a> {
         };
         for record in records {
             run.note(&record.event);
-            run.state.apply(record);
-            run.shadow.apply(record);
             run.records.push(record.clone());
         }
         run
@@ -260,7 +273,8 @@ impl<'a> Run<'a> {
         assert_eq!(running, 0, "an attempt stays open:\n{}", self.story());
         assert!(self.state.finished().is_some() || self.state.stopping(), "the run is stuck:\n{}", self.story());
         if self.state.finished().is_some() {
-            let finishes = self.records.iter().filter(|record| matches!(record.event, Event::RunFinished { .. }));
+            let finishes = effective(&self.records);
+            let finishes = finishes.iter().filter(|record| matches!(record.event, Event::RunFinished { .. }));
             assert_eq!(finishes.count(), 1, "the run ended twice:\n{}", self.story());
         }
     }

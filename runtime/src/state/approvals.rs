@@ -319,6 +319,11 @@ impl State {
         self.frame_of(step.instance, step.within.as_ref()).map(|frame| self.frame(frame).scope)
     }
 
+    /// So many requests were made, whose steps run again.
+    pub(super) fn requests_before(&mut self, last: u32) {
+        self.approvals.last = self.approvals.last.max(last);
+    }
+
     pub(super) fn approvals_resumed(&mut self) {
         self.approvals.before = self.approvals.last;
         self.approvals.expired = 0;

@@ -130,6 +130,12 @@ impl State {
         // Whoever told of a price alone used tokens all the same.
         let tokens = used.map(|usage| usage.input.saturating_add(usage.output)).filter(|tokens| *tokens > 0);
         let cost = used.and_then(|usage| cost(&usage, price));
+        // What is more than it says is at least what was reserved for it.
+        let floor = |known: Option<u64>, reserved: Option<u64>| match used.is_some_and(|usage| usage.at_least) {
+            true => known.max(reserved),
+            false => known,
+        };
+        let (tokens, cost) = (floor(tokens, reserved.tokens), floor(cost, reserved.cost));
         self.each_account(key, |spent| {
             spent.calls = spent.calls.saturating_sub(reserved.calls).saturating_add(turns);
             spent.replace(&reserved, [tokens, cost]);
@@ -188,7 +194,7 @@ impl State {
     }
 
     /// The agent whose turn the attempt of a step is.
-    pub(super) fn asked(&self, key: Key) -> Option<&Arc<str>> {
+    pub(crate) fn asked(&self, key: Key) -> Option<&Arc<str>> {
         let node = self.node(key);
         match self.step(key).summing.as_deref() {
             Some(Summing { by: Some(summarizer), .. }) => Some(summarizer),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::State;
+use super::budget::Spent;
 use super::frame::{Detail, Inner, Phase, Reason};
 use super::session::Known;
 use crate::event::{Content, Event, Failure, Outcome, Process, Record, Reserved, SkipReason, Status, StepId};
@@ -136,6 +137,23 @@ impl State {
             Event::BudgetSpent { .. } => self.budget_spent(),
             Event::StopRequested => self.stop_requested(),
             Event::RunFinished { status } => self.finished = Some(*status),
+            Event::StepReopened { step, attempt, inside } => {
+                if !inside {
+                    self.step_reopened(step, *attempt);
+                }
+            }
+            Event::UsedBefore { agent, calls, tokens, cost, time_ms } => {
+                let used = Spent { calls: *calls, tokens: *tokens, cost: *cost, time_ms: *time_ms };
+                self.used_before(agent.as_ref(), used);
+            }
+            Event::RunReopened { ran_ms, requests, .. } => {
+                self.began = Some(record.at.saturating_sub(*ran_ms));
+                self.requests_before(*requests);
+                self.approvals_resumed();
+                self.swarms_resumed(record.at.saturating_sub(before), record.at);
+                self.run_resumed(record.at);
+                self.run_reopened();
+            }
         }
     }
 

@@ -232,7 +232,7 @@ pub(crate) struct Each {
     pub(crate) list: Option<Content>,
     /// How many there are.
     pub(crate) count: u32,
-    /// The first one that was not opened.
+    /// All before this one were opened.
     pub(crate) next: u32,
     /// The frames of those that are open.
     pub(crate) open: BTreeMap<u32, u32>,
@@ -302,6 +302,17 @@ impl Step {
 }
 
 impl Each {
+    /// The first item that was not opened; none where all were.
+    pub(crate) fn next_item(&mut self) -> Option<u32> {
+        let opened = |each: &Each, item: u32| {
+            each.open.contains_key(&item) || each.ended.get(item as usize).is_some_and(Option::is_some)
+        };
+        while self.next < self.count && opened(self, self.next) {
+            self.next += 1;
+        }
+        (self.next < self.count).then_some(self.next)
+    }
+
     /// How many have ended.
     pub(crate) fn done(&self) -> u32 {
         self.settled.iter().sum()

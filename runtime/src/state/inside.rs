@@ -35,6 +35,7 @@ impl State {
             Kind::Each { .. } => {
                 let each = Each { list: list.cloned(), count: items, ..Each::default() };
                 self.enter_inside(key, Inner::Each(each));
+                self.open_known_items(key);
                 self.open_items(key);
             }
             Kind::Task | Kind::Value | Kind::Stop(_) | Kind::Gate(_) => return,
@@ -48,31 +49,45 @@ impl State {
     }
 
     /// Opens as many items as may run, and ends the for-each when there is none left.
-    fn open_items(&mut self, key: Key) {
+    pub(super) fn open_items(&mut self, key: Key) {
         let Kind::Each { region, parallel, .. } = self.node(key).kind else { return };
         let most = parallel.unwrap_or(self.graph.concurrency.max(WINDOW)) as usize;
         let closed = self.is_ended(key) || self.frame(key.frame).cut;
-        while let Some(each) = self.step(key).each()
-            && !closed
-            && each.next < each.count
-            && each.open.len() < most
+        let opens = !closed && self.past.is_none();
+        while let Some(each) = self.each_mut(key)
+            && opens
         {
-            let item = each.next;
-            let frame = self.add(key, region, Some(item), None);
-            if let Some(each) = self.each_mut(key) {
-                each.next += 1;
-                each.open.insert(item, frame);
-            }
-            // An item counts the rounds of what is around it.
-            self.frame_mut(frame).iteration = self.frame(key.frame).iteration - 1;
-            self.begin_round(frame);
+            let Some(item) = each.next_item().filter(|_| each.open.len() < most) else { break };
+            self.open_item(key, region, item);
         }
         if let Some(each) = self.step(key).each()
             && each.open.is_empty()
+            // Of what has not come to its end yet, further items are opened when the run goes on.
+            && (closed || self.past.is_none() || each.done() == each.count)
         {
             let carried_through = each.done() == each.count && each.settled[Status::Skipped as usize] == 0;
             self.leave_inside(key, carried_through);
         }
+    }
+
+    fn open_item(&mut self, key: Key, region: u32, item: u32) {
+        let frame = self.add(key, region, Some(item), None);
+        if let Some(each) = self.each_mut(key) {
+            each.open.insert(item, frame);
+        }
+        // An item counts the rounds of what is around it.
+        self.frame_mut(frame).iteration = self.frame(key.frame).iteration - 1;
+        self.begin_round(frame);
+    }
+
+    /// Opens the items of which records of before the run went on tell, in whatever order they came.
+    fn open_known_items(&mut self, key: Key) {
+        let Kind::Each { region, .. } = self.node(key).kind else { return };
+        let Some(past) = self.past.as_deref() else { return };
+        let (count, instance) = (self.step(key).each().map_or(0, |each| each.count), self.frame(key.frame).instance);
+        let known = (0..count).filter(|&item| past.tells_of(instance, &self.path_inside(key, Some(item))));
+        let known: Vec<u32> = known.collect();
+        known.into_iter().for_each(|item| self.open_item(key, region, item));
     }
 
     /// A frame inside of the step ended.
@@ -184,8 +199,8 @@ impl State {
         }
     }
 
-    /// Adds a frame inside of a step.
-    fn add(&mut self, key: Key, region: u32, item: Option<u32>, params: Option<Content>) -> u32 {
+    /// What the ids of steps inside of a step say in `within`.
+    fn path_inside(&self, key: Key, item: Option<u32>) -> Arc<str> {
         let around = self.frame(key.frame);
         let step = self.step(key);
         let mut path = around.path.as_ref().map_or(String::new(), |path| format!("{path}/"));
@@ -202,7 +217,13 @@ impl State {
         if path.len() > LONGEST_PATH {
             path = format!("~{}", digest(path.as_bytes()));
         }
-        let path: Arc<str> = path.into();
+        path.into()
+    }
+
+    /// Adds a frame inside of a step.
+    fn add(&mut self, key: Key, region: u32, item: Option<u32>, params: Option<Content>) -> u32 {
+        let path = self.path_inside(key, item);
+        let around = self.frame(key.frame);
         let instance = around.instance;
         let rank = around.rank.iter().copied().chain([key.step, item.unwrap_or(0)]).collect();
         let frame = Frame {

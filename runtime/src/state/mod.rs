@@ -16,6 +16,7 @@ pub(crate) mod post;
 mod progress;
 mod reach;
 mod read;
+mod reopened;
 mod session;
 mod settle;
 mod shelf;
@@ -85,6 +86,10 @@ pub struct State {
     shelf: shelf::Shelf,
     /// What turns that are under way have said beside handing over.
     voices: BTreeMap<Key, voice::Voice>,
+    /// The attempts with which steps go on that run again after the end of the run, by step.
+    reopened: HashMap<StepId, u32>,
+    /// While records of before the run went on are folded: what they need to be there.
+    past: Option<Box<reopened::Past>>,
 }
 
 /// How many of the pipeline's own steps stand where, over all instances in their current rounds.
@@ -152,6 +157,8 @@ impl State {
             posts: BTreeMap::new(),
             shelf: shelf::Shelf::default(),
             voices: BTreeMap::new(),
+            reopened: HashMap::new(),
+            past: None,
             graph,
         }
     }

@@ -41,6 +41,7 @@ impl State {
             return self.finish(number, End::Succeeded);
         }
         self.forget_round(number);
+        self.reopen_round(number);
         self.all_stand(number);
         for (step, node) in (0..).zip(&region.nodes) {
             if node.needs.is_empty() {

@@ -52,6 +52,9 @@ impl Claude {
 
     fn result(&mut self, event: Json<'_>, sink: &mut Sink<'_>) {
         sink.session(event.get("session_id").text());
+        event.get("permission_denials").each(&mut |denial| {
+            sink.denied(denial.get("tool_use_id"), &denial.get("tool_name").text().unwrap_or_default());
+        });
         if let Some(usage) = usage(event) {
             sink.usage(usage);
         }
@@ -107,6 +110,7 @@ fn usage(event: Json<'_>) -> Option<Usage> {
             cache_read,
             cache_write,
             cost: None,
+            at_least: false,
         };
         total = Some(total.map_or(usage, |total| sum(total, usage)));
     });
@@ -121,7 +125,7 @@ fn usage(event: Json<'_>) -> Option<Usage> {
             let apart = plain.get("total_tokens").is_null();
             let cached = if apart { cache_read.saturating_add(cache_write) } else { 0 };
             let input = count("input_tokens").saturating_add(cached);
-            Usage { input, output: count("output_tokens"), cache_read, cache_write, cost: None }
+            Usage { input, output: count("output_tokens"), cache_read, cache_write, cost: None, at_least: false }
         }
     };
     usage.cost = price(event.get("total_cost_usd").number());

@@ -72,7 +72,11 @@ impl Codex {
                         item.get("error").get("message").words(),
                     ];
                     let text = texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default();
-                    sink.came(item.get("id"), exit || item.get("status").is("failed"), &text);
+                    let declined = item.get("status").is("declined");
+                    sink.came(item.get("id"), exit || declined || item.get("status").is("failed"), &text);
+                    if declined {
+                        sink.denied(item.get("id"), &item.get("tool").text().unwrap_or_else(|| tool.to_owned()));
+                    }
                 }
             }
         }
@@ -96,6 +100,7 @@ impl Codex {
             cache_read: count("cached_input_tokens", self.earlier.cache_read),
             cache_write: count("cache_write_input_tokens", self.earlier.cache_write),
             cost: None,
+            at_least: false,
         })
     }
 }

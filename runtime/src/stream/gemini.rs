@@ -68,5 +68,5 @@ fn usage(stats: Json<'_>) -> Option<Usage> {
     let input = count("input_tokens");
     // Thoughts are in the total only.
     let output = count("total_tokens").saturating_sub(input).max(count("output_tokens"));
-    Some(Usage { input, output, cache_read: count("cached"), cache_write: 0, cost: None })
+    Some(Usage { input, output, cache_read: count("cached"), cache_write: 0, cost: None, at_least: false })
 }

@@ -6,6 +6,7 @@
 
 mod claude;
 mod codex;
+mod denial;
 mod gemini;
 mod json;
 mod lines;
@@ -19,6 +20,7 @@ mod tests;
 use swarmc_plan::Format;
 
 use crate::Usage;
+pub(crate) use denial::is_denial;
 use json::Json;
 pub(crate) use lines::Lines;
 use turn::{Sink, Turn};
@@ -43,6 +45,8 @@ pub enum Item<'a> {
     Tool(ToolUse<'a>),
     /// What came of a use.
     Came(ToolResult<'a>),
+    /// The program refused the agent the use of a tool, since nobody may agree to it: the id of the use, and the tool.
+    Denied(&'a str, &'a str),
     /// The id under which the program keeps this conversation.
     Session(&'a str),
     /// The tokens of the turn so far, those of earlier items included.

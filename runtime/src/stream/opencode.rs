@@ -76,5 +76,5 @@ fn usage(part: Json<'_>) -> Usage {
         Some(total) => total.saturating_sub(input).max(count("output")),
         None => count("output").saturating_add(count("reasoning")),
     };
-    Usage { input, output, cache_read, cache_write, cost: price(part.get("cost").number()) }
+    Usage { input, output, cache_read, cache_write, cost: price(part.get("cost").number()), at_least: false }
 }

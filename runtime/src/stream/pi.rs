@@ -66,5 +66,6 @@ fn usage(usage: Json<'_>) -> Usage {
         cache_read,
         cache_write,
         cost: price(usage.get("cost").get("total").number()),
+        at_least: false,
     }
 }

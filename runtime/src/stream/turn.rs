@@ -85,6 +85,12 @@ impl Sink<'_> {
         (self.emit)(Item::Came(ToolResult { id: &id, failed, text }));
     }
 
+    /// The program refused the agent the use of a tool.
+    pub(super) fn denied(&mut self, id: Json<'_>, tool: &str) {
+        let id = id.text().unwrap_or_default();
+        (self.emit)(Item::Denied(&id, tool));
+    }
+
     pub(super) fn session(&mut self, id: Option<String>) {
         let Some(id) = id.filter(|id| !id.is_empty() && self.turn.report.session.as_ref() != Some(id)) else { return };
         (self.emit)(Item::Session(&id));
@@ -158,6 +164,7 @@ pub(crate) fn sum(one: Usage, other: Usage) -> Usage {
         cache_read: one.cache_read.saturating_add(other.cache_read),
         cache_write: one.cache_write.saturating_add(other.cache_write),
         cost: one.cost.zip(other.cost).map(|(one, other)| one + other).filter(|cost| cost.is_finite()),
+        at_least: one.at_least || other.at_least,
     }
 }
 

@@ -34,6 +34,10 @@ pub(super) struct Account {
     cost: Option<f64>,
     /// What it had cost before this turn.
     before: f64,
+    /// The tokens that its last request has read, as far as it says.
+    context: Option<u64>,
+    /// Whether it has used a tool, so that it made several requests.
+    used_tools: bool,
     /// The names of the tools that were told of, by the id of their use.
     tools: BTreeMap<String, String>,
 }
@@ -56,7 +60,7 @@ impl Account {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => self.said(chunk, show),
             SessionUpdate::ToolCall(call) => {
-                (self.ended, self.within) = (true, false);
+                (self.ended, self.within, self.used_tools) = (true, false, true);
                 let name = title(call.name.as_deref(), &call.title);
                 let arguments = written(call.raw_input.as_ref());
                 show(Item::Tool(ToolUse { id: &call.tool_call_id.0, name: &name, arguments: &arguments }));
@@ -85,7 +89,10 @@ impl Account {
                 let line = if std::mem::take(&mut self.within) { "\n" } else { "" };
                 show(Item::Said(&format!("{line}[plan {done}/{}{now}]\n", plan.entries.len())));
             }
-            SessionUpdate::UsageUpdate(usage) => self.cost = dollars(&usage).or(self.cost),
+            SessionUpdate::UsageUpdate(usage) => {
+                self.cost = dollars(&usage).or(self.cost);
+                self.context = Some(usage.used);
+            }
             // What it was told itself, what it thinks, and what concerns editors alone.
             _ => {}
         }
@@ -97,7 +104,13 @@ impl Account {
         let cost = self.cost.map(|cost| cost - self.before).filter(|cost| *cost > 0.0);
         let usage = match (response.and_then(used), cost) {
             (None, None) => None,
-            (tokens, cost) => Some(Usage { cost, ..tokens.unwrap_or_default() }),
+            (tokens, cost) => {
+                let tokens = tokens.unwrap_or_default();
+                // What a turn with several requests has read is more than its last one had before it: an agent that says no
+                // more than that tells of its last request alone (opencode does).
+                let is_last = self.context.is_some_and(|context| tokens.input > 0 && tokens.input <= context);
+                Some(Usage { cost, at_least: is_last && self.used_tools, ..tokens })
+            }
         };
         Report { text: (!self.text.is_empty()).then_some(self.text), usage, ..Report::default() }
     }
@@ -267,6 +280,27 @@ mod tests {
         let (shown, text) = told(&[of("a", "One"), of("a", " and"), of("b", "two"), chunk(", three")]);
         assert_eq!((shown.as_str(), text.as_deref()), ("One and\ntwo, three", Some("two, three")));
         assert_eq!(told(&[]).1, None);
+    }
+
+    #[test]
+    fn an_agent_that_tells_of_its_last_request_alone_has_used_more() {
+        let at_least = |tool: bool, context: u64| {
+            let mut account = Account::default();
+            let mut updates = vec![json!({ "sessionUpdate": "usage_update", "used": context, "size": 1000 })];
+            if tool {
+                updates.push(json!({ "sessionUpdate": "tool_call", "toolCallId": "1", "title": "bash" }));
+            }
+            for update in updates {
+                account.take(serde_json::from_value::<SessionUpdate>(update).unwrap(), &mut |_| {});
+            }
+            let usage = json!({ "totalTokens": 30, "inputTokens": 20, "cachedReadTokens": 5, "outputTokens": 5 });
+            let ended = json!({ "stopReason": "end_turn", "usage": usage });
+            let ended = serde_json::from_value::<PromptResponse>(ended).unwrap();
+            account.report(Some(&ended)).usage.unwrap().at_least
+        };
+        assert!(at_least(true, 25), "its last request alone has read that much");
+        assert!(!at_least(true, 15), "it has read more than its last request");
+        assert!(!at_least(false, 25), "there was one request");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl World {
             state: State::new(Arc::new(graph(plan, pipeline, None, &facts).unwrap())),
             last: 0,
             clock: 0,
-            first: First::New(Event::run_started(&folder.id, "main")),
+            first: First::New(vec![Event::run_started(&folder.id, "main")]),
             notices: Vec::new(),
             journal,
             headless: false,

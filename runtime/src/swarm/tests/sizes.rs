@@ -61,6 +61,7 @@ fn no_fact_of_hostile_agents_is_longer_than_a_line_of_the_journal() {
         cache_read: u64::MAX,
         cache_write: u64::MAX,
         cost: Some(f64::MAX),
+        at_least: false,
     });
     let mut read = 0;
     for piece in hostile() {
