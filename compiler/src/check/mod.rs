@@ -14,6 +14,7 @@ mod exhaustive;
 mod floating;
 mod gates;
 mod given;
+mod guarded_join;
 pub(crate) mod hidden;
 mod injection;
 mod irreversible;
@@ -33,6 +34,7 @@ mod secret_flow;
 mod secret_width;
 pub(crate) mod secrets;
 mod servers;
+mod shell_words;
 mod spawn;
 mod swarm;
 mod test_blocks;
@@ -61,11 +63,12 @@ pub(crate) fn check(
     loader: &Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Stats, Vec<(Span, Trust)>) {
-    let sources = &loader.sources;
     let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
+    let sources = &loader.sources;
+    shell_words::check(model, sources, diagnostics);
     unused::check(model, loader, diagnostics);
     let sure = flow::sure(model);
     types::check(model, diagnostics);
@@ -91,6 +94,7 @@ pub(crate) fn check(
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
             receivers::check(pipeline, &mut flow, diagnostics);
+            guarded_join::check(pipeline, &mut flow, diagnostics);
         }
         if diagnostics.shows(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);
@@ -99,6 +103,7 @@ pub(crate) fn check(
             stats.pipelines.push(looked);
         }
     }
+    upstream::check_previous(model, diagnostics);
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
     for swarm in &model.swarms {
         swarm::check(model, swarm, diagnostics);
