@@ -138,7 +138,7 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     };
     let own = |index: usize| std::ptr::eq(&raw const *model.swarms[index].ast, ast);
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-    let mut started = false;
+    let (mut started, mut given) = (false, false);
     for step in steps {
         let (Body::Swarm { swarm: Some(index), goal }, Some(ast::Body::Swarm { swarm: written, .. })) =
             (&step.body, &step.ast.body)
@@ -149,6 +149,7 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
             continue;
         }
         started = true;
+        given |= goal.is_some();
         if goal.is_none() {
             diagnostics.push(
                 wrong(format!("swarm `{name}` is started without a goal"), written.span, "what is it to reach?")
@@ -156,6 +157,9 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
                     .help(format!("write `swarm {name} goal=\"…\"`, or `goal \"…\"` in the swarm")),
             );
         }
+    }
+    if given && nobody_begins(ast) {
+        diagnostics.push(idle(ast));
     }
     let by_hand = matches!(model.default, Some(Start::Swarm(index)) if own(index));
     if (by_hand || !started) && model.tables.modules.is_own(ast.name.span) {
