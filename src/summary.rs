@@ -32,7 +32,7 @@ pub(crate) fn show(
         Ended::OverBudget => Exit::OverBudget,
     };
     if show.is_machine() {
-        terminal::print(format!("{}\n", document(&outcome, exit)))?;
+        terminal::print(format!("{}\n", document(&outcome, &skipped_results(ledger, pipeline, &outcome), exit)))?;
         return Ok(exit);
     }
     let paint = Stream::Err.paint();
@@ -50,6 +50,13 @@ pub(crate) fn show(
         let folder = home.find(&outcome.run).ok();
         failures(&mut text, folder.as_ref(), pipeline, ledger, paint);
         ends(&mut text, &outcome, pipeline, (ledger, folder.as_ref()), show.quiet);
+        if !show.quiet {
+            for row in skipped_results(ledger, pipeline, &outcome) {
+                let name = ledger.label(&row.step);
+                let reason = lines(&row.reason());
+                let _ = writeln!(text, "\n{}: {name} was skipped: {}", paint.yellow("no result"), reason.trim_end());
+            }
+        }
     }
     if !show.quiet || outcome.ended != Ended::Succeeded {
         last_line(&mut text, ledger, &outcome, paint);
@@ -170,6 +177,25 @@ fn ends(
     }
 }
 
+/// The steps whose value would have been the result of an instance that succeeded without one: all were skipped. The
+/// first of each instance.
+fn skipped_results<'l>(ledger: &'l Ledger, pipeline: &Pipeline, outcome: &RunOutcome) -> Vec<&'l Row> {
+    let without = |(number, end): (u32, &End)| {
+        // What a `stop` ends is meant to end so.
+        if !matches!(end, End::Succeeded) || ledger.stop_of(number).is_some() {
+            return None;
+        }
+        let mut rows = ledger.rows.iter().filter(|row| {
+            let listed = pipeline.result.iter().any(|name| **name == *row.step.name);
+            listed && row.step.instance == number && ledger.is_current(row)
+        });
+        let first = rows.next()?;
+        let skipped = |row: &Row| row.state == RowState::Ended(Status::Skipped);
+        (skipped(first) && rows.all(skipped)).then_some(first)
+    };
+    (1_u32..).zip(&outcome.ends).filter_map(without).collect()
+}
+
 /// Whether what a `stop` says is the value of the pipeline, and shown as that.
 fn is_value(stop: &Row, outcome: &RunOutcome) -> bool {
     matches!(stop.message.as_deref(), Some(Content::Text(text)) if outcome.values.contains(text))
@@ -215,7 +241,7 @@ fn last_line(out: &mut String, ledger: &Ledger, outcome: &RunOutcome, paint: Pai
     };
 }
 
-fn document(outcome: &RunOutcome, exit: Exit) -> serde_json::Value {
+fn document(outcome: &RunOutcome, skipped: &[&Row], exit: Exit) -> serde_json::Value {
     let status = match outcome.ended {
         Ended::Succeeded => "succeeded",
         Ended::Failed => "failed",
@@ -230,6 +256,11 @@ fn document(outcome: &RunOutcome, exit: Exit) -> serde_json::Value {
         "exit": exit as u8,
         "values": outcome.values,
         "failed": outcome.failed,
+        "skipped_results": skipped.iter().map(|row| json!({
+            "instance": row.step.instance,
+            "step": row.step.name,
+            "reason": row.reason(),
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -565,3 +565,30 @@ fn a_system_that_is_full_is_waited_for_and_fails_nothing() {
         assert_eq!(ended.err.matches("run at once, not").count(), 1, "{}", ended.err);
     }
 }
+
+#[test]
+fn a_result_whose_steps_were_all_skipped_is_said() {
+    let place = Place::new(
+        r#"
+param deep type=bool default=#false
+pipeline p {
+    task draft { run echo draft }
+    task summary { depends-on draft; when "param.deep"; run echo summary }
+    task publish { depends-on summary; run echo published }
+    result publish summary
+}
+"#,
+    );
+    let shown = place.swarmc(&["run", "flow.kdl"]);
+    shown.expect(0, &[], &["no result: summary was skipped: its `when` is false"]);
+    let json = place.swarmc(&["run", "flow.kdl", "--json"]).expect(0, &[], &[]);
+    let last: Value = serde_json::from_str(json.out.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(last["values"], serde_json::json!([]));
+    assert_eq!(
+        (&last["skipped_results"][0]["step"], &last["skipped_results"][0]["instance"]),
+        (&"summary".into(), &1.into())
+    );
+    let full = place.swarmc(&["run", "flow.kdl", "--param", "deep=true", "--json"]).expect(0, &[], &[]);
+    assert!(full.out.contains(r#""skipped_results":[]"#), "{}", full.out);
+    assert!(!place.swarmc(&["run", "flow.kdl", "--param", "deep=true"]).err.contains("no result"));
+}

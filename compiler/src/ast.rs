@@ -127,6 +127,8 @@ pub(crate) struct Pipeline {
     pub description: Option<String>,
     pub params: Vec<Param>,
     pub iterations: u32,
+    /// Where it says so.
+    pub rounds: Option<Span>,
     pub on_failure: plan::RoundFailure,
     pub exhausted: plan::Exhausted,
     pub until: Vec<Text>,

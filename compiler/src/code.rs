@@ -83,6 +83,8 @@ codes! {
     InputLimits = "SW007" "input-limits" Error;
     /// An `allow` that suppresses nothing or has no reason.
     UnusedSuppression = "SW008" "unused-suppression" Warning;
+    /// Shell in words that no shell reads.
+    UnquotedShell = "SW009" "unquoted-shell" Error;
     /// A name that nothing defines.
     UnknownReference = "SW101" "unknown-reference" Error;
     /// Two definitions with one name.
@@ -137,6 +139,8 @@ codes! {
     UnattendedGate = "SW306" "unattended-gate" Error;
     /// An edge to a task that takes no turn after it.
     UnreachableReceiver = "SW307" "unreachable-receiver" Warning;
+    /// A join that one step which is not needed skips.
+    GuardedJoin = "SW308" "guarded-join" Warning;
     /// A prompt that may be longer than its model's window.
     ContextOverflow = "SW401" "context-overflow" Error;
     /// A context pack whose own text is longer than its budget.
@@ -190,7 +194,8 @@ impl Code {
     pub fn suppressible(self) -> bool {
         matches!(
             self,
-            Code::UnusedDefinition
+            Code::UnquotedShell
+                | Code::UnusedDefinition
                 | Code::GlobMatchesNothing
                 | Code::MissingProgram
                 | Code::OutputMayBeSkipped
@@ -208,6 +213,7 @@ impl Code {
                 | Code::Deadlock
                 | Code::UnattendedGate
                 | Code::UnreachableReceiver
+                | Code::GuardedJoin
                 | Code::NonExhaustive
                 | Code::LethalTrifecta
                 | Code::UntrustedToPrivileged

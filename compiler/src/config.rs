@@ -66,10 +66,8 @@ pub(crate) fn code(name: &str, span: Span) -> Result<Code, Box<Diagnostic>> {
         let names: Vec<&str> = Code::ALL.iter().flat_map(|code| [code.id(), code.name()]).collect();
         let diagnostic = Diagnostic::new(Code::UnknownReference, format!("there is no problem called `{name}`"))
             .label(span, "neither a code nor a name");
-        Box::new(match suggest::closest(name, names) {
-            Some(close) => {
-                diagnostic.help(format!("did you mean `{close}`?")).unsafe_fix(format!("write `{close}`"), span, close)
-            }
+        Box::new(match suggest::nearest(name, names) {
+            Some(close) => diagnostic.help(format!("did you mean `{close}`?")).write_near(span, close),
             None => diagnostic.help("`swarmc explain` lists all codes"),
         })
     })

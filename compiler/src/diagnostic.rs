@@ -8,6 +8,7 @@ use std::fmt;
 use crate::code::{Code, Severity};
 use crate::settings::{Profile, Settings};
 use crate::source::{FileId, SourceFile, Sources, Span};
+use crate::suggest::Near;
 use crate::syntax::{Problem, ProblemKind};
 
 /// One problem of a spec.
@@ -114,7 +115,19 @@ impl Diagnostic {
         self.edit(title, span, text, false)
     }
 
-    fn edit(mut self, title: impl Into<String>, span: Span, text: impl Into<String>, certain: bool) -> Diagnostic {
+    /// Attaches the edit that writes the name that was nearly written.
+    pub(crate) fn write_near(self, span: Span, near: Near<'_>) -> Diagnostic {
+        self.edit(format!("write `{near}`"), span, near.name, near.certain)
+    }
+
+    /// Attaches an edit, and says whether it certainly means what was meant.
+    pub(crate) fn edit(
+        mut self,
+        title: impl Into<String>,
+        span: Span,
+        text: impl Into<String>,
+        certain: bool,
+    ) -> Diagnostic {
         self.fix = Some(Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }], certain });
         self
     }

@@ -128,7 +128,7 @@ impl<'a> Loader<'a> {
                 .label(span, "not a part of the library")
                 .help_maybe(help);
             diagnostics.push(match close {
-                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                Some(close) => diagnostic.write_near(span, close),
                 None => diagnostic,
             });
         }
@@ -193,9 +193,12 @@ impl<'a> Loader<'a> {
 
     /// The text of a file whose contents are not part of the plan; none where there is none, which others report.
     pub(crate) fn peek(&self, written: &str, span: Span) -> Option<Arc<str>> {
-        let home = self.sources.name(span.file);
-        let folder = home.rsplit_once('/').map_or("", |(folder, _)| folder);
-        self.files.read(&join(folder, written)?).ok()
+        self.files.read(&self.beside(written, span)?).ok()
+    }
+
+    /// A path as the workspace sees it, written in the file of `span`; none when it leads out of it.
+    pub(crate) fn beside(&self, written: &str, span: Span) -> Option<String> {
+        path_from(self.sources.name(span.file), written)
     }
 
     /// A path as the workspace sees it, or a report when it leads out of it.
@@ -226,11 +229,18 @@ impl<'a> Loader<'a> {
                 let names = self.files.list(folder);
                 let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| !name.ends_with('/')).collect();
                 let missing = diagnostic(format!("there is no file `{path}`"), "not there");
-                match suggest::closest(name, names.iter().copied()) {
+                match suggest::nearest(name, names.iter().copied()) {
                     Some(close) => {
                         let written_folder =
                             written.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-                        missing.help(format!("did you mean `{written_folder}{close}`?"))
+                        let right = format!("{written_folder}{close}");
+                        let missing = missing.help(format!("did you mean `{right}`?"));
+                        // What stands there is the path as it is, where its characters mean nothing else.
+                        let plain = |sign: char| sign.is_ascii_alphanumeric() || "._-/".contains(sign);
+                        match span.filter(|span| self.sources.slice(*span) == written && right.chars().all(plain)) {
+                            Some(span) => missing.edit(format!("write `{right}`"), span, right, close.certain),
+                            None => missing,
+                        }
                     }
                     None if span.is_none() => missing.help("check its name, and the folder you are in"),
                     None => missing.help("paths are relative to the file that names them"),

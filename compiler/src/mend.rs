@@ -1,8 +1,8 @@
 //! Applies the fixes that diagnostics carry, round after round, until there is none left.
 //!
 //! In: a spec, its files, and whether good guesses are wanted too. Out: the texts that changed, in memory. A fix is
-//! applied whole or not at all; of two that touch, the second waits for the next round; one after which the spec has more
-//! errors is taken back.
+//! applied whole or not at all; of two that touch, the second waits for the next round; one that makes an error is taken
+//! back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub fn mend(path: &str, overlay: &mut Overlay<'_>, settings: &Settings, guesses:
             let before = overlay.texts.clone();
             apply(&compilation, chosen.iter().map(|(_, fix)| fix), overlay);
             let after = compile_with(path, overlay, settings);
-            if errors(&after) <= errors(&compilation) {
+            if helps(&compilation, &after, chosen.iter().map(|(key, _)| key.0)) {
                 applied.extend(chosen.iter().map(|(_, fix)| fix.title.clone()));
                 compilation = after;
                 break;
@@ -108,16 +108,35 @@ fn key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, String, Str
     (diagnostic.code, diagnostic.message.clone(), file.to_owned(), text.to_owned())
 }
 
+/// Whether fixes of diagnostics with these codes made something better, and nothing worse. What cannot be read hides
+/// other errors, and a name that leads nowhere hides what its value is read for: those may come to light.
+fn helps(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = Code>) -> bool {
+    let layer = |code: Code| code.id().as_bytes()[2] - b'0';
+    let mended = codes.map(layer).min().unwrap_or(0);
+    let hidden = |code: Code| match mended {
+        0 => layer(code) > 0,
+        1 => layer(code) == 2,
+        _ => false,
+    };
+    let mut known: BTreeMap<_, usize> = BTreeMap::new();
+    for error in errors(before) {
+        *known.entry(key(error, before)).or_default() += 1;
+    }
+    let mut new = errors(after).filter(|error| match known.get_mut(&key(error, after)) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    });
+    new.all(|error| hidden(error.code))
+}
+
 /// The errors that count against a fix. Bounds are looked at only when everything else is right, so that they may come
 /// to light when it is.
-fn errors(compilation: &Compilation) -> usize {
+fn errors(compilation: &Compilation) -> impl Iterator<Item = &Diagnostic> {
     let is_error = |diagnostic: &&Diagnostic| diagnostic.severity() == Severity::Error;
-    compilation
-        .diagnostics
-        .iter()
-        .filter(is_error)
-        .filter(|diagnostic| !diagnostic.code.id().starts_with("SW4"))
-        .count()
+    compilation.diagnostics.iter().filter(is_error).filter(|diagnostic| !diagnostic.code.id().starts_with("SW4"))
 }
 
 /// Whether two fixes change the same place.
@@ -145,6 +164,9 @@ fn apply<'d>(compilation: &Compilation, fixes: impl Iterator<Item = &'d Fix>, ov
         overlay.texts.insert(compilation.sources.name(file).to_owned(), text.into());
     }
 }
+
+#[cfg(test)]
+mod certain;
 
 #[cfg(test)]
 mod tests {

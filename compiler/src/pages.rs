@@ -82,6 +82,7 @@ fn check(info: &str, expected: impl Fn(Code) -> Vec<&'static str>) {
 const CERTAIN: &[Code] = &[
     Code::V1Literal,
     Code::UnusedSuppression,
+    Code::UnquotedShell,
     Code::PreviousIteration,
     Code::LegacyDirective,
     Code::UnboundedLoop,
@@ -91,7 +92,6 @@ const LIKELY: &[Code] = &[
     Code::UnknownNode,
     Code::UnknownReference,
     Code::UnusedDefinition,
-    Code::OutputNotUpstream,
     Code::UnknownField,
     Code::BadDirective,
     Code::UnattendedGate,

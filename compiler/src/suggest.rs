@@ -1,5 +1,7 @@
 //! Words for messages: "did you mean", and lists of what is allowed.
 
+use std::fmt;
+
 /// The candidate closest to `name`, if any is close enough to be a slip of the finger.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
@@ -22,6 +24,47 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         Some((_, candidate)) => Some(candidate),
         None => longer_or_shorter(&plain, &candidates),
     }
+}
+
+/// A candidate that is close to what was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Near<'a> {
+    pub(crate) name: &'a str,
+    /// Whether nothing else can have been meant: see [`is_slip`].
+    pub(crate) certain: bool,
+}
+
+impl fmt::Display for Near<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The candidate closest to `name`, as [`closest`] has it, and whether nothing else can have been meant.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<Near<'a>> {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    let close = closest(name, candidates.iter().copied())?;
+    Some(Near { name: close, certain: is_slip(name, close, &candidates) })
+}
+
+/// Whether `name` can only be a slip for `close`: one letter is too many, missing, another one or in the place of its
+/// neighbour, in names of four letters or more; or two are, in names of eight or more that begin alike; and no other
+/// candidate is nearly as close. Case, `-` and `_` count for nothing, and what differs in a digit is no slip: `test1` is
+/// not `test2`.
+pub(crate) fn is_slip(name: &str, close: &str, candidates: &[&str]) -> bool {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let (written, meant) = (plain(name), plain(close));
+    let distance = strsim::damerau_levenshtein(&written, &meant);
+    let shorter = written.chars().count().min(meant.chars().count());
+    let small = match distance {
+        0 => true,
+        1 => shorter >= 4,
+        2 => shorter >= 8 && written.chars().next() == meant.chars().next(),
+        _ => false,
+    };
+    let rival =
+        |other: &&str| **other != *close && strsim::damerau_levenshtein(&written, &plain(other)) <= distance + 1;
+    small && digits(name) == digits(close) && !candidates.iter().any(rival)
 }
 
 /// The only candidate that goes on where `name` ends, or the other way round: `desc`, `integer`.
@@ -64,8 +107,8 @@ pub(crate) fn did_you_mean<'a>(
     name: &str,
     candidates: &[&'a str],
     otherwise: &str,
-) -> (Option<&'a str>, Option<String>) {
-    match closest(name, candidates.iter().copied()) {
+) -> (Option<Near<'a>>, Option<String>) {
+    match nearest(name, candidates.iter().copied()) {
         Some(close) => (Some(close), Some(format!("did you mean `{close}`?"))),
         None if candidates.is_empty() => (None, None),
         None if candidates.len() == 1 => (None, Some(format!("the only one is `{}`", candidates[0]))),
@@ -108,6 +151,26 @@ mod tests {
         assert_eq!(closest("loop", ["stop"]), None);
         assert_eq!(closest("integer", ["int", "string"]), Some("int"));
         assert_eq!(closest("desc", ["description", "depends-on"]), Some("description"));
+    }
+
+    #[test]
+    fn only_a_slip_is_certain() {
+        let names = ["planner", "coder", "unit-tests", "test2", "log", "implement", "reviewer", "reviewed"];
+        let certain = |name: &str| nearest(name, names).map(|near| (near.name, near.certain));
+        for (name, close) in [
+            ("planer", "planner"),
+            ("plannre", "planner"),
+            ("Coder", "coder"),
+            ("unit_test", "unit-tests"),
+            ("implmnt", "implement"),
+            ("impelmetn", "implement"),
+        ] {
+            let far = name == "implmnt";
+            assert_eq!(certain(name), Some((close, !far)), "{name}");
+        }
+        for name in ["test1", "lag", "review", "reviewe", "plan", "cod"] {
+            assert!(certain(name).is_none_or(|(_, certain)| !certain), "{name}");
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn unknown(called: &Pipeline<'_>, given: &ast::Name) -> Diagnostic {
         None => diagnostic.help(format!("remove it, or declare it in `{name}`: `param {} type=string`", given.value)),
     };
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), given.span, close),
+        Some(close) => diagnostic.write_near(given.span, close),
         None => diagnostic,
     }
 }

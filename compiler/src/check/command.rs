@@ -110,7 +110,7 @@ fn variable(step: &Step, line: &Line, text: &Text, range: &Range<usize>) -> Opti
 }
 
 /// A text as a KDL string of one line.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     if text.contains('\n') {
         return format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
     }
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A word as a shell reads it unchanged.
-fn shell(word: &str) -> String {
+pub(super) fn shell(word: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./:=@%+,".contains(sign);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),

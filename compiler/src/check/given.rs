@@ -6,10 +6,10 @@
 use crate::ast::{self, Param, TypeExpr};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Model, Pipeline, Prose, Step};
+use crate::model::{Body, Model, Pipeline, Prose, Read, Step};
 use crate::source::Span;
 use crate::suggest::did_you_mean;
-use crate::template::same_name;
+use crate::template::{Root, same_name};
 use crate::types::{Checker, Env, Kind, Lack, Limits, Type, Types, Unfit, Use, Wanted, Workflow};
 
 pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
@@ -20,7 +20,8 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
         let whole = Workflow::new(model, typing, pipeline.ast.name.span.file);
         for (index, step) in pipeline.steps.iter().enumerate() {
             diagnostics.about(Some(step.ast.name.span));
-            let place = Place { pipeline, step, env: &known.env(&whole, index, step) };
+            let env = &known.env(&whole, index, step);
+            let place = Place { pipeline, step, env, params: &model.spec.params };
             if let (Some(kind), Some(written)) = (&step.declared, &step.ast.output.kind) {
                 if let Some(default) = &step.ast.output.default {
                     defaulted(&typing.types, kind, written.span, &default.value, default.span, diagnostics);
@@ -38,6 +39,8 @@ struct Place<'p> {
     pipeline: &'p Pipeline<'p>,
     step: &'p Step<'p>,
     env: &'p Env<'p>,
+    /// The parameters of the workflow.
+    params: &'p [Param],
 }
 
 fn parameters(types: &Types, params: &[Param], kinds: &[Type], diagnostics: &mut Diagnostics) {
@@ -134,7 +137,7 @@ fn computed_fields(
                         .label(written.span, format!("`{kind}`"))
                         .help_maybe(help);
                     diagnostics.push(match close {
-                        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                        Some(close) => diagnostic.write_near(span, close),
                         None => diagnostic,
                     });
                     continue;
@@ -181,19 +184,40 @@ fn misgiven(
     let diagnostic = Diagnostic::new(Code::TypeMismatch, message)
         .label(prose.passage.span(unfit.range.clone()), unfit.said.clone())
         .label(declared, format!("`{kind}`"));
+    let param = unfit.declared.as_ref().filter(|origin| origin.root == Root::Param && origin.whole);
+    if let Some(param) = param.and_then(|origin| parameter(place, origin.name.as_deref()?)) {
+        let name = &param.name.value;
+        let written = match &kind.kind {
+            Kind::Record(_) | Kind::Enum(_) => "NAME".to_owned(),
+            _ => written(kind),
+        };
+        return diagnostic
+            .label(param.name.span, "declared as a text")
+            .help(format!("declare it with this type: `param {name} type={written}`"));
+    }
     let Some(producer) = unfit.untyped.as_deref().and_then(|step| producer(place, step)) else {
         return diagnostic.help(help);
     };
-    let written = match (&kind.kind, kind.to_string()) {
-        (Kind::Record(_), _) => "{ FIELD TYPE }".to_owned(),
-        (Kind::List(_) | Kind::Map(_), written) => format!("\"{written}\""),
-        (_, written) => written,
-    };
-    diagnostic.label(producer.ast.name.span, "puts out text").help(format!(
-        "give the output of `{}` this type: `output {}`",
-        producer.name(),
-        written.trim_end_matches('?')
-    ))
+    let name = producer.name();
+    let help = format!("give the output of `{name}` this type: `output {}`", written(kind));
+    diagnostic.label(producer.ast.name.span, "puts out text").help(help)
+}
+
+/// A type as a declaration says it.
+fn written(kind: &Type) -> String {
+    let written = kind.to_string();
+    let plain = written.trim_end_matches('?');
+    match &kind.kind {
+        Kind::Record(_) => "{ FIELD TYPE }".to_owned(),
+        Kind::List(_) | Kind::Map(_) => format!("\"{plain}\""),
+        _ => plain.to_owned(),
+    }
+}
+
+/// The parameter of this name, of the pipeline or of the workflow.
+fn parameter<'p>(place: &Place<'p>, name: &str) -> Option<&'p Param> {
+    let mut known = place.pipeline.ast.params.iter().chain(place.params);
+    known.find(|param| same_name(&param.name.value, name))
 }
 
 /// What does not fit. What is wrong within it is reported with the other texts.
@@ -203,6 +227,20 @@ fn unfit(place: &Place<'_>, wanted: Wanted<'_>, prose: &Prose) -> Option<Unfit> 
     let when = place.step.when.as_ref().and_then(|when| when.expression.tree.as_ref());
     when.into_iter().for_each(|when| checker.assume(when));
     let unfit = checker.unfit(wanted, &prose.template)?;
+    if let Some(origin) = &unfit.declared {
+        // The `when` of the step may have asked what the text says.
+        let same = |name: Option<&str>| match (name, origin.name.as_deref()) {
+            (Some(one), Some(other)) => same_name(one, other),
+            (one, other) => one == other,
+        };
+        // The words of a list that is written out are known.
+        let of_list = place.step.list.as_ref().and_then(|list| list.expression.tree.as_ref());
+        if origin.root == Root::Item && of_list.is_none_or(|list| list.path().is_none()) {
+            return None;
+        }
+        let asked = |read: &Read| read.in_when && read.root == origin.root && same(read.name.as_deref());
+        return (!place.step.reads.iter().any(asked)).then_some(unfit);
+    }
     // What a text says that the spec put together is known when it is there.
     match &unfit.untyped {
         Some(step) => producer(place, step).is_some().then_some(unfit),

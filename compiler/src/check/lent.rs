@@ -28,7 +28,7 @@ pub(super) fn check(model: &Model<'_>, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn is_model(provider: &Provider<'_>) -> bool {
+pub(super) fn is_model(provider: &Provider<'_>) -> bool {
     let own = provider.ast;
     let has_way = own.exec.is_some() || own.acp.is_some() || own.script.is_some();
     own.llm.is_some() || !has_way && provider.preset.is_some_and(|preset| preset.llm.is_some())
@@ -65,7 +65,7 @@ fn check_tool(model: &Model<'_>, agent: &Agent, tool: &Name, diagnostics: &mut D
         .label(tool.span, "neither a built-in tool nor one of a server")
         .help_maybe(help);
     diagnostics.push(match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), tool.span, close),
+        Some(close) => diagnostic.write_near(tool.span, close),
         None => diagnostic,
     });
 }

@@ -14,6 +14,7 @@ mod exhaustive;
 mod floating;
 mod gates;
 mod given;
+mod guarded_join;
 pub(crate) mod hidden;
 mod injection;
 mod irreversible;
@@ -33,6 +34,7 @@ mod secret_flow;
 mod secret_width;
 pub(crate) mod secrets;
 mod servers;
+mod shell_words;
 mod spawn;
 mod swarm;
 mod test_blocks;
@@ -61,11 +63,12 @@ pub(crate) fn check(
     loader: &Loader<'_>,
     diagnostics: &mut Diagnostics,
 ) -> (Stats, Vec<(Span, Trust)>) {
-    let sources = &loader.sources;
     let mut stats = Stats::default();
     // What stands in a command is read by nothing, and yet not forgotten: `unused` comes after it.
     model.pipelines.iter().for_each(|pipeline| command::check(pipeline, diagnostics));
     command::check_providers(model, diagnostics);
+    let sources = &loader.sources;
+    shell_words::check(model, sources, diagnostics);
     unused::check(model, loader, diagnostics);
     // Pipelines share what their conditions may take to follow.
     let steps = model.pipelines.iter().map(|pipeline| pipeline.steps.len()).sum();
@@ -97,6 +100,7 @@ pub(crate) fn check(
                 unhandled::check(pipeline, &mut flow, diagnostics);
             }
             receivers::check(pipeline, &mut flow, diagnostics);
+            guarded_join::check(pipeline, &mut flow, diagnostics);
         }
         if diagnostics.shows(Code::DeadOutput) {
             dead_output::check(pipeline, diagnostics);
@@ -106,6 +110,7 @@ pub(crate) fn check(
         }
     }
     stats.conditions = budget.spent();
+    upstream::check_previous(model, diagnostics);
     let nothing = model.pipelines.is_empty() && model.swarms.is_empty();
     for swarm in &model.swarms {
         swarm::check(model, swarm, diagnostics);

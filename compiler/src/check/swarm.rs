@@ -121,7 +121,14 @@ fn groups(swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
 fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     let ast = swarm.ast;
     let told = ast.goal.is_some() || !ast.items.is_empty() || ast.members.iter().any(|member| member.task.is_some());
-    if diagnostics.covers(ast.span) || told && (ast.goal.is_some() || ast.decompose.is_none()) {
+    if diagnostics.covers(ast.span) {
+        return;
+    }
+    if nobody_begins(ast) && ast.goal.is_some() {
+        diagnostics.push(idle(ast));
+        return;
+    }
+    if told && (ast.goal.is_some() || ast.decompose.is_none()) {
         return;
     }
     let name = &ast.name.value;
@@ -131,7 +138,7 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
     };
     let own = |index: usize| std::ptr::eq(&raw const *model.swarms[index].ast, ast);
     let steps = model.pipelines.iter().flat_map(|pipeline| &pipeline.steps);
-    let mut started = false;
+    let (mut started, mut given) = (false, false);
     for step in steps {
         let (Body::Swarm { swarm: Some(index), goal }, Some(ast::Body::Swarm { swarm: written, .. })) =
             (&step.body, &step.ast.body)
@@ -142,6 +149,7 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
             continue;
         }
         started = true;
+        given |= goal.is_some();
         if goal.is_none() {
             diagnostics.push(
                 wrong(format!("swarm `{name}` is started without a goal"), written.span, "what is it to reach?")
@@ -150,6 +158,9 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
             );
         }
     }
+    if given && nobody_begins(ast) {
+        diagnostics.push(idle(ast));
+    }
     let by_hand = matches!(model.default, Some(Start::Swarm(index)) if own(index));
     if (by_hand || !started) && model.tables.modules.is_own(ast.name.span) {
         diagnostics.push(
@@ -157,4 +168,26 @@ fn work(model: &Model<'_>, swarm: &Swarm<'_>, diagnostics: &mut Diagnostics) {
                 .help("write `goal \"…\"` in its block, or give its members tasks"),
         );
     }
+}
+
+/// Whether no agent has anything to begin with: who has no task waits for a message that nobody writes.
+fn nobody_begins(ast: &ast::Swarm) -> bool {
+    // A coordinator hands the items out.
+    let plans = ast.leader.as_ref().is_some_and(|leader| leader.kind == LeaderKind::Coordinator);
+    ast.decompose.is_none() && !plans && ast.items.is_empty() && ast.members.iter().all(|member| member.task.is_none())
+}
+
+fn idle(ast: &ast::Swarm) -> Diagnostic {
+    let name = &ast.name.value;
+    let diagnostic = wrong(format!("no agent of swarm `{name}` has anything to do"), ast.name.span, "always fails");
+    let first = ast.members.first().map(|member| &member.name);
+    let diagnostic = match first {
+        Some(member) => diagnostic.label(member.span, "has no task, and waits for a message that nobody writes"),
+        None => diagnostic,
+    };
+    let task = format!("give a member a task: `member {} \"…\"`", first.map_or("NAME", |member| &member.value));
+    diagnostic.help(match &ast.leader {
+        Some(leader) => format!("write `decompose`, so that `{}` splits the goal, or {task}", leader.name.value),
+        None => format!("{task}; or write `supervisor NAME` and `decompose`, which splits the goal"),
+    })
 }

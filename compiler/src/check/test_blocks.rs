@@ -233,7 +233,7 @@ fn fields(fake: &Fake<'_>, asked: &[&str]) -> Option<Diagnostic> {
         None => diagnostic.help("remove it: only gates ask for fields, with `ask`"),
     };
     Some(match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), field.span, close),
+        Some(close) => diagnostic.write_near(field.span, close),
         None => diagnostic,
     })
 }
@@ -248,7 +248,7 @@ fn no_option(step: &Step<'_>, choice: &Name, options: &[&str]) -> Option<Diagnos
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, message).label(choice.span, "not an option").help_maybe(help);
     Some(match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), choice.span, close),
+        Some(close) => diagnostic.write_near(choice.span, close),
         None => diagnostic,
     })
 }

@@ -1,11 +1,15 @@
 //! SW201 and SW210: a value read where its step cannot have run.
 //!
 //! A reference makes its reader wait, so this is a cycle of references alone: the one to the later-declared step can
-//! only mean the round before. With rounds that is what it reads (SW210); without, it reads nothing (SW201).
+//! only mean the round before. With rounds that is what it reads (SW210); without, it reads nothing (SW201). A `previous`
+//! where nothing iterates reads nothing either (SW210).
+
+use std::collections::BTreeSet;
 
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{Body, Pipeline, Read, Step, siblings};
+use crate::model::{Body, Model, Pipeline, Read, Step, siblings};
+use crate::source::Span;
 use crate::template::{Kind, Root};
 
 pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
@@ -21,6 +25,40 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         });
     }
     diagnostics.about(None);
+}
+
+/// Reports every `previous` that no pipeline of the spec has a round before for: texts may be shared.
+pub(super) fn check_previous(model: &Model<'_>, diagnostics: &mut Diagnostics) {
+    let mut iterated: BTreeSet<Span> = BTreeSet::new();
+    let mut single: Vec<(&Pipeline<'_>, &Step<'_>, &Read, usize)> = Vec::new();
+    for pipeline in &model.pipelines {
+        for (index, step) in pipeline.steps.iter().enumerate() {
+            for read in step.reads.iter().filter(|read| read.root == Root::Previous) {
+                let Some(target) = read.step else { continue };
+                match pipeline.ast.rounds.is_some() || pipeline.repeats(index, target) {
+                    true => _ = iterated.insert(read.span),
+                    false => single.push((pipeline, step, read, target)),
+                }
+            }
+        }
+    }
+    for (pipeline, step, read, target) in single.into_iter().filter(|(_, _, read, _)| !iterated.contains(&read.span)) {
+        diagnostics.about(Some(step.ast.name.span));
+        diagnostics.push(only_round(pipeline, step, read, &pipeline.steps[target]));
+    }
+    diagnostics.about(None);
+}
+
+fn only_round(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic {
+    let (reader, name) = (step.name(), target.name());
+    let message = format!("`{reader}` reads what `{name}` put out in the round before, and there is only one round");
+    Diagnostic::new(Code::PreviousIteration, message)
+        .label(read.span, "always missing")
+        .label(target.ast.name.span, format!("nothing that holds `{reader}` and `{name}` iterates"))
+        .help(format!(
+            "give pipeline `{}` rounds: `iterations 3`, or put both in a `loop`, or take this out",
+            pipeline.ast.name.value
+        ))
 }
 
 /// Whether a back reference is read as the value of the round before.
@@ -47,7 +85,7 @@ fn previous_round(step: &Step<'_>, read: &Read, target: &Step<'_>) -> Diagnostic
 }
 
 /// The reference with `previous` in the place of its root.
-fn rewritten(read: &Read) -> (String, crate::source::Span, String) {
+fn rewritten(read: &Read) -> (String, Span, String) {
     let mut span = read.whole;
     // `<<` stays, and so does everything after the root.
     let skip = if read.directive { 2 } else { 0 };
@@ -77,20 +115,15 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
     )
     .label(read.span, format!("`{name}` cannot have run here"))
     .label(pipeline.steps[target].ast.name.span, format!("waits for `{}`, by what it reads", step.name()));
-    match read.root {
-        Root::Output if read.directive => {
-            let (title, span, text) = rewritten(read);
-            diagnostic
-                .help(format!(
-                    "read the round before with `<<previous:{name}>>` and say `iterations`, or take one of the two references out"
-                ))
-                .unsafe_fix(title, span, text)
-        }
-        _ => diagnostic.help(format!(
+    diagnostic.help(match read.root {
+        Root::Output if read.directive => format!(
+            "read the round before with `<<previous:{name}>>` and say `iterations`, or take one of the two references out"
+        ),
+        _ => format!(
             "take one of the two references out, or move `{name}` and what it needs before `{}`",
             step.name()
-        )),
-    }
+        ),
+    })
 }
 
 /// A loop and a step in it: neither has ended where the other reads it.

@@ -44,7 +44,7 @@ fn words(line: &str) -> Option<Vec<String>> {
 }
 
 /// Reserved words and built-in commands of POSIX shells that no program of the same name stands for.
-const SHELL_WORDS: &[&str] = &[
+pub(crate) const SHELL_WORDS: &[&str] = &[
     ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "elif", "else", "esac",
     "eval", "exec", "exit", "export", "fc", "fg", "fi", "for", "getopts", "hash", "if", "in", "jobs", "local", "read",
     "readonly", "return", "set", "shift", "source", "then", "times", "trap", "type", "ulimit", "umask", "unalias",

@@ -2,7 +2,7 @@
 //! emitted, so what a hole would have been is not there.
 
 mod agent;
-mod command;
+pub(crate) mod command;
 mod pack;
 mod pipeline;
 mod swarm;

@@ -2,7 +2,7 @@
 
 use swarmc_plan::{Join, When};
 
-use super::diagram::{Assignment, Formula, NEVER, Sized, TooLarge};
+use super::diagram::{ALWAYS, Assignment, Formula, NEVER, Sized, TooLarge};
 use super::{Answer, Flow};
 use crate::ast::OnFailure;
 use crate::model::Read;
@@ -172,6 +172,27 @@ impl Flow<'_, '_> {
         self.diagram.ask();
         let skipped = self.ended(None, step, &[Status::Skipped]);
         skipped != Ok(NEVER)
+    }
+
+    /// Whether, on some route on which the `when` of the step holds, those of some of `steps` hold and those of others do
+    /// not, though all of them could start; where that is too large a question, it is not so.
+    pub(crate) fn guards_differ(&mut self, step: usize, steps: &[usize]) -> bool {
+        self.diagram.ask();
+        self.differing_guards(step, steps).is_ok_and(|differ| differ != NEVER)
+    }
+
+    fn differing_guards(&mut self, step: usize, steps: &[usize]) -> Sized {
+        let mut could = self.when_holds(step)?;
+        let (mut every, mut some) = (ALWAYS, NEVER);
+        for &guarded in steps {
+            let needs = self.needs_hold(guarded)?;
+            could = self.diagram.and(could, needs)?;
+            let holds = self.when_holds(guarded)?;
+            every = self.diagram.and(every, holds)?;
+            some = self.diagram.or(some, holds)?;
+        }
+        let differ = self.diagram.without(some, every)?;
+        self.diagram.and(could, differ)
     }
 
     /// Whether what the step waits for allows it to start on some route.

@@ -94,7 +94,7 @@ fn no_option(gate: &str, choice: &Name, options: &[Name]) -> Diagnostic {
         .label(choice.span, "not an option")
         .help_maybe(help);
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), choice.span, close),
+        Some(close) => diagnostic.write_near(choice.span, close),
         None => diagnostic,
     }
 }

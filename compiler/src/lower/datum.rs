@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::value;
 use crate::schema::{self, Kind};
 use crate::source::Span;
-use crate::suggest;
+use crate::suggest::{self, Near};
 use crate::syntax::{self, Text, ValueKind};
 
 const TYPE_NAME: &str = "the name of a type is a capital letter, then letters and digits, and that of no built-in type";
@@ -224,14 +224,14 @@ fn string(mut text: Text, kind: Kind, span: Span, place: Place<'_>, diagnostics:
                     diagnostics.push(diagnostic.fix("remove the quotes", span, value));
                     return None;
                 }
-                let close = meant.or_else(|| suggest::closest(value, names));
+                let close = meant.map(|name| Near { name, certain: false }).or_else(|| suggest::nearest(value, names));
                 let help = format!("write {}", kind.noun());
                 let diagnostic = wrong(
                     format!("{place} cannot be `{value}`"),
                     Some(close.map_or(help, |close| format!("did you mean `{close}`?"))),
                 );
                 Some(match close {
-                    Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+                    Some(close) => diagnostic.write_near(span, close),
                     None => diagnostic,
                 })
             }

@@ -28,6 +28,7 @@ pub(super) fn pipeline(element: &Element, text: &str, diagnostics: &mut Diagnost
         description: description(element),
         params: element.children("param").filter_map(|child| param(child, diagnostics)).collect(),
         iterations: iterations.count(),
+        rounds: element.child("iterations").map(|node| node.span),
         on_failure: match iterations.word_of("on-failure").as_str() {
             "continue" => plan::RoundFailure::Continue,
             _ => plan::RoundFailure::Stop,

@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::schema::TYPES;
 use crate::source::Span;
-use crate::suggest;
+use crate::suggest::{self, Near};
 use crate::syntax::Text;
 
 /// How deep types nest.
@@ -126,7 +126,7 @@ impl<'t> Reader<'t> {
             let diagnostic =
                 report(format!("`{name}<` is not closed"), place, "opened here").help("write `>` after its type");
             return Err(match self.rest.is_empty() && self.text.form != crate::syntax::Form::Lines {
-                true => diagnostic.unsafe_fix("close it", here, ">"),
+                true => diagnostic.fix("close it", here, ">"),
                 false => diagnostic,
             }
             .into());
@@ -250,14 +250,15 @@ impl<'t> Reader<'t> {
                 .unsafe_fix("write `string`", place, "string");
         }
         let names: Vec<&str> = TYPES.iter().map(|word| word.word).filter(|word| self.paths || !is_path(word)).collect();
-        let close =
-            habit(name, self.rest).map(str::to_owned).or_else(|| suggest::closest(name, names).map(str::to_owned));
+        // A type that another language calls so is that type.
+        let meant = habit(name, self.rest).map(|name| Near { name, certain: !matches!(name, "list" | "map") });
+        let close = meant.or_else(|| suggest::nearest(name, names));
         match (close, value::type_name(name)) {
             // A list without its brackets has a message of its own.
             (Some(close), _) => {
                 let shown =
-                    if matches!(close.as_str(), "list" | "map") { format!("{close}<…>") } else { close.clone() };
-                diagnostic.help(format!("did you mean `{shown}`?")).unsafe_fix(format!("write `{close}`"), place, close)
+                    if matches!(close.name, "list" | "map") { format!("{close}<…>") } else { close.to_string() };
+                diagnostic.help(format!("did you mean `{shown}`?")).write_near(place, close)
             }
             (None, Err(Some(capital))) => diagnostic
                 .help(format!("{}; a declared type has a capital, as in `{capital}`", built_in(self.paths)))

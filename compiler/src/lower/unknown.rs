@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::schema::{self, Kind, Node, Older, Property};
 use crate::source::Span;
-use crate::suggest;
+use crate::suggest::{self, Near};
 use crate::syntax::{self, Name, ValueKind};
 
 pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) -> Diagnostic {
@@ -64,11 +64,14 @@ pub(super) fn unknown(node: &syntax::Node, parent: &'static Node, called: &str) 
             .help(takes);
     }
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("there is no `{name}` {place}"));
-    match suggest::habit(name, &allowed).or_else(|| suggest::closest(name, allowed.iter().copied())) {
+    match suggest::habit(name, &allowed)
+        .map(|name| Near { name, certain: false })
+        .or_else(|| suggest::nearest(name, allowed.iter().copied()))
+    {
         Some(close) => diagnostic
             .label(node.name.span, "not known here")
             .help(format!("did you mean `{close}`?"))
-            .unsafe_fix(format!("write `{close}`"), node.name.span, close),
+            .write_near(node.name.span, close),
         None => diagnostic.label(node.name.span, "not known here").help(takes),
     }
 }
@@ -105,12 +108,8 @@ pub(super) fn unknown_property(name: &Name, entry: &syntax::Entry, schema: &'sta
     let known: Vec<&str> = schema.properties.iter().map(|property: &Property| property.name).collect();
     let diagnostic = Diagnostic::new(Code::UnknownNode, format!("`{node}` has no property `{key}`"))
         .label(name.span, "not known here");
-    match suggest::closest(key, known.iter().copied()) {
-        Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).unsafe_fix(
-            format!("write `{close}`"),
-            name.span,
-            close,
-        ),
+    match suggest::nearest(key, known.iter().copied()) {
+        Some(close) => diagnostic.help(format!("did you mean `{close}=`?")).write_near(name.span, close),
         None if known.is_empty() => diagnostic.help(format!("it takes no properties: `{}`", schema.usage_as(node))),
         None => diagnostic.help(format!("its properties are {}", suggest::list(known.into_iter(), "and"))),
     }

@@ -191,7 +191,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 .label(name.span, "not a step of its pipeline")
                 .help_maybe(help);
             self.diagnostics.push(match close {
-                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                Some(close) => diagnostic.write_near(name.span, close),
                 None => diagnostic,
             });
             return None;
@@ -287,7 +287,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 .label(maker.ast.name.span, "its `files` do not name it")
                 .help(help);
         self.diagnostics.push(match close {
-            Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), span, close),
+            Some(close) => diagnostic.write_near(span, close),
             None => diagnostic,
         });
     }

@@ -282,7 +282,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 .label(name.span, "not in `std:providers`")
                 .help_maybe(help);
             self.diagnostics.push(match close {
-                Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+                Some(close) => diagnostic.write_near(name.span, close),
                 None => diagnostic,
             });
         }

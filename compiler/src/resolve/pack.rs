@@ -186,7 +186,7 @@ fn nobody(pack: &Pack<'_>, name: &Name, known: &BTreeSet<&str>) -> Diagnostic {
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, message).label(name.span, "hands nothing over").help_maybe(help);
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        Some(close) => diagnostic.write_near(name.span, close),
         None => diagnostic,
     }
 }

@@ -238,7 +238,7 @@ fn unknown_member(swarm: &ast::Swarm, name: &Name, everyone: &Names, also: &[Str
     .label(name.span, "not a member of this swarm")
     .help_maybe(help);
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        Some(close) => diagnostic.write_near(name.span, close),
         None => diagnostic,
     }
 }
@@ -253,7 +253,7 @@ fn unknown_item(swarm: &ast::Swarm, name: &Name, items: &Names) -> Diagnostic {
     .label(name.span, "not an item of this swarm")
     .help_maybe(help);
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        Some(close) => diagnostic.write_near(name.span, close),
         None => diagnostic,
     }
 }

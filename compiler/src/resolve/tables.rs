@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::modules::{self, Import, Modules};
 use crate::resolve::names::{Names, plain};
 use crate::source::{FileId, Span};
-use crate::suggest;
+use crate::suggest::{self, Near};
 
 /// What a name of the top level can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -284,9 +284,9 @@ impl Tables {
         let diagnostic = |label: &str| {
             Diagnostic::new(Code::UnknownReference, format!("there is no {noun} `{name}`")).label(span, label)
         };
-        let fix = |diagnostic: Diagnostic, name: &str| {
-            let name = spelt(name);
-            diagnostic.unsafe_fix(format!("write `{name}`"), span, name)
+        let fix = |diagnostic: Diagnostic, near: Near<'_>| {
+            let name = spelt(near.name);
+            diagnostic.edit(format!("write `{name}`"), span, name, near.certain)
         };
         let seen = self.seen(what, from);
         let seen: Vec<&str> = also.iter().copied().chain(seen.iter().map(String::as_str)).collect();
@@ -456,9 +456,9 @@ fn fix_maybe(
     diagnostic: Diagnostic,
     seen: &[&str],
     name: &str,
-    fix: &dyn Fn(Diagnostic, &str) -> Diagnostic,
+    fix: &dyn Fn(Diagnostic, Near<'_>) -> Diagnostic,
 ) -> Diagnostic {
-    match suggest::closest(name, seen.iter().copied()) {
+    match suggest::nearest(name, seen.iter().copied()) {
         Some(close) => fix(diagnostic, close),
         None => diagnostic,
     }

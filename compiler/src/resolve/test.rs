@@ -222,7 +222,7 @@ fn unknown(name: &Name, (kind, of): (&str, &str), reach: &Reach<'_>, is_asked: b
     let (close, help) = suggest::did_you_mean(&name.value, &known, list);
     let diagnostic = diagnostic.label(name.span, "not one of its steps").help_maybe(help);
     match close {
-        Some(close) => diagnostic.unsafe_fix(format!("write `{close}`"), name.span, close),
+        Some(close) => diagnostic.write_near(name.span, close),
         None => diagnostic,
     }
 }

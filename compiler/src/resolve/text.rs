@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::ast::{Name, Source, Spanned};
 use crate::code::Code;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::files::Entry;
 use crate::load::Loader;
 use crate::model::{Condition, Prose, Read};
 use crate::passage::Passage;
@@ -14,7 +15,7 @@ use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
 use crate::resolve::tables::What;
 use crate::source::{FileId, Span};
-use crate::suggest;
+use crate::suggest::{self, Near};
 use crate::syntax::Text;
 use crate::template::{self, Root};
 
@@ -26,7 +27,10 @@ pub(super) fn passage(
     diagnostics: &mut Diagnostics,
 ) -> Option<Passage> {
     let text = match source {
-        Source::Inline(text) => Passage::string(text),
+        Source::Inline(text) => {
+            diagnostics.extend(path_for_text(text, loader));
+            Passage::string(text)
+        }
         Source::File(path) => {
             let file = loader.named(path.as_str(), path.span(0..path.as_str().len()), diagnostics)?;
             Passage::file(file, loader.facts(file), path.span(0..0).file)
@@ -34,6 +38,23 @@ pub(super) fn passage(
         Source::Ref(name) => return shared(name, diagnostics),
     };
     Some(loader.expand(text, diagnostics))
+}
+
+/// Reports a text that is nothing but the path of a file that is there.
+fn path_for_text(text: &Text, loader: &Loader<'_>) -> Option<Diagnostic> {
+    let path = text.as_str();
+    let shaped = path.contains(['.', '/']) && !path.contains(|sign: char| sign.is_whitespace() || sign == '<');
+    let place = text.place();
+    let found = shaped.then(|| loader.beside(path, place)).flatten()?;
+    if loader.workspace().find(&found) != Ok(Entry::File) {
+        return None;
+    }
+    Some(
+        Diagnostic::new(Code::WrongValue, format!("the text is `{path}`, and not what stands in that file"))
+            .label(place, "the path of a file")
+            .help(format!("write `file=\"{path}\"`"))
+            .fix("write `file=`", Span { end: place.start, ..place }, "file="),
+    )
 }
 
 /// Scans a text and reports what is wrong with it.
@@ -269,11 +290,11 @@ pub(super) fn unknown_step(
     fixed(diagnostic, close, span, spelt)
 }
 
-fn fixed(diagnostic: Diagnostic, close: Option<&str>, span: Span, spelt: &dyn Fn(&str) -> String) -> Diagnostic {
+fn fixed(diagnostic: Diagnostic, close: Option<Near<'_>>, span: Span, spelt: &dyn Fn(&str) -> String) -> Diagnostic {
     match close {
         Some(close) => {
-            let close = spelt(close);
-            diagnostic.unsafe_fix(format!("write `{close}`"), span, close)
+            let text = spelt(close.name);
+            diagnostic.edit(format!("write `{text}`"), span, text, close.certain)
         }
         None => diagnostic,
     }

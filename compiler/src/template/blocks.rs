@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::names::{OPENING, PLAIN};
 use super::region::{Region, as_text, template_error};
 use super::{Problem, Spanned};
-use crate::suggest::{closest, list};
+use crate::suggest::{list, nearest};
 
 /// How deep blocks may nest; an `{% elif %}` nests in its `{% if %}`.
 const MAX_BLOCKS: usize = 48;
@@ -132,10 +132,13 @@ fn unknown(word: &str, range: Range<usize>) -> Problem {
             let ends: Vec<String> = OPENING.iter().map(|word| format!("end{word}")).collect();
             let candidates = known.iter().copied().chain(ends.iter().map(String::as_str));
             let problem = template_error(range.clone(), format!("unknown statement `{shown}`"), "not a statement");
-            match (word.len() <= 40).then(|| closest(word, candidates)).flatten() {
-                Some(near) => {
-                    problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
-                }
+            match (word.len() <= 40).then(|| nearest(word, candidates)).flatten() {
+                Some(near) => problem.help(format!("did you mean `{near}`?")).fix(
+                    format!("write `{near}`"),
+                    range,
+                    near.name,
+                    near.certain,
+                ),
                 None => problem.help(format!(
                     "the statements are {}; for the text itself, {}",
                     list(known.into_iter(), "and"),

@@ -10,13 +10,14 @@ use memchr::memchr;
 use swarmc_plan::Filter;
 
 use super::names::{DIRECTIVE_FILTERS, FILTER_DOCS, kinds};
+use super::unclosed::{half_closed, half_closed_problem, unclosed};
 use super::{Directive, Kind, MAX_PROBLEMS, Problem, Root, Spanned};
 use crate::code::Code;
 use crate::holes::Term;
-use crate::suggest::{closest, list};
+use crate::suggest::{list, nearest};
 
 /// The longest directive, in bytes; what goes on beyond is not closed.
-const MAX_LENGTH: usize = 4096;
+pub(super) const MAX_LENGTH: usize = 4096;
 
 /// What stands at a place where a directive may start.
 pub(super) enum Found {
@@ -37,7 +38,7 @@ pub(super) fn directive(text: &str, start: usize, problems: &mut Vec<Problem>) -
     }
     let after = word_start + word.len();
     let rest = &text.as_bytes()[after..];
-    let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', b'>', ..]);
+    let separated = matches!(rest, [b':' | b'.' | b'|', ..] | [b' ', b'|', ..] | [b'>', ..]);
     if !separated {
         return Found::Nothing;
     }
@@ -45,6 +46,10 @@ pub(super) fn directive(text: &str, start: usize, problems: &mut Vec<Problem>) -
     let Some(kind) = Kind::find(word) else {
         return unknown(text, start, word, end, problems);
     };
+    if let Some(half) = half_closed(text, start, after, kind) {
+        problems.push(half_closed_problem(text, start..half));
+        return Found::Broken(start, half);
+    }
     let Some(end) = end else {
         // `std::cerr <<error.text` is C++: only the colon tells a directive from it.
         let names = rest[0] == b':' && rest.get(1).is_some_and(|byte| byte.is_ascii_alphanumeric());
@@ -145,10 +150,13 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
         "no directive has this name",
     );
     let escape = format!("for the text itself, write `\\<<{}`", clip(word));
-    problem = match (word.len() <= 40).then(|| closest(word, kinds())).flatten() {
-        Some(near) => {
-            problem.help(format!("did you mean `{near}`? {escape}")).fix(format!("write `{near}`"), range, near, false)
-        }
+    problem = match (word.len() <= 40).then(|| nearest(word, kinds())).flatten() {
+        Some(near) => problem.help(format!("did you mean `{near}`? {escape}")).fix(
+            format!("write `{near}`"),
+            range,
+            near.name,
+            near.certain,
+        ),
         None => problem.help(format!("the directives are {}; {escape}", list(kinds(), "and"))),
     };
     problems.push(problem);
@@ -156,7 +164,7 @@ fn unknown(text: &str, start: usize, word: &str, end: Option<usize>, problems: &
 }
 
 /// Whether what follows an unknown word has the shape of a directive's rest.
-fn shaped(rest: &str) -> bool {
+pub(super) fn shaped(rest: &str) -> bool {
     let (path, filters) = match rest.split_once('|') {
         Some((path, filters)) => (path.strip_suffix(' ').unwrap_or(path), Some(filters)),
         None => (rest, None),
@@ -175,16 +183,6 @@ fn shaped(rest: &str) -> bool {
         DIRECTIVE_FILTERS.contains(&known(word)) && matches!(next, None | Some(':' | '|'))
     });
     named && filtered
-}
-
-fn unclosed(text: &str, start: usize, after: usize) -> Problem {
-    let bytes = &text.as_bytes()[after..];
-    let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(byte);
-    let end = after + bytes.iter().take(MAX_LENGTH).take_while(|byte| part(byte)).count();
-    let shown = clip(&text[start..end]);
-    Problem::new(Code::BadDirective, start..end, format!("`{shown}` is not closed"), "no `>>` follows on this line")
-        .help(format!("write `{shown}>>`, or `\\{shown}` for the text itself"))
-        .fix("write `>>`", end..end, ">>", false)
 }
 
 /// What stands between a directive's word and its end.
@@ -257,7 +255,7 @@ impl Body<'_> {
         problems.push(
             self.problem(path.start..path.start + 1, format!("`{word}` takes no name"), "not here")
                 .help(format!("write `<<{word}.{}>>` for a field of it", clip(field)))
-                .fix("write `.`", path.start..path.start + 1, ".", false),
+                .fix("write `.`", path.start..path.start + 1, ".", true),
         );
         None
     }
@@ -383,10 +381,13 @@ impl Body<'_> {
     fn unknown_filter(&self, name: &str, range: Range<usize>) -> Problem {
         let problem =
             self.problem(range.clone(), format!("unknown filter `{}`", clip(name)), "no filter has this name");
-        match (name.len() <= 40).then(|| closest(name, DIRECTIVE_FILTERS)).flatten() {
-            Some(near) => {
-                problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
-            }
+        match (name.len() <= 40).then(|| nearest(name, DIRECTIVE_FILTERS)).flatten() {
+            Some(near) => problem.help(format!("did you mean `{near}`?")).fix(
+                format!("write `{near}`"),
+                range,
+                near.name,
+                near.certain,
+            ),
             None => problem.help(format!("the filters are {}", list(DIRECTIVE_FILTERS.into_iter(), "and"))),
         }
     }
@@ -408,7 +409,7 @@ impl Body<'_> {
         match turned.map(|(from, to)| (count(from), count(to))) {
             Some((Some(from), Some(to))) => {
                 let turned = format!("lines:{to}-{from}");
-                problem.help(format!("write `{turned}`")).fix(format!("write `{turned}`"), range, turned.clone(), false)
+                problem.help(format!("write `{turned}`")).fix(format!("write `{turned}`"), range, turned.clone(), true)
             }
             _ => problem,
         }
@@ -427,7 +428,7 @@ impl Body<'_> {
                 "write `:`",
                 self.at..self.at + 1,
                 ":",
-                false,
+                true,
             ),
             (_, Some([first, ..])) => problem.help(format!("write `<<{word}:{first}>>`")),
             _ => problem.help(format!("write `<<{word}:NAME>>`")),

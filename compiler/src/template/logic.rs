@@ -14,7 +14,7 @@ use super::path::Path;
 use super::region::template_error;
 use super::tree::{Argument, Const, Expr, ExprKind, Operator, Statement, Target};
 use super::{MAX_PROBLEMS, Part, Problem, Read, Root, Spanned};
-use crate::suggest::{closest, list};
+use crate::suggest::{closest, list, nearest};
 
 /// Walks a text's tree; `parts` are those of the text.
 pub(super) fn template(tree: &[Statement], parts: &mut [Part], problems: &mut Vec<Problem>) -> Vec<Read> {
@@ -381,11 +381,14 @@ impl<'a> Walk<'a, '_> {
             format!("unknown {what} `{}`", clip(name)),
             format!("no {what} has this name"),
         );
-        let near = (name.len() <= 40).then(|| closest(name, known.iter().copied())).flatten();
+        let near = (name.len() <= 40).then(|| nearest(name, known.iter().copied())).flatten();
         self.problems.push(match near {
-            Some(near) => {
-                problem.help(format!("did you mean `{near}`?")).fix(format!("write `{near}`"), range, near, false)
-            }
+            Some(near) => problem.help(format!("did you mean `{near}`?")).fix(
+                format!("write `{near}`"),
+                range,
+                near.name,
+                near.certain,
+            ),
             None => problem.help(format!("the {what}s are {}", list(known.iter().copied(), "and"))),
         });
     }

@@ -18,6 +18,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unclosed;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -420,9 +420,10 @@ pub(super) fn syntax(error: &minijinja::Error, base: usize, region: Range<usize>
     match foreign(text, range.start, detail) {
         Some((place, word)) => problem.help(format!("write `{}`, not `{}`", word.trim(), &text[place.clone()])).fix(
             format!("write `{}`", word.trim()),
-            place,
+            place.clone(),
             word,
-            false,
+            // A single `&` may be anything.
+            &text[place] != "&",
         ),
         None if text[range].starts_with("contains") => problem.help("write `'TEXT' in VALUE`"),
         None if !text.contains('{') => problem.help("write an expression, as in `output.NAME.FIELD == \"text\"`"),

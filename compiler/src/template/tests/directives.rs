@@ -91,6 +91,11 @@ fn directives_that_do_not_fit_the_notation_are_reported() {
         "<<output:a and <<output:b>>",
         &["SW208 at \"<<output:a\": `<<output:a` is not closed -> <<output:a>> and <<output:b>>"],
     );
+    check_problems(
+        "<<output:a.b | tail:3\nx",
+        &["SW208 at \"<<output:a.b | tail:3\": `<<output:a.b | tail:3` is not closed -> <<output:a.b | tail:3>>\nx"],
+    );
+    check_problems("see <<output:a.", &["SW208 at \"<<output:a\": `<<output:a` is not closed -> see <<output:a>>."]);
     check_problems("<<output>>", &["SW208 at \"output\": `output` needs the name of a step"]);
     check_problems("<<output:>>", &["SW208 at \"output\": `output` needs the name of a step"]);
     check_problems("<<output.x>>", &["SW208 at \"output\": `output` needs the name of a step -> <<output:x>>"]);
@@ -104,6 +109,37 @@ fn directives_that_do_not_fit_the_notation_are_reported() {
     check_problems("<<status:x.code>>", &["SW208 at \".code\": `status` has no fields -> <<status:x>>"]);
     check_problems("<<output:a b>>", &["SW208 at \"a b\": `a b` is not a name"]);
     check_problems("<<output:a.>>", &["SW208 at \"\": a field is missing after `.`"]);
+}
+
+#[test]
+fn one_bracket_does_not_close_a_directive() {
+    for (inside, rest) in [
+        ("output:a", ""),
+        ("output:a", " and 1 >> 2"),
+        ("output:a.b", ", then go on"),
+        ("output:a | tail:3", "\n>>"),
+        ("item", ""),
+        ("item", " and <<index>>"),
+        ("item.id", ""),
+        ("item.id", " of <<item.name>>"),
+        ("item | json", ""),
+        ("inbox", "."),
+        ("param:goal", "s"),
+    ] {
+        let text = format!("see <<{inside}>{rest}");
+        let found = format!("SW208 at \"<<{inside}>\": `<<{inside}>` is closed by one `>` -> see <<{inside}>>{rest}");
+        check_problems(&text, &[&found]);
+    }
+    for text in [
+        "cat <<plan>out.md",
+        "cat <<item >out",
+        "cp <<file> <<dir>",
+        "std::cerr <<error.text;",
+        "<<<item>",
+        "\\<<item>",
+    ] {
+        assert!(scan(text).problems.is_empty(), "problems of {text:?}");
+    }
 }
 
 #[test]

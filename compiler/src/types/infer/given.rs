@@ -29,11 +29,21 @@ pub(crate) struct Unfit {
     pub(crate) said: String,
     /// The step that puts it out, where what is wrong is that its text has no type.
     pub(crate) untyped: Option<String>,
+    /// What it is, where what is wrong is that it is declared to be any text.
+    pub(crate) declared: Option<Origin>,
+}
+
+/// Where a value that is given as it stands comes from.
+pub(crate) struct Origin {
+    pub(crate) root: Root,
+    pub(crate) name: Option<String>,
+    /// Whether it is all of it, and no field.
+    pub(crate) whole: bool,
 }
 
 impl Unfit {
     fn new(range: &Range<usize>, said: String) -> Unfit {
-        Unfit { range: range.clone(), said, untyped: None }
+        Unfit { range: range.clone(), said, untyped: None, declared: None }
     }
 }
 
@@ -58,12 +68,14 @@ impl Checker<'_> {
         if !directive.filters.is_empty() {
             return None;
         }
-        let step = match directive.kind {
-            crate::template::Kind::Read(Root::Output | Root::Previous | Root::Input) => directive.name.as_ref(),
-            _ => None,
+        let origin = match directive.kind {
+            crate::template::Kind::Read(root) => {
+                let name = directive.name.as_ref().map(|name| name.value.clone());
+                Some(Origin { root, name, whole: directive.fields.is_empty() })
+            }
+            crate::template::Kind::Include | crate::template::Kind::File => None,
         };
-        let step = step.filter(|_| directive.fields.is_empty()).map(|name| name.value.clone());
-        self.judged(wanted, &given, step, &directive.range)
+        self.judged(wanted, &given, origin, &directive.range)
     }
 
     /// Holds an expression against a type; messages call it `place`. As deep as the expression is.
@@ -77,7 +89,8 @@ impl Checker<'_> {
                     let mark = self.presence.mark();
                     let known = self.narrow(condition, truth);
                     self.presence.learn(known);
-                    let found = self.held(wanted, branch, place);
+                    // The condition may have asked what the text says.
+                    let found = self.held(wanted, branch, place).filter(|unfit| unfit.declared.is_none());
                     self.presence.forget(mark);
                     found
                 };
@@ -116,10 +129,11 @@ impl Checker<'_> {
                 }
                 None => {
                     let given = self.operand(expr, Need::Present);
-                    let path = expr.path().filter(|path| {
-                        matches!(path.root, Root::Output | Root::Previous | Root::Input) && path.fields().is_empty()
+                    let origin = expr.path().map(|path| {
+                        let name = path.name().map(str::to_owned);
+                        Origin { root: path.root, name, whole: path.fields().is_empty() }
                     });
-                    self.judged(wanted, &given, path.and_then(|path| path.name()).map(str::to_owned), &expr.range)
+                    self.judged(wanted, &given, origin, &expr.range)
                 }
             },
         }
@@ -151,25 +165,43 @@ impl Checker<'_> {
         Some(Unfit::new(&whole.range, format!("{} is missing", inside(place, &missing.name))))
     }
 
-    /// Holds a type against a type. `step` puts the value out.
-    fn judged(&self, wanted: Wanted<'_>, given: &Type, step: Option<String>, range: &Range<usize>) -> Option<Unfit> {
+    /// Holds a type against a type.
+    fn judged(&self, wanted: Wanted<'_>, given: &Type, origin: Option<Origin>, range: &Range<usize>) -> Option<Unfit> {
         let types = self.env.whole.types;
         let resolved = types.kind(&wanted.kind.kind);
         if wanted.any_as_text && is_plain(resolved) {
             return None;
         }
-        if matches!(types.kind(&given.kind), Kind::Text) {
-            let untyped = step.filter(|_| !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None))?;
-            return Some(Unfit { untyped: Some(untyped), ..Unfit::new(range, "it is text without a type".to_owned()) });
+        let inner = types.kind(&given.kind);
+        let is_typed = !is_plain(resolved) && !matches!(resolved, Kind::Any | Kind::None);
+        if matches!(inner, Kind::Text) {
+            let origin = origin.filter(|origin| origin.whole && is_typed && origin.is_output())?;
+            let untyped = Some(origin.name?);
+            return Some(Unfit { untyped, ..Unfit::new(range, "it is text without a type".to_owned()) });
+        }
+        // What is declared to be any text need not say what is wanted, and could be declared as what it is.
+        if let Some(origin) = origin.filter(|origin| is_typed && is_plain(inner) && origin.is_declared()) {
+            return Some(Unfit { declared: Some(origin), ..Unfit::new(range, format!("it is `{given}`")) });
         }
         // In a value a text counts as what it says, and a number without a fraction is a whole one.
-        let inner = types.kind(&given.kind);
         if !wanted.any_as_text
             && (inner.is_text() && !resolved.is_text() || (inner, resolved) == (&Kind::Float, &Kind::Int))
         {
             return None;
         }
         (!types.accepts(wanted.kind, given)).then(|| Unfit::new(range, format!("it is `{given}`")))
+    }
+}
+
+impl Origin {
+    /// Whether a step puts it out.
+    fn is_output(&self) -> bool {
+        matches!(self.root, Root::Output | Root::Previous | Root::Input)
+    }
+
+    /// Whether a spec says of which type it is.
+    fn is_declared(&self) -> bool {
+        self.is_output() || matches!(self.root, Root::Param | Root::Item)
     }
 }
 

@@ -7,7 +7,7 @@ use super::expr::Walk;
 use super::{Checker, Notation, Use};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::suggest;
+use crate::suggest::{self, Near};
 use crate::template::{Expr, ExprKind, Operator, Root, clip, meant};
 
 /// What values of a type are, with an article.
@@ -90,20 +90,19 @@ impl Checker<'_> {
             )
             .help_maybe(help);
         let Some(close) = close else { return self.push(diagnostic) };
-        let plain = close.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
+        let plain = close.name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
         let dotted = range.start > 0 && self.passage.text().as_bytes()[range.start - 1] == b'.';
         self.push(match (walk.notation, plain, dotted) {
-            (Notation::Directive, ..) | (_, true, true) => {
-                diagnostic.unsafe_fix(format!("write `{close}`"), self.span(range), close)
-            }
+            (Notation::Directive, ..) | (_, true, true) => diagnostic.write_near(self.span(range), close),
             // In an expression `-` is minus.
             (_, false, true) => {
                 let text = format!("[\"{close}\"]");
                 let place = range.start - 1..range.end;
-                diagnostic.help(format!("did you mean `{text}`?")).unsafe_fix(
+                diagnostic.help(format!("did you mean `{text}`?")).edit(
                     format!("write `{text}`"),
                     self.span(&place),
                     text,
+                    close.certain,
                 )
             }
             (_, _, false) => diagnostic,
@@ -155,7 +154,7 @@ impl Checker<'_> {
         let is_status = side.path().is_some_and(|path| path.root == Root::Status);
         let meant = meant(text).filter(|_| is_status);
         let (close, help) = match meant {
-            Some(meant) => (Some(meant), Some(format!("did you mean `{meant}`?"))),
+            Some(meant) => (Some(Near { name: meant, certain: false }), Some(format!("did you mean `{meant}`?"))),
             None => suggest::did_you_mean(text, &known, "its words are "),
         };
         let outcome = if differs { "always holds" } else { "never holds" };
@@ -171,10 +170,11 @@ impl Checker<'_> {
         diagnostic = diagnostic.help_maybe(help);
         let quote = self.passage.text()[word.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
         self.push(match (close, quote) {
-            (Some(close), Some(quote)) => diagnostic.unsafe_fix(
+            (Some(close), Some(quote)) => diagnostic.edit(
                 format!("write `{close}`"),
                 self.span(&word.range),
                 format!("{quote}{close}{quote}"),
+                close.certain,
             ),
             _ => diagnostic,
         });

@@ -1,0 +1,241 @@
+//! SW009: what only a shell understands, in the words of a command that no shell reads.
+//!
+//! A command of several words is started as it stands. Quotes around a word say that the word itself is meant; only what
+//! can hardly be meant so, `"$HOME/x"`, is reported in quotes too, since a path has to be quoted.
+
+use crate::ast::{Body, Line};
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::emit::command::SHELL_WORDS;
+use crate::model::Model;
+use crate::source::Sources;
+use crate::syntax::Text;
+
+use super::command::{quoted, shell};
+
+pub(super) fn check(model: &Model<'_>, sources: &Sources, diagnostics: &mut Diagnostics) {
+    for hook in &model.spec.hooks {
+        if let Some(Body::Run(line)) = &hook.body {
+            check_line("run", line, sources, diagnostics);
+        }
+    }
+    for step in model.pipelines.iter().flat_map(|pipeline| &pipeline.steps) {
+        diagnostics.about(Some(step.ast.name.span));
+        if let Some(Body::Run(line)) = &step.ast.body {
+            check_line("run", line, sources, diagnostics);
+        }
+        step.ast.checks.iter().for_each(|line| check_line("check", line, sources, diagnostics));
+    }
+    diagnostics.about(None);
+}
+
+/// What of a shell a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shell {
+    /// `>`, `2>&1`, `|`, `&&`.
+    Operator,
+    /// `$HOME`, `~/x`, or a command between backticks.
+    Expansion,
+    /// `*.txt`.
+    Glob,
+    /// `cd`, or `K=V` before a program.
+    Word,
+}
+
+fn check_line(node: &str, line: &Line, sources: &Sources, diagnostics: &mut Diagnostics) {
+    let ([first, .., last], words) = (line.words.as_slice(), &line.words) else { return };
+    let found: Vec<Option<Shell>> = (0..words.len()).map(|index| meaning(words, index)).collect();
+    let Some(index) = found.iter().position(Option::is_some) else { return };
+    // Where a word is more than it seems, it is said once.
+    let (Some(shell), word) = (found[index], &words[index]) else { return };
+    if diagnostics.covers(word.place()) {
+        return;
+    }
+    let shown = crate::template::clip(word.as_str());
+    let (message, label) = match shell {
+        Shell::Operator => {
+            (format!("no shell reads this command, so `{shown}` is one of its words"), "an argument like any other")
+        }
+        Shell::Expansion => {
+            (format!("no shell reads this command, so `{shown}` stays as it is"), "nothing is put in its place")
+        }
+        Shell::Glob => {
+            (format!("no shell reads this command, so `{shown}` names one file"), "no pattern of paths here")
+        }
+        Shell::Word => (format!("no shell reads this command, and `{shown}` is no program"), "a word of shells"),
+    };
+    let diagnostic = Diagnostic::new(Code::UnquotedShell, message).label(word.place(), label);
+    let lone = shell == Shell::Word && index == 0 && found.iter().flatten().count() == 1;
+    if lone && !word.as_str().contains('=') {
+        let all: Vec<&str> = words.iter().map(Text::as_str).collect();
+        let all = all.join(" ");
+        return diagnostics.push(diagnostic.help(format!(
+            "it would end with the command: write what comes after it too, `{node} {}`",
+            quoted(&format!("{all} && COMMAND"))
+        )));
+    }
+    if !is_whole(node, words, sources) {
+        return diagnostics.push(diagnostic.help(format!("write a line for a shell: `{node} \"…\"`")));
+    }
+    let written: Vec<String> = words.iter().zip(&found).map(|(word, found)| as_shell(word, *found)).collect();
+    let line = quoted(&written.join(" "));
+    let as_it_stands = word.is_bare() && matches!(shell, Shell::Operator | Shell::Word);
+    let help = match as_it_stands {
+        true => format!("write a line for a shell, `{node} {line}`, or `\"{shown}\"` for the word itself"),
+        false => format!("write a line for a shell, `{node} {line}`"),
+    };
+    let title = "write a line for a shell";
+    diagnostics.push(diagnostic.help(help).fix(title, first.place().to(last.place()), line));
+}
+
+/// Whether nothing but these words stands in the node: others have been reported, and are not here.
+fn is_whole(node: &str, words: &[Text], sources: &Sources) -> bool {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return false };
+    let text = sources.text(first.place().file);
+    let apart = |pair: &[Text]| text[pair[0].place().end as usize..pair[1].place().start as usize].trim().is_empty();
+    let after = text[last.place().end as usize..].trim_start_matches([' ', '\t']);
+    words.windows(2).all(apart)
+        && text[..first.place().start as usize].trim_end().ends_with(node)
+        && (after.is_empty() || after.starts_with([';', '}', '\n', '\r', '/']))
+}
+
+/// What of a shell a word of a command is, if no program can have been meant to get it.
+fn meaning(words: &[Text], index: usize) -> Option<Shell> {
+    let (word, text) = (&words[index], words[index].as_str());
+    let program = words[0].as_str().rsplit('/').next().unwrap_or_default();
+    if index == 0 {
+        let assigns = text.split_once('=').is_some_and(|(name, _)| {
+            let sign = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+            !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(sign)
+        });
+        return (assigns || word.is_bare() && SHELL_WORDS.contains(&text)).then_some(Shell::Word);
+    }
+    if is_redirection(text) || word.is_bare() && is_operator(text) {
+        return Some(Shell::Operator);
+    }
+    let home = text == "~" && word.is_bare() || text.starts_with("~/");
+    let command = word.is_bare() && text.len() > 2 && text.starts_with('`') && text.ends_with('`');
+    let variable = match word.is_bare() {
+        true => names_variable(text),
+        // A program that is given text to fill in is given it in quotes.
+        false => !TAKES_TEXT.contains(&program) && is_path_of_variable(text),
+    };
+    if home || command || variable {
+        return Some(Shell::Expansion);
+    }
+    let glob = !text.starts_with('-') && text.contains('*') && !text.contains(char::is_whitespace);
+    (glob && TAKES_PATHS.contains(&program)).then_some(Shell::Glob)
+}
+
+/// Whether a word is an operator of shells, alone or with the file that follows it.
+fn is_operator(text: &str) -> bool {
+    if matches!(text, "|" | "||" | "|&" | "&&" | "&" | "<" | ">" | ">>" | "<<" | "<<<" | "&>" | "&>>") {
+        return true;
+    }
+    // `>=1.0` is a version, `<name>` a word to be filled in.
+    let file = text.strip_prefix(">>").or_else(|| text.strip_prefix('>')).or_else(|| text.strip_prefix('<'));
+    file.is_some_and(|file| !file.starts_with(['=', '<', '>']) && !file.ends_with('>'))
+}
+
+/// Whether a word says which stream goes where: `2>&1`, `2>/dev/null`.
+fn is_redirection(text: &str) -> bool {
+    let rest = text.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    let numbered = rest.len() + 1 == text.len();
+    let target = |target: &str| matches!(target, "/dev/null" | "&1" | "&2");
+    let both = |rest: &str| rest.strip_prefix(">>").or_else(|| rest.strip_prefix('>')).is_some_and(target);
+    (numbered || rest.len() == text.len()) && both(rest) || text.strip_prefix('&').is_some_and(both)
+}
+
+/// Whether `$NAME` stands in it.
+fn names_variable(text: &str) -> bool {
+    text.match_indices('$')
+        .any(|(at, _)| text[at + 1..].starts_with(|sign: char| sign.is_ascii_alphabetic() || sign == '_'))
+}
+
+/// Whether it is `$NAME`, or a path that begins with it.
+fn is_path_of_variable(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('$') else { return false };
+    let name = rest.split('/').next().unwrap_or_default();
+    let sign = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    let named = name.as_bytes().first().is_some_and(|first| !first.is_ascii_digit()) && name.bytes().all(sign);
+    named && !rest.contains(char::is_whitespace)
+}
+
+/// A word as the line for a shell has it.
+fn as_shell(word: &Text, found: Option<Shell>) -> String {
+    let text = word.as_str();
+    match found {
+        Some(Shell::Word) => match text.split_once('=') {
+            Some((name, value)) => format!("{name}={}", shell(value)),
+            None => text.to_owned(),
+        },
+        Some(Shell::Expansion) if text.contains(['&', ';', '|', '<', '>', '(', ')', '"']) => text.to_owned(),
+        Some(Shell::Expansion) if text.starts_with('$') => format!("\"{text}\""),
+        Some(Shell::Operator | Shell::Expansion | Shell::Glob) => text.to_owned(),
+        None => shell(text),
+    }
+}
+
+/// Programs whose arguments are paths.
+const TAKES_PATHS: &[&str] = &[
+    "ls",
+    "cat",
+    "rm",
+    "cp",
+    "mv",
+    "wc",
+    "head",
+    "tail",
+    "sort",
+    "touch",
+    "chmod",
+    "chown",
+    "du",
+    "stat",
+    "md5sum",
+    "sha256sum",
+    "gzip",
+    "gunzip",
+    "less",
+    "more",
+    "diff",
+    "ln",
+    "rmdir",
+];
+
+/// Programs that are given text in which `$NAME` means something to them.
+const TAKES_TEXT: &[&str] =
+    &["sh", "bash", "dash", "zsh", "ksh", "fish", "envsubst", "awk", "gawk", "mawk", "perl", "jq", "sed", "env", "php"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_told_apart_from_other_words() {
+        for text in [">", ">>", "|", "&&", "&", ">out.txt", ">>log", "<in.txt"] {
+            assert!(is_operator(text), "{text}");
+        }
+        for text in [">=1.0", "<name>", "->", "=>", "a>b", "<=3", "<<EOF>>", "--", "<<<<"] {
+            assert!(!is_operator(text), "{text}");
+        }
+        for text in ["2>&1", "2>/dev/null", ">/dev/null", "&>/dev/null", "1>&2"] {
+            assert!(is_redirection(text), "{text}");
+        }
+        for text in ["22>&1x", "a2>&1", "2>", "x", "2", ">&3"] {
+            assert!(!is_redirection(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_are_told_apart_from_other_words() {
+        for text in ["$HOME", "x$HOME", "$home_1"] {
+            assert!(names_variable(text), "{text}");
+        }
+        for text in ["$", "$1", "a$", "^x$", "$$"] {
+            assert!(!names_variable(text), "{text}");
+        }
+        assert!(["$HOME", "$HOME/x", "$A_1/b.txt"].into_iter().all(is_path_of_variable));
+        assert!(!["$home", "a $HOME", "$HOME or so", "$1", "$"].into_iter().any(is_path_of_variable));
+    }
+}

@@ -1,0 +1,55 @@
+//! Directives that are not closed, or only by half of `>>`.
+//!
+//! In: a text and where a directive starts in it. Out: where it ends all the same, and the problem that says so.
+
+use std::ops::Range;
+
+use super::directive::{MAX_LENGTH, clip, shaped};
+use super::{Kind, Problem};
+use crate::code::Code;
+
+/// The end of a directive that one `>` closes, where all before it has a directive's shape.
+pub(super) fn half_closed(text: &str, start: usize, after: usize, kind: Kind) -> Option<usize> {
+    let bytes = &text.as_bytes()[..text.len().min(after + MAX_LENGTH)];
+    let length = bytes[after..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n' | b'\r'))?;
+    let end = after + length;
+    let next = bytes.get(end + 1);
+    if bytes[end] != b'>' || next == Some(&b'>') || !shaped(&text[after..end]) {
+        return None;
+    }
+    // `cat <<plan>out.md` is a here-document, `<<file> <<dir>` are words to be filled in.
+    let stands_alone = matches!(kind, Kind::Read(root) if root.of().is_none());
+    let redirected = next.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/~$&_".contains(byte));
+    let here_string = start > 0 && bytes[start - 1] == b'<';
+    let bare = length == 0;
+    (!bare || stands_alone && !redirected && !here_string).then_some(end + 1)
+}
+
+pub(super) fn half_closed_problem(text: &str, range: Range<usize>) -> Problem {
+    let shown = clip(&text[range.clone()]);
+    let end = range.end;
+    Problem::new(Code::BadDirective, range, format!("`{shown}` is closed by one `>`"), "two are needed")
+        .help(format!("write `{shown}>`, or `\\{shown}` for the text itself"))
+        .fix("write `>>`", end..end, ">", true)
+}
+
+/// The problem of a directive that starts at `start`, whose word ends at `after`, and that no `>` closes.
+pub(super) fn unclosed(text: &str, start: usize, after: usize) -> Problem {
+    let bytes = &text.as_bytes()[after..];
+    let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(byte);
+    let length = bytes.iter().take(MAX_LENGTH).take_while(|byte| part(byte)).count();
+    // A full stop ends the sentence, and not the name.
+    let path = text[after..after + length].trim_end_matches(['.', ':', '-', '/']);
+    let (mut end, mut certain) = (after + path.len(), true);
+    let rest = &text.as_bytes()[end..text.len().min(end + MAX_LENGTH)];
+    let stop = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r' | b'<')).unwrap_or(rest.len());
+    let line = text.get(end..end + stop).unwrap_or_default().trim_end();
+    if line.trim_start().starts_with('|') {
+        certain = shaped(&text[after..end + line.len()]);
+        end += if certain { line.len() } else { 0 };
+    }
+    let shown = clip(&text[start..end]);
+    Problem::new(Code::BadDirective, start..end, format!("`{shown}` is not closed"), "no `>>` follows on this line")
+        .help(format!("write `{shown}>>`, or `\\{shown}` for the text itself"))
+        .fix("write `>>`", end..end, ">>", certain)
+}
