@@ -155,7 +155,7 @@ const NOTHING: &Environment = &Vec::new();
 fn starts<'a>(plan: &'a Plan, step: &'a Step) -> Vec<Start<'a>> {
     let command = |command: &'a Command| Start {
         program: match command {
-            Command::Argv(argv) => argv.first().map_or("", String::as_str),
+            Command::Argv(argv) | Command::Script { argv, .. } => argv.first().map_or("", String::as_str),
             Command::Shell(_) => "sh",
         },
         env: NOTHING,
@@ -224,7 +224,7 @@ fn earlier<'a>(pipeline: &'a Pipeline, step: &'a Step) -> BTreeSet<&'a str> {
 /// The command lines of a pipeline, with its name and the step.
 fn commands(pipeline: &Pipeline) -> Vec<(&str, &str, String)> {
     let text = |command: &Command| match command {
-        Command::Argv(argv) => argv.join(" "),
+        Command::Argv(argv) | Command::Script { argv, .. } => argv.join(" "),
         Command::Shell(line) => line.clone(),
     };
     let of = |step: &Step| {
