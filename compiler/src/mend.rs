@@ -111,7 +111,10 @@ fn key(diagnostic: &Diagnostic, compilation: &Compilation) -> (Code, String, Str
 /// Whether fixes of diagnostics with these codes made something better, and nothing worse. What cannot be read hides
 /// other errors, and a name that leads nowhere hides what its value is read for: those may come to light.
 fn helps(before: &Compilation, after: &Compilation, codes: impl Iterator<Item = Code>) -> bool {
-    let layer = |code: Code| code.id().as_bytes()[2] - b'0';
+    let layer = |code: Code| match code {
+        Code::BadDirective | Code::TemplateError => 0,
+        code => code.id().as_bytes()[2] - b'0',
+    };
     let mended = codes.map(layer).min().unwrap_or(0);
     let hidden = |code: Code| match mended {
         0 => layer(code) > 0,

@@ -51,8 +51,8 @@ const BROKEN: &[(&str, &str)] = &[
         "pipeline p { task one { prompt file=\"prompts/one.md\"; retry 2 backoff=\"1s\" } }\n",
     ),
     (
-        "pipeline p {\n    task judge { prompt \"x\"; output Verdict }\n    task ok { when \"output.judge.approved && status.judge == 'succeeded'\"; run echo ok }\n}\n",
-        "pipeline p {\n    task judge { prompt \"x\"; output Verdict }\n    task ok { when \"output.judge.approved and status.judge == 'succeeded'\"; run echo ok }\n}\n",
+        "pipeline p {\n    task judge { prompt \"x\"; output Verdict }\n    task ok { when \"output.judge.approved && output.judge.reason != ''\"; run echo ok }\n}\n",
+        "pipeline p {\n    task judge { prompt \"x\"; output Verdict }\n    task ok { when \"output.judge.approved and output.judge.reason != ''\"; run echo ok }\n}\n",
     ),
     (
         "pipeline p { task each { for-each \"[{'id': 'a'}]\"; run cat; stdin \"<<item:id>> {{output:other}}\" }; task other { run date } }\n",

@@ -134,7 +134,8 @@ fn resolved(
     // How a name is written in this place.
     let quote = passage.text()[read.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
     let spelt = |name: &str| match (quote, read.via_directive) {
-        (Some(quote), false) => format!("{quote}{name}{quote}"),
+        // A string of the spec may stand around it, in which `"` would end it.
+        (Some(_), false) => format!("'{name}'"),
         (_, true) => name.to_owned(),
         (None, false) => names::plain(name),
     };

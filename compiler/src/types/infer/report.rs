@@ -96,7 +96,7 @@ impl Checker<'_> {
             (Notation::Directive, ..) | (_, true, true) => diagnostic.write_near(self.span(range), close),
             // In an expression `-` is minus.
             (_, false, true) => {
-                let text = format!("[\"{close}\"]");
+                let text = format!("['{close}']");
                 let place = range.start - 1..range.end;
                 diagnostic.help(format!("did you mean `{text}`?")).edit(
                     format!("write `{text}`"),
@@ -170,10 +170,11 @@ impl Checker<'_> {
         diagnostic = diagnostic.help_maybe(help);
         let quote = self.passage.text()[word.range.clone()].chars().next().filter(|sign| matches!(sign, '"' | '\''));
         self.push(match (close, quote) {
-            (Some(close), Some(quote)) => diagnostic.edit(
+            (Some(close), Some(_)) => diagnostic.edit(
                 format!("write `{close}`"),
                 self.span(&word.range),
-                format!("{quote}{close}{quote}"),
+                // A string of the spec may stand around it, in which `"` would end it.
+                format!("'{close}'"),
                 close.certain,
             ),
             _ => diagnostic,
