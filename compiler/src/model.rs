@@ -477,6 +477,8 @@ pub(crate) struct Read {
     /// Whether the guard is not for the value itself: it is for a field that the type lets be missing, or stands only
     /// behind a read that has none.
     pub leans: bool,
+    /// Whether that is because the field may be missing: its guard covers the value as well where a step runs without it.
+    pub optional: bool,
     /// Whether it is a directive rather than part of an expression.
     pub directive: bool,
     /// Whether the `when` of the step reads it, before anything else of the step is read.
@@ -486,11 +488,9 @@ pub(crate) struct Read {
 }
 
 impl Read {
-    /// Whether the place does without the whole value: in an expression, `output.x.field is defined` still needs `x`.
+    /// Whether the place says what holds without the value, so that its step runs also where the value is missing.
     pub(crate) fn guards_step(&self) -> bool {
-        self.guarded
-            && !self.leans
-            && (self.directive || self.fields.is_empty() || !matches!(self.root, Root::Output | Root::Input))
+        self.guarded && !self.leans
     }
 }
 

@@ -169,6 +169,6 @@ fn a_program_that_is_not_there_is_said_to_be_so() {
     let mut command = place.command(&["run", "flow.kdl"]);
     let ended = command.env("PATH", "/nonexistent").output().expect("swarmc starts");
     let err = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(3), "{err}");
+    assert_eq!(ended.status.code(), Some(2), "{err}");
     assert!(err.contains("`claude-agent-acp`") && err.contains("npm install -g @agentclientprotocol/claude-agent-acp"));
 }

@@ -34,7 +34,7 @@ pub(super) fn check<'a>(
             let is_value = matches!(read.root, Root::Output | Root::Previous | Root::Input)
                 && read.step.is_some_and(|target| target != index || read.root == Root::Previous);
             outputs.read += usize::from(is_value);
-            if read.guards_step() || (back && !read_before) {
+            if read.guards_step() || read.optional || (back && !read_before) {
                 outputs.guarded += usize::from(is_value);
                 continue;
             }

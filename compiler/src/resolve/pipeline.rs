@@ -211,7 +211,9 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
                 let read = &steps[index].reads[position];
                 let Some(target) = read.step.filter(|_| read.guarded && !read.fields.is_empty()) else { continue };
                 if self.may_lack(steps[target].ast, &read.fields) {
-                    steps[index].reads[position].leans = true;
+                    let read = &mut steps[index].reads[position];
+                    read.optional = !read.leans;
+                    read.leans = true;
                 }
             }
         }

@@ -246,6 +246,7 @@ fn resolved(
         whole: passage.span(read.whole.clone()),
         guarded: read.guarded,
         leans: read.follows,
+        optional: false,
         directive: read.via_directive,
         in_when: false,
         assumes: read.assumes.clone(),
