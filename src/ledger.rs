@@ -259,6 +259,10 @@ impl Ledger {
             Event::AttemptStarted { step, attempt, .. } | Event::Opened { step, attempt, .. } => {
                 let index = self.row(step, record.at);
                 let row = &mut self.rows[index];
+                if row.state == RowState::Blocked {
+                    // It runs again: the time before counts no more.
+                    row.started_ms = record.at;
+                }
                 (row.attempt, row.state, row.summarizer) = (*attempt, RowState::Running, None);
                 if let Event::AttemptStarted { summarizer: Some(agent), .. } = &record.event {
                     row.summarizer = Some(Box::from(&**agent));

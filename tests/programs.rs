@@ -46,10 +46,10 @@ provider agent { exec no-such-agent; install "get agent" }
 agent a provider=agent
 pipeline p {
     task first { run "echo ran >effects" }
-    task second { depends-on first; prompt "x"; agent a }
+    task second agent=a { depends-on first; prompt "x" }
     task third { depends-on second; run no-such-program --flag }
     task maybe { when "output.first == 'x'"; run no-such-tool }
-    task made { depends-on first; run ./made-by-first }
+    task made { depends-on first; run "./made-by-first" now }
 }
 "#,
     );
@@ -62,7 +62,10 @@ pipeline p {
             "`no-such-program`: not found, which `third` starts",
         ],
     );
-    assert!(!refused.err.contains("no-such-tool") && !refused.err.contains("made-by-first"), "{refused:#?}");
+    assert!(
+        !refused.err.contains("no-such-tool") && !refused.err.contains("`./made-by-first`: not found"),
+        "{refused:#?}"
+    );
     assert!(!place.work().join("effects").exists(), "nothing ran");
     assert!(fs::read_dir(place.home().join("runs")).map_or(true, |mut runs| runs.next().is_none()), "no run is there");
     let said = place.swarmc(&["doctor", "flow.kdl"]);
@@ -86,7 +89,7 @@ fn the_price_of_a_program_s_tokens_is_shown_and_counted() {
         r#"
 provider p { exec sh agent.sh; reads codex-jsonl; price input="$2" output="$4" }
 agent a provider=p
-pipeline p { task t { prompt "x"; agent a }; task u { prompt "x"; agent a } }
+pipeline p { task t agent=a { prompt "x" }; task u agent=a { prompt "x" } }
 "#,
     );
     place.write(
@@ -104,7 +107,7 @@ pipeline p { task t { prompt "x"; agent a }; task u { prompt "x"; agent a } }
 fn what_a_program_refuses_its_agent_is_said_when_it_happens() {
     let place = Place::new(
         "provider program { exec sh \"-c\" \"cat >/dev/null; cat stream\"; reads claude-stream-json }\n\
-         agent a provider=program\npipeline p { task t { prompt \"x\"; agent a } }\n",
+         agent a provider=program\npipeline p { task t agent=a { prompt \"x\" } }\n",
     );
     let why = "Claude requested permissions to use Bash, but you haven't granted it yet.";
     let stream = [

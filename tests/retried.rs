@@ -82,7 +82,7 @@ fn a_mended_spec_takes_over_where_what_finished_is_the_same_and_outlasts_a_kill(
     refused.expect(
         2,
         &[],
-        &["steps that have finished are not the same", "`plan` at changed.kdl:3:5: body.run", "--retry STEP"],
+        &["steps that have finished are not the same", "`plan` at changed.kdl:3:10: body.run", "--retry STEP"],
     );
     let gone = CHAIN.replace("task docs { depends-on plan; run \"echo docs >>effects\" }", "");
     place.write("gone.kdl", &gone);
@@ -112,8 +112,7 @@ fn rounds_items_and_gates_that_finished_stay() {
     let place = Place::new(
         r#"
 pipeline p {
-    loop polish {
-        iterations 3 exhausted=success
+    loop polish max=3 exhausted=success {
         until "output.draft == 'never'"
         task draft { run "echo draft >>effects; echo $SWARM_ITERATION" }
         task judge { depends-on draft; run "echo judge >>effects; test $SWARM_ITERATION = 1 -o -e fixed && echo bad" }
@@ -140,26 +139,32 @@ pipeline p {
 
 #[test]
 fn a_budget_counts_what_was_used_before_and_a_mended_spec_gives_more() {
-    let spec = |calls: u32| {
+    let spec = |cost: &str| {
         format!(
             r#"
-provider echo {{ exec cat }}
-agent a provider=echo
+provider p {{ exec sh agent.sh; reads codex-jsonl; price input="$2" output="$4" }}
+agent a provider=p
 pipeline p {{
-    budget calls={calls}
-    task one {{ prompt "one"; agent a }}
-    task two {{ depends-on one; prompt "two"; agent a }}
-    task three {{ depends-on two; prompt "three"; agent a }}
+    budget cost="{cost}"
+    task one agent=a {{ prompt "one" }}
+    task two agent=a {{ depends-on one; prompt "two" }}
+    task three agent=a {{ depends-on two; prompt "three" }}
     result three
 }}
 "#
         )
     };
-    let place = Place::new(&spec(2));
+    let place = Place::new(&spec("$0.60"));
+    place.write(
+        "agent.sh",
+        "cat >/dev/null\necho '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"ok\"}}'\n\
+         echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":100000,\"output_tokens\":50000}}'\n",
+    );
     place.swarmc(&["run", "flow.kdl"]).expect(5, &[], &["has more with: swarmc resume", "--with SPEC"]);
-    place.swarmc(&["resume", "last", "--retry-failed", "-q"]).expect(5, &[], &[]);
-    place.write("flow.kdl", &spec(3));
-    place.swarmc(&["resume", "last", "--with", "flow.kdl", "-q"]).expect(0, &["three"], &[]);
+    let again = place.swarmc(&["resume", "last", "--retry-failed"]);
+    again.expect(5, &[], &["runs again, since it had been ended or was skipped: `three`", "$0.8000 are used"]);
+    place.write("flow.kdl", &spec("$2"));
+    place.swarmc(&["resume", "last", "--with", "flow.kdl"]).expect(0, &["ok"], &["450,000 tokens, $1.2000 in all"]);
 }
 
 #[test]

@@ -63,6 +63,8 @@ struct Finder<'a> {
     retry: &'a Retry,
     seen: BTreeMap<StepId, Seen>,
     rounds: BTreeMap<Place, Round>,
+    /// The attempts with which steps went on before, which may not have begun since.
+    before: BTreeMap<StepId, u32>,
     /// The steps that are asked for by name, and those that they are inside of.
     wanted: BTreeSet<StepId>,
     around: BTreeSet<StepId>,
@@ -92,6 +94,7 @@ pub(super) fn find(
         retry,
         seen: BTreeMap::new(),
         rounds: BTreeMap::new(),
+        before: BTreeMap::new(),
         wanted: BTreeSet::new(),
         around: BTreeSet::new(),
         over: false,
@@ -135,6 +138,9 @@ pub(super) fn find(
 impl Finder<'_> {
     /// Takes note of a record, in the state before it.
     fn see(&mut self, state: &State, record: &Record) {
+        if let Event::StepReopened { step, attempt, inside: false } = &record.event {
+            self.before.insert(step.clone(), *attempt);
+        }
         let Some(step) = record.event.step() else { return };
         if matches!(record.event, Event::Sent { .. }) {
             return;
@@ -270,7 +276,8 @@ impl Finder<'_> {
             let seen = &self.seen[step];
             let number = seen.spot.step;
             if again.contains(&number) {
-                let attempt = if seen.attempt > 0 { seen.attempt.saturating_add(1) } else { 1 };
+                let next = if seen.attempt > 0 { seen.attempt.saturating_add(1) } else { 1 };
+                let attempt = next.max(self.before.get(step).copied().unwrap_or(1));
                 marks.push(Mark { step: step.clone(), attempt, inside: false });
             } else if let Some(inside) = goes_on.remove(&number) {
                 marks.push(Mark { step: step.clone(), attempt: seen.attempt, inside: true });

@@ -209,3 +209,32 @@ fn a_run_with_nothing_to_run_again_says_so() {
     assert!(error(&[]).contains("no step of it failed"), "{}", error(&[]));
     assert!(error(&["c"]).contains("has not come to a step `c`"), "{}", error(&["c"]));
 }
+
+#[test]
+fn attempts_are_counted_on_where_a_step_was_skipped_in_between() {
+    let plan = lines("a\n b < a\n c < b");
+    let graph = graph_of(&plan);
+    let running = Running { plan: &plan, pipeline: &plan.pipelines[0], graph: &graph };
+    let named = |steps: &[&str]| Retry {
+        failed: steps.is_empty(),
+        steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+        plan: None,
+    };
+    let mut records = story(&["a ok", "b ok", "c ok"]);
+    let mut add = |events: Vec<Event>| {
+        for event in events {
+            records.push(Record { seq: records.len() as u64 + 1, at: 2_000, event });
+        }
+        records.clone()
+    };
+    let first = reopen("run", &story(&["a ok", "b ok", "c ok"]), (running, running), &named(&["b"])).unwrap();
+    add(first.events);
+    // The second attempt of `b` fails, and so `c` does not begin.
+    let mut later: Vec<Event> = story(&["b broken 2", "c skipped"]).into_iter().map(|record| record.event).collect();
+    later.remove(0);
+    let all = add(later);
+    let again = reopen("run", &all, (running, running), &named(&[])).unwrap();
+    let marks: Vec<(String, u32)> =
+        again.events.iter().filter_map(Mark::read).map(|mark| (mark.step.label(), mark.attempt)).collect();
+    assert_eq!(marks, [("b".to_owned(), 3), ("c".to_owned(), 2)]);
+}

@@ -32,6 +32,8 @@ pub struct Program {
     pub install: Option<String>,
     /// Whether the run fails without it, as far as the plan tells.
     pub is_needed: bool,
+    /// Whether another agent takes the turns of this one where it cannot be reached.
+    pub has_fallback: bool,
 }
 
 impl Program {
@@ -110,8 +112,9 @@ pub(super) fn wanted(
                     agent: start.agent.map(str::to_owned),
                     install: start.install.map(str::to_owned),
                     is_needed: false,
+                    has_fallback: start.has_fallback,
                 });
-                program.is_needed |= fails && !brought && !start.is_replaced;
+                program.is_needed |= fails && !brought && !start.has_fallback;
                 if program.steps.last() != Some(&step.name) {
                     program.steps.push(step.name.clone());
                 }
@@ -135,8 +138,9 @@ pub(super) fn look_up(
         problems.dedup();
         return Err(RunError::Request(format!("nothing was started: {}", problems.join("\n  "))));
     }
-    // What is named by a path is made by a step more often than not.
-    Ok(noted.iter().filter(|program| !program.name.contains('/')).map(Program::missing).collect())
+    // What is named by a path is made by a step more often than not, and a fallback is said when it takes its turn.
+    let said = |program: &&Program| !program.name.contains('/') && !program.has_fallback;
+    Ok(noted.iter().filter(said).map(Program::missing).collect())
 }
 
 /// Something that is started.
@@ -146,7 +150,7 @@ struct Start<'a> {
     agent: Option<&'a str>,
     install: Option<&'a str>,
     /// Another agent takes the turn where this one cannot be reached.
-    is_replaced: bool,
+    has_fallback: bool,
 }
 
 const NOTHING: &Environment = &Vec::new();
@@ -161,7 +165,7 @@ fn starts<'a>(plan: &'a Plan, step: &'a Step) -> Vec<Start<'a>> {
         env: NOTHING,
         agent: None,
         install: None,
-        is_replaced: false,
+        has_fallback: false,
     };
     let mut all: Vec<Start<'a>> = step.checks.iter().map(command).collect();
     match &step.body {
@@ -181,7 +185,7 @@ fn of_agent<'a>(plan: &'a Plan, agent: &'a Agent) -> Option<Start<'a>> {
         env: &provider.env,
         agent: Some(&agent.name),
         install: provider.install.as_deref(),
-        is_replaced: agent.fallback.is_some(),
+        has_fallback: agent.fallback.is_some(),
     })
 }
 
