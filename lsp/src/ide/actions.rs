@@ -277,7 +277,7 @@ mod tests {
         );
         let (action, text) = done(&text, "write `extract`");
         assert!(text.contains("depends-on extract;"), "{text}");
-        assert_eq!((action.kind, action.preferred), (ActionKind::Fix, false));
+        assert_eq!((action.kind, action.preferred), (ActionKind::Fix, true));
     }
 
     #[test]
