@@ -109,7 +109,7 @@ fn ladder(tasks: usize) -> Workspace {
 fn opening_tree(tasks: usize) -> Workspace {
     let when = |task: usize| match task {
         0 => String::new(),
-        _ if task % 2 == 0 => format!("output.t{}.approved", (task - 1) / 2),
+        _ if task.is_multiple_of(2) => format!("output.t{}.approved", (task - 1) / 2),
         _ => format!("not output.t{}.approved", (task - 1) / 2),
     };
     spec((0..tasks).map(|task| judge(&format!("t{task}"), &when(task))))

@@ -216,7 +216,7 @@ pub fn start(
         state: State::new(Arc::new(graph)),
         last: 0,
         clock: 0,
-        first: First::Recorded(started),
+        first: First::Recorded(Box::new(started)),
         headless: options.headless,
         notices,
         journal: Box::new(journal),
@@ -252,7 +252,7 @@ struct Begin<'a> {
 /// What a process's part of a run begins with.
 enum First {
     /// In the journal already.
-    Recorded(Record),
+    Recorded(Box<Record>),
     /// Still to be recorded, in this order.
     New(Vec<Event>),
 }

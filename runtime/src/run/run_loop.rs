@@ -140,7 +140,7 @@ impl Loop<'_> {
             First::Recorded(record) => {
                 (self.seq, self.clock) = (record.seq, record.at);
                 self.state.apply(&record);
-                self.fresh.push(record);
+                self.fresh.push(*record);
             }
         }
         if self.floor > 0 {
