@@ -81,7 +81,7 @@ fn mutate(plan: &mut Value, random: &mut Random) -> String {
     let numbers = [0, 1, 2, 3, 5_000_000_000, u64::MAX - 1];
     match (roll, &*value) {
         (0 | 1, Value::String(_)) => *value = Value::String(word),
-        (0 | 1 | 2, Value::Number(_)) => *value = json!(*random.pick(&numbers)),
+        (0..=2, Value::Number(_)) => *value = json!(*random.pick(&numbers)),
         (0 | 1, Value::Bool(on)) => *value = json!(!on),
         (0..3, Value::Array(items)) if !items.is_empty() => {
             let (from, to) = (random.below(items.len()), random.below(items.len() + 1));
