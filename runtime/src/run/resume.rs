@@ -24,7 +24,7 @@ use crate::recording;
 use crate::reopen::{self, Retry};
 use crate::state::State;
 
-/// Goes on with a run that was stopped or killed; `headless` as in [`Options`].
+/// Goes on with a run that was stopped or killed; `headless` as in [`Options`](crate::Options).
 ///
 /// # Errors
 /// No such run, it has ended, another process has it, its journal is damaged, or the environment failed.
