@@ -256,7 +256,7 @@ fn whoever_answers_too_late_hears_what_was_said() {
 fn a_swarm_that_waits_for_its_turn_fails_then_for_what_nobody_answered() {
     const FIRST: &str =
         "if test -e second; then touch begun; until test -e release; do sleep 0.1; done; else touch second; exit 1; fi";
-    let first = format!("concurrency 1\n    task first {{ run \"{FIRST}\"; retry 1 backoff=\"1ms\" }}\n    task go");
+    let first = format!("concurrency 1\n    task first {{ run \"{FIRST}\"; retry 1 backoff=\"1s\" }}\n    task go");
     let place = Place::new(&spec("on-timeout fail after=\"1s\"").replace("task go", &first));
     let (mut child, _) = place.until(&["run", "flow.kdl"], "takao wants tool shell, ");
     child.kill().expect("it runs");

@@ -184,7 +184,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
     /// The task that files come from.
     fn maker(&mut self, step: &Step<'a>, name: &Name, names: &Names, steps: &[Step<'a>]) -> Option<usize> {
         let Some(target) = names.exact(&name.value) else {
-            let known: Vec<&str> = names.iter().collect();
+            let known: Vec<&str> = names.iter().filter(|known| *known != step.name()).collect();
             let (close, help) = suggest::did_you_mean(&name.value, &known, "the steps are ");
             let message = format!("there is no task `{}` beside `{}`", name.value, step.name());
             let diagnostic = Diagnostic::new(Code::UnknownReference, message)

@@ -102,7 +102,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         }
         if let Some(edges) = &pipeline.edges {
             self.edges(edges, &steps, &|name| {
-                text::unknown_step(&name.value, &pipeline.name.value, &steps, name.span, &str::to_owned)
+                text::unknown_step(&name.value, &within, None, name.span, &str::to_owned)
             });
         }
         for index in 0..resolved.len() {
@@ -117,7 +117,8 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         let spawns = edges.filter(|edge| edge.kind == swarmc_plan::EdgeKind::Spawn);
         let spawns: BTreeMap<&str, Span> = spawns.map(|edge| (edge.to.value.as_str(), edge.span)).collect();
         let spawned = resolved.iter().map(|step| spawns.get(step.name()).copied()).collect();
-        let mut result: Vec<usize> = pipeline.result.iter().filter_map(|name| self.step_named(name, &within)).collect();
+        let mut result: Vec<usize> =
+            pipeline.result.iter().filter_map(|name| self.step_named(name, &within, None)).collect();
         if pipeline.result.is_empty() {
             result.extend(sole_sink(&resolved));
         }

@@ -28,7 +28,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         for input in &step.inputs {
             let source = match listed.partial && within.left_out.contains(input.from.value.as_str()) {
                 true => None,
-                false => self.step_named(&input.from, within),
+                false => self.step_named(&input.from, within, Some(&step.name.value)),
             };
             ports.push((input.name.value.clone(), source));
         }
@@ -110,7 +110,7 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
             if listed.partial && within.left_out.contains(name.value.as_str()) {
                 continue;
             }
-            if let Some(target) = self.step_named(name, within) {
+            if let Some(target) = self.step_named(name, within, Some(&listed.ast.name.value)) {
                 declared.push(needs::Declared { step: index, target, when: dependency.when, span: name.span });
             }
         }
@@ -275,16 +275,11 @@ impl<'a> Resolver<'_, 'a, '_, '_> {
         made
     }
 
-    pub(super) fn step_named(&mut self, name: &Name, within: &Within<'_>) -> Option<usize> {
+    /// The step of this name; `own` is the step that refers to it, where one does.
+    pub(super) fn step_named(&mut self, name: &Name, within: &Within<'_>, own: Option<&str>) -> Option<usize> {
         let step = within.steps.exact(&name.value);
         if step.is_none() {
-            self.diagnostics.push(text::unknown_step(
-                &name.value,
-                within.name,
-                within.steps,
-                name.span,
-                &str::to_owned,
-            ));
+            self.diagnostics.push(text::unknown_step(&name.value, within, own, name.span, &str::to_owned));
         }
         step
     }

@@ -10,7 +10,7 @@ use crate::files::Entry;
 use crate::load::Loader;
 use crate::model::{Condition, Prose, Read};
 use crate::passage::Passage;
-use crate::resolve::names::{self, Names};
+use crate::resolve::names;
 use crate::resolve::params::Params;
 use crate::resolve::pipeline::Within;
 use crate::resolve::tables::What;
@@ -161,7 +161,9 @@ fn resolved(
                     }
                 }
                 None => {
-                    diagnostics.push(unknown_step(name, within.name, within.steps, span, &spelt));
+                    // What a step reads of its own is of the round before.
+                    let own = scope.task.filter(|_| read.root != Root::Previous);
+                    diagnostics.push(unknown_step(name, within, own, span, &spelt));
                     return None;
                 }
             }
@@ -275,16 +277,19 @@ fn field_ranges(read: &template::Read, passage: &Passage) -> impl Iterator<Item 
     })
 }
 
-/// A reference to a step that is not there.
+/// A reference to a step that is not there; `own` is the step that refers, where it cannot mean itself.
 pub(super) fn unknown_step(
     name: &str,
-    pipeline: &str,
-    steps: &Names,
+    within: &Within<'_>,
+    own: Option<&str>,
     span: Span,
     spelt: &dyn Fn(&str) -> String,
 ) -> Diagnostic {
-    let known: Vec<&str> = steps.iter().collect();
+    let pipeline = within.name;
+    let known: Vec<&str> = within.steps.iter().filter(|step| Some(*step) != own).collect();
     let (close, help) = suggest::did_you_mean(name, &known, "its steps are ");
+    let alone = |own| format!("`{own}` is its only step; a value of another pipeline comes in by a `param`");
+    let help = help.or_else(|| own.map(alone));
     let diagnostic =
         Diagnostic::new(Code::UnknownReference, format!("there is no step `{name}` in pipeline `{pipeline}`"))
             .label(span, "not a step of this pipeline")
