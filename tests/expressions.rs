@@ -184,3 +184,40 @@ pipeline p {
     let both = ended.out.matches("error[E0308]: mismatched types").count();
     assert_eq!((both, ended.out.matches("compiling").count()), (2, 2), "{ended:#?}");
 }
+
+#[test]
+fn the_log_of_a_command_has_both_of_its_streams() {
+    let place = Place::new(
+        r#"
+workflow w
+provider local { exec cat }
+agent echo provider=local
+pipeline p {
+    loop rounds max=3 exhausted=success {
+        task ask agent=echo { prompt "round <<iteration>>: <<log:build>>." }
+        task build {
+            depends-on ask
+            run "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; test {{iteration}} = 2"
+            env iteration="<<iteration>>"
+        }
+        task judge { value "{{ log.build }}" }
+        until "exit.build == 0"
+    }
+    task own { retry 1 backoff="1ms"; run "echo failing >&2; cat; test -e again || { touch again; exit 1; }"; stdin "<<log:own>>" }
+    task long { run "yes 0123456789 | head -c 200000; echo the end >&2" }
+    task size { value "{{ log.long | length }} {{ log.long[-8:] }}" }
+    task told { value "<<output:ask>>|<<output:judge>>|<<log:own>>|<<output:size>>"; depends-on rounds own }
+    result told
+}
+"#
+        .replace("test {{iteration}}", "test $iteration")
+        .as_str(),
+    );
+    let streams = "one\ntwo\nthree\n";
+    let told = format!("round 2: {streams}.|{streams}|failing\nfailing\n|65536 the end\n");
+    let says = |out: &str| assert!(out.contains(told.trim_end()), "{out:?} is not {told:?}");
+    says(&place.swarmc(&["run", "flow.kdl", "-q", "--record", "recorded"]).expect(0, &[], &[]).out);
+    fs::remove_file(place.work().join("again")).expect("it was made");
+    says(&place.swarmc(&["run", "flow.kdl", "-q", "--replay", "recorded"]).expect(0, &[], &[]).out);
+    assert!(!place.work().join("again").exists(), "nothing is started in a replay");
+}

@@ -433,6 +433,11 @@ impl Step<'_> {
         matches!(self.body, Body::Prompt(_) | Body::Run | Body::Script(_) | Body::Missing) && self.list.is_none()
     }
 
+    /// Whether it writes a log: a command that runs once an attempt.
+    pub(crate) fn has_log(&self) -> bool {
+        matches!(self.body, Body::Run | Body::Script(_) | Body::Missing) && self.list.is_none()
+    }
+
     /// Whether a need must hold for the step to start: under `join any` and `none-failed` a lone one must.
     pub(crate) fn binds(&self, need: &Need) -> bool {
         !need.declared

@@ -39,7 +39,7 @@ pub use swarm::{
     Overflow, PACK_FILES, PackRule, PlanItem, Priority, ProgressRule, Response, SUMMED_BYTES, SUMMED_FILES, Spawn,
     Swarm, SwarmLimits, SwarmTimeouts, Synthesize, TransientRetry, TurnLimit, WorkspaceView, Worktree,
 };
-pub use template::{Directive, DirectiveKind, Expression, Filter, Reads, Segment, Template};
+pub use template::{Directive, DirectiveKind, Expression, Filter, LOG, Reads, Segment, Template};
 pub use unsupported::Unsupported;
 pub use validate::{Judge, LONGEST_NAME, Piece};
 

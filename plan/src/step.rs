@@ -59,6 +59,9 @@ pub struct Step {
     /// until somebody says whether it goes on; 0 is never.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub stall: u32,
+    /// Whether the end of what its command writes to both streams is kept, since something reads it: at most 64 KiB.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub keeps_log: bool,
     /// Commands that must exit with 0 after the body, in order; otherwise the attempt failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Command>,

@@ -92,6 +92,9 @@ pub struct Directive {
     pub origin: Origin,
 }
 
+/// The bytes of both streams of a command that its log keeps: the end of them.
+pub const LOG: usize = 64 * 1024;
+
 /// What a directive reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +109,9 @@ pub enum DirectiveKind {
     Exit,
     /// Why a step failed: the tail of its stderr, or the runner's words.
     Error,
+    /// What a command's last attempt wrote to both of its streams: in this round, or, where it has not run in it, in the
+    /// round before.
+    Log,
     /// The output of the step behind a port of this step.
     Input,
     /// A parameter.

@@ -276,7 +276,7 @@ impl Stage<'_, '_> {
                 self.due.retain(
                     |_, due| !matches!(due, Due::End(other, number, ..) if *other == step && *number == attempt),
                 );
-                let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+                let outcome = Outcome::failed(Failure::Cancelled);
                 self.record(Event::AttemptEnded { step, attempt, outcome });
             }
             Command::Finish { status } => self.record(Event::RunFinished { status }),
@@ -299,7 +299,7 @@ impl Stage<'_, '_> {
 
     fn fails_at_once(&mut self, step: StepId, attempt: u32, failure: Failure) {
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved: None, summarizer: None });
-        self.end(step, attempt, Outcome { failure: Some(failure), ..Outcome::default() });
+        self.end(step, attempt, Outcome::failed(failure));
     }
 
     fn end(&mut self, step: StepId, attempt: u32, mut outcome: Outcome) {
@@ -313,7 +313,7 @@ impl Stage<'_, '_> {
     /// Keeps an event small, as a run would.
     fn bound(&self, outcome: &mut Outcome) {
         outcome.bound();
-        for text in [&mut outcome.output, &mut outcome.errors] {
+        for text in [&mut outcome.output, &mut outcome.errors, &mut outcome.log] {
             if let Some(Content::Text(long)) = text.take_if(|text| matches!(text, Content::Text(_))) {
                 *text = Some(self.memory.content(long));
             }
@@ -334,18 +334,14 @@ impl Stage<'_, '_> {
         let refused = self.state.admit(key, &reserved.unwrap_or_default()).err();
         if let Some(Refusal::Run(message)) = refused {
             self.record(Event::BudgetSpent { message });
-            let outcome = Outcome { failure: Some(Failure::Cancelled), ..Outcome::default() };
+            let outcome = Outcome::failed(Failure::Cancelled);
             return self.record(Event::AttemptEnded { step, attempt, outcome });
         }
         self.take_inputs(&step);
         self.scene.packs_stored().into_iter().for_each(|event| self.record(event));
         self.record(Event::AttemptStarted { step: step.clone(), attempt, reserved, summarizer: None });
         if let Some(Refusal::Step(message)) = refused {
-            return self.end(
-                step,
-                attempt,
-                Outcome { failure: Some(Failure::Budget { message }), ..Outcome::default() },
-            );
+            return self.end(step, attempt, Outcome::failed(Failure::Budget { message }));
         }
         if matches!(definition.body, Body::Swarm(_)) {
             return self.begin_swarm(step, attempt, key);
@@ -353,11 +349,11 @@ impl Stage<'_, '_> {
         self.pace = Pace::default();
         let outcome = self.perform(&step, attempt, definition);
         self.note_missing(Some(&step));
-        let outcome = outcome.unwrap_or_else(|failure| Outcome { failure: Some(failure), ..Outcome::default() });
+        let outcome = outcome.unwrap_or_else(Outcome::failed);
         match &definition.body {
             Body::Prompt(_) | Body::Run(_) if !matches!(outcome.failure, Some(Failure::Render { .. })) => {
                 let (delay, outcome) = match self.pace.late(definition) {
-                    Some((delay, failure)) => (delay, Outcome { failure: Some(failure), ..Outcome::default() }),
+                    Some((delay, failure)) => (delay, Outcome::failed(failure)),
                     None => (self.pace.total, outcome),
                 };
                 let asked = std::mem::take(&mut self.asked);
@@ -469,7 +465,9 @@ impl Stage<'_, '_> {
             let fixing = fixing.is_some();
             let turn = Turn { step: id, attempt, repair, fixing, schema, item: item.as_ref(), member: None, asks };
             let keeps_text = agent.is_none() && shape.is_none();
-            let Said { mut text, exit, stderr } = said((self.answer)(&turn), &mut self.pace);
+            let said = said((self.answer)(&turn), &mut self.pace);
+            let log = (step.keeps_log && agent.is_none()).then(|| Content::Text(said.log()));
+            let Said { mut text, exit, stderr } = said;
             if self.pace.late(step).is_some() {
                 // It was ended before, and what it would have said is not heard.
                 return Ok(Outcome::default());
@@ -477,7 +475,7 @@ impl Stage<'_, '_> {
             if exit != 0 {
                 let output = keeps_text.then_some(Content::Text(text));
                 let failure = Some(Failure::Exit);
-                return Ok(Outcome { failure, exit: Some(exit), stderr, output, ..Outcome::default() });
+                return Ok(Outcome { failure, exit: Some(exit), stderr, output, log, ..Outcome::default() });
             }
             if speaks {
                 let (asked, rest) = asked_for(&text, [&*prompt, &again].into_iter().chain(system.as_deref()));
@@ -497,8 +495,8 @@ impl Stage<'_, '_> {
             };
             let failed = if fixing { None } else { self.check(&turn, step) };
             return Ok(match failed {
-                None => done(text),
-                Some(outcome) => Outcome { output: keeps_text.then_some(Content::Text(text)), ..outcome },
+                None => Outcome { log, ..done(text) },
+                Some(outcome) => Outcome { output: keeps_text.then_some(Content::Text(text)), log, ..outcome },
             });
         }
     }

@@ -172,6 +172,7 @@ pub(crate) fn written(directive: &Directive) -> String {
         DirectiveKind::Status => "status",
         DirectiveKind::Exit => "exit",
         DirectiveKind::Error => "error",
+        DirectiveKind::Log => "log",
         DirectiveKind::Input => "input",
         DirectiveKind::Param => "param",
         DirectiveKind::Iteration => "iteration",

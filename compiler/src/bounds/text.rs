@@ -7,7 +7,7 @@ use swarmc_plan::{Directive, Segment, Step, Template};
 
 use super::amount::{Amount, Cause, Times, written};
 use super::schema::Types;
-use super::value::{ESCAPED, NUMBER, PATH, Scope};
+use super::value::{ESCAPED, LOG, NUMBER, PATH, Scope};
 use crate::template::{self, Const, Expr, ExprKind, Operator, Part, Root, Statement, Target};
 
 /// What the logic of a text of `reader` puts there.
@@ -307,6 +307,7 @@ impl<'s, 'p> Writer<'s, 'p> {
             Root::Status => Amount::most(9),
             Root::Exit | Root::Iteration | Root::Index => Amount::most(NUMBER),
             Root::Error => self.scope.error(name, self.open),
+            Root::Log => Amount::most(LOG),
             Root::Param => self.scope.param_value(name, &fields, self.open, self.types),
             Root::Item => self.scope.item(self.reader, &fields, self.open, self.types),
             Root::Run => Amount::most(PATH),

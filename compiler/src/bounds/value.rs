@@ -17,6 +17,8 @@ use crate::template::{self, Const, Expr, ExprKind, Root};
 
 /// What the runner keeps of the error of a step.
 pub(super) const ERROR: u64 = 4096;
+/// What the runner keeps of the log of a step.
+pub(super) const LOG: u64 = swarmc_plan::LOG as u64;
 /// The longest path of a file.
 pub(super) const PATH: u64 = 4096;
 /// A number in any notation.
@@ -140,6 +142,7 @@ impl<'p> Scope<'p> {
             DirectiveKind::Status => Amount::most(9),
             DirectiveKind::Exit | DirectiveKind::Iteration | DirectiveKind::Index => Amount::most(NUMBER),
             DirectiveKind::Error => self.error(name, open),
+            DirectiveKind::Log => Amount::most(LOG),
             DirectiveKind::Param => self.param_value(name, &fields, open, types),
             DirectiveKind::Run => Amount::most(PATH),
             DirectiveKind::Task => Amount::most(swarmc_plan::LONGEST_NAME as u64),

@@ -66,7 +66,9 @@ pub(super) fn check<'a>(
                         }
                     }
                 }
-                (Root::Output, Some(target)) if back => round_before(step, read, &pipeline.steps[target], false),
+                (Root::Output | Root::Log, Some(target)) if back => {
+                    round_before(step, read, &pipeline.steps[target], false)
+                }
                 (Root::Output | Root::Input, Some(target)) if target != index => {
                     let producer = &pipeline.steps[target];
                     let there = producer.ast.output.default.is_some()
@@ -79,8 +81,11 @@ pub(super) fn check<'a>(
                     }
                     missing(pipeline, index, read, target, found)
                 }
+                (Root::Log, Some(target)) if !pipeline.steps[target].has_log() => {
+                    Some(no_log(read, &pipeline.steps[target]))
+                }
                 // As a directive it renders nothing.
-                (Root::Exit | Root::Error, Some(target)) if !read.directive => {
+                (Root::Exit | Root::Error | Root::Log, Some(target)) if !read.directive => {
                     let there = assumed(read, &pipeline.steps[target]) || proofs.present(index, target, read);
                     let found = match there {
                         true => Missing::No,
@@ -209,8 +214,8 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
     let field = read.fields.iter().map(|field| format!(".{}", field.value)).collect::<String>();
     Some(diagnostic.help(match (read.root, read.directive) {
         // A condition holds no directives.
-        (Root::Exit | Root::Error, _) if read.in_when => ask,
-        (Root::Exit | Root::Error, _) => {
+        (Root::Exit | Root::Error | Root::Log, _) if read.in_when => ask,
+        (Root::Exit | Root::Error | Root::Log, _) => {
             format!("{ask}, or write `<<{word}:{name}>>`, which renders nothing where there is none")
         }
         (Root::Input, _) => {
@@ -229,10 +234,28 @@ fn missing(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usize, fo
     }))
 }
 
+/// The log of a step that is no command.
+fn no_log(read: &Read, producer: &Step<'_>) -> Diagnostic {
+    let name = producer.name();
+    let (what, help) = match (&producer.list, &producer.body) {
+        (Some(_), _) => (
+            "runs for each item, and has no log of its own",
+            format!("`error.{}` lists the items that failed", name.replace('-', "_")),
+        ),
+        (None, Body::Prompt(_)) => ("is an agent's, and has no log", format!("read its answer: `<<output:{name}>>`")),
+        (None, _) => ("runs no command, and has no log", format!("read what it puts out: `<<output:{name}>>`")),
+    };
+    Diagnostic::new(Code::OutputMayBeSkipped, format!("`{name}` {what}"))
+        .label(read.span, "never there")
+        .label(producer.ast.name.span, "declared here")
+        .help(help)
+}
+
 fn noun(read: &Read) -> &'static str {
     match read.root {
         Root::Exit => "exit code",
         Root::Error => "error",
+        Root::Log => "log",
         _ => "output",
     }
 }
@@ -321,7 +344,9 @@ fn is_later(step: &Step<'_>, read: &Read, target: &Step<'_>) -> bool {
 
 /// A value of the round before, where there may be none: in the first round, or where its step left none.
 fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) -> Option<Diagnostic> {
-    let asks = |fact: &Fact| matches!(fact, Fact::Defined { root: Root::Previous, .. }) && names(fact, read);
+    let root = if read.root == Root::Log { Root::Log } else { Root::Previous };
+    let word = Kind::Read(root).word();
+    let asks = |fact: &Fact| matches!(fact, Fact::Defined { root: asked, .. } if *asked == root) && names(fact, read);
     if !read.in_when && step.when.as_ref().is_some_and(|when| when.expression.proves.iter().any(asks)) {
         return None;
     }
@@ -329,18 +354,18 @@ fn round_before(step: &Step<'_>, read: &Read, producer: &Step<'_>, later: bool) 
     let diagnostic = match later {
         true => Diagnostic::new(
             Code::OutputMayBeSkipped,
-            format!("`previous.{name}` is missing where `{written}` put out nothing in the round before"),
+            format!("`{word}.{name}` is missing where `{written}` put out nothing in the round before"),
         )
         .label(read.span, "may be missing here")
         .label(producer.ast.name.span, "can be skipped, or fail, in a round that another one follows"),
-        false => Diagnostic::new(Code::OutputMayBeSkipped, format!("`previous.{name}` is missing in the first round"))
+        false => Diagnostic::new(Code::OutputMayBeSkipped, format!("`{word}.{name}` is missing in the first round"))
             .label(read.span, "there is no round before the first"),
     };
     let fields: String = read.fields.iter().map(|field| format!(".{}", field.value.replace('-', "_"))).collect();
     Some(diagnostic.help(match read.in_when {
-        true => format!("ask first: `previous.{name} is defined and …`"),
+        true => format!("ask first: `{word}.{name} is defined and …`"),
         false => {
-            format!("ask first: `previous.{name} is defined`, or write `previous.{name}{fields} | default(\"\")`")
+            format!("ask first: `{word}.{name} is defined`, or write `{word}.{name}{fields} | default(\"\")`")
         }
     }))
 }

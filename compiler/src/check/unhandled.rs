@@ -17,7 +17,7 @@ pub(super) fn check(pipeline: &Pipeline<'_>, flow: &mut Lazy<'_, '_>, diagnostic
         _ => &[],
     });
     for read in pipeline.until_reads.iter().chain(of_loops) {
-        if let (Root::Status | Root::Exit | Root::Error, Some(step)) = (read.root, read.step) {
+        if let Some(step) = read.step.filter(|_| read.root.handles_failure()) {
             handled[step] = true;
         }
     }

@@ -18,11 +18,12 @@ pub(super) fn check(pipeline: &Pipeline<'_>, diagnostics: &mut Diagnostics) {
         let read = &step.reads[back.read];
         let Some(target) = read.step else { continue };
         diagnostics.about(Some(step.ast.name.span));
-        diagnostics.push(if read_as_previous(pipeline, back.step, read) {
-            previous_round(step, read, &pipeline.steps[target])
-        } else {
-            not_upstream(pipeline, back.step, read, target)
-        });
+        match (read_as_previous(pipeline, back.step, read), read.root) {
+            // Nothing else can be meant by it.
+            (true, Root::Log) => {}
+            (true, _) => diagnostics.push(previous_round(step, read, &pipeline.steps[target])),
+            (false, _) => diagnostics.push(not_upstream(pipeline, back.step, read, target)),
+        }
     }
     diagnostics.about(None);
 }
@@ -64,7 +65,7 @@ fn only_round(pipeline: &Pipeline<'_>, step: &Step<'_>, read: &Read, target: &St
 /// Whether a back reference is read as the value of the round before.
 pub(crate) fn read_as_previous(pipeline: &Pipeline<'_>, reader: usize, read: &Read) -> bool {
     let repeats = |target| siblings(&pipeline.steps, reader, target).is_some() && pipeline.repeats(reader, target);
-    read.root == Root::Output
+    matches!(read.root, Root::Output | Root::Log)
         && (read.step == Some(reader) && pipeline.repeats(reader, reader) || read.step.is_some_and(repeats))
 }
 
@@ -103,6 +104,8 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
                 .label(read.span, "this very step");
         return match read.root {
             Root::Exit | Root::Error => diagnostic.help("only a repeated attempt has one before it: add `retry`"),
+            Root::Log => diagnostic
+                .help("a repeated attempt has one before it, and a further round: add `retry`, or `iterations`"),
             _ => diagnostic.help(format!("with `iterations`, `<<previous:{name}>>` is its value of the round before")),
         };
     }
@@ -118,6 +121,10 @@ fn not_upstream(pipeline: &Pipeline<'_>, index: usize, read: &Read, target: usiz
     diagnostic.help(match read.root {
         Root::Output if read.directive => format!(
             "read the round before with `<<previous:{name}>>` and say `iterations`, or take one of the two references out"
+        ),
+        Root::Log => format!(
+            "with `iterations` in `{}` it is the log of the round before; or take one of the two references out",
+            pipeline.ast.name.value
         ),
         _ => format!(
             "take one of the two references out, or move `{name}` and what it needs before `{}`",
@@ -150,6 +157,7 @@ fn noun(root: Root) -> &'static str {
         Root::Status => "status",
         Root::Exit => "exit code",
         Root::Error => "error",
+        Root::Log => "log",
         _ => "output",
     }
 }

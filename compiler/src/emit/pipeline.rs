@@ -16,6 +16,8 @@ struct Lists {
     of: Vec<Vec<usize>>,
     /// The names of those that something handed over may come to.
     woken: BTreeSet<String>,
+    /// Those whose logs are read.
+    logged: BTreeSet<usize>,
 }
 
 impl Emitter<'_, '_, '_> {
@@ -25,7 +27,13 @@ impl Emitter<'_, '_, '_> {
         let edges = self.edges(ast.edges.as_ref(), &pipeline.carries);
         let woken = |edge| plan::Edge::receivers(edge).filter(|name| edge.wakes(name)).map(str::to_owned);
         let woken = edges.iter().flat_map(woken).collect();
-        let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken };
+        let of_loops = pipeline.steps.iter().flat_map(|step| match &step.body {
+            Body::Loop { until_reads, .. } => until_reads.as_slice(),
+            _ => &[],
+        });
+        let reads = pipeline.steps.iter().flat_map(|step| &step.reads).chain(&pipeline.until_reads).chain(of_loops);
+        let logged = reads.filter(|read| read.root == Root::Log).filter_map(|read| read.step).collect();
+        let mut lists = Lists { of: vec![Vec::new(); pipeline.steps.len() + 1], woken, logged };
         for (index, step) in pipeline.steps.iter().enumerate() {
             lists.of[step.within.map_or(0, |holder| holder + 1)].push(index);
         }
@@ -123,6 +131,7 @@ impl Emitter<'_, '_, '_> {
             idle_ms: ast.idle_ms,
             grace_ms: ast.grace_ms,
             stall: ast.stall,
+            keeps_log: lists.logged.contains(&index),
             checks: ast.checks.iter().map(command::command).collect(),
             concurrency: ast.concurrency,
             reads: ast.reads.iter().map(|path| path.as_str().to_owned()).collect(),
@@ -188,7 +197,7 @@ impl Emitter<'_, '_, '_> {
         until: &[Condition],
         reads: &[Read],
     ) -> plan::Iteration {
-        let asks = |read: &&Read| matches!(read.root, Root::Status | Root::Exit | Root::Error);
+        let asks = |read: &&Read| read.root.handles_failure();
         let of_list = |step: usize| {
             std::iter::successors(Some(step), |&step| pipeline.steps[step].within)
                 .find(|&step| pipeline.steps[step].within == list)

@@ -212,6 +212,7 @@ fn kind(root: Root) -> DirectiveKind {
         Root::Status => DirectiveKind::Status,
         Root::Exit => DirectiveKind::Exit,
         Root::Error => DirectiveKind::Error,
+        Root::Log => DirectiveKind::Log,
         Root::Input => DirectiveKind::Input,
         Root::Param => DirectiveKind::Param,
         Root::Iteration => DirectiveKind::Iteration,

@@ -339,6 +339,11 @@ impl Flow<'_, '_> {
                     None => (root, Of::Step(step)),
                 }
             }
+            Root::Log => {
+                let step = self.step(name?)?;
+                let is_later = reader.is_some_and(|reader| self.position[reader] <= self.position[step]);
+                (root, if is_later { Of::Round(round(), Some(step)) } else { Of::Step(step) })
+            }
             Root::Input => {
                 let step = &self.pipeline.steps[reader?];
                 let port = step.inputs.iter().find(|(port, _)| name.is_some_and(|name| same_name(port, name)));

@@ -273,8 +273,7 @@ impl Flow<'_, '_> {
         let mut all = ALWAYS;
         for child in self.inside(holder) {
             let step = &pipeline.steps[child];
-            let asked =
-                |read: &Read| read.step == Some(child) && matches!(read.root, Root::Status | Root::Exit | Root::Error);
+            let asked = |read: &Read| read.step == Some(child) && read.root.handles_failure();
             if !can_fail(step) || step.ast.output.default.is_some() || reads.iter().any(asked) {
                 continue;
             }
@@ -361,14 +360,18 @@ impl Flow<'_, '_> {
     /// Holds where the value is there, as the reader sees it.
     pub(super) fn present(&mut self, reader: Option<usize>, key: &Key) -> Sized {
         let whole = match (key.root, &key.of) {
-            (Root::Output | Root::Exit | Root::Error, Of::Step(step)) => self.leaves(reader, *step, key.root)?,
+            (Root::Output | Root::Exit | Root::Error | Root::Log, Of::Step(step)) => {
+                self.leaves(reader, *step, key.root)?
+            }
             (Root::Param, Of::Name(name)) => match self.param(name) {
                 Some(param) if param.kind.optional && param.default.is_none() => {
                     self.atom(reader, format!("given {name}"))
                 }
                 _ => ALWAYS,
             },
-            (Root::Stdin | Root::Previous, _) => self.atom(reader, format!("there {:?} {:?}", key.root, key.of)),
+            (Root::Stdin | Root::Previous | Root::Log, _) => {
+                self.atom(reader, format!("there {:?} {:?}", key.root, key.of))
+            }
             _ => ALWAYS,
         };
         // A field that may be left out is there or not, whatever else is.
@@ -427,7 +430,8 @@ impl Flow<'_, '_> {
                 _ => Ok(ends.succeeded),
             },
             Root::Exit if resolved.has_exit() => self.diagram.or(ends.succeeded, ends.failed),
-            Root::Exit => Ok(NEVER),
+            Root::Log if resolved.has_log() => self.diagram.or(ends.succeeded, ends.failed),
+            Root::Exit | Root::Log => Ok(NEVER),
             // The list of the items that failed, which may be empty.
             Root::Error if resolved.list.is_some() => self.diagram.or(ends.succeeded, ends.failed),
             Root::Error => Ok(ends.failed),

@@ -172,6 +172,7 @@ pub(crate) fn leaves(producer: &Step<'_>, root: Root, status: Status) -> bool {
         }
         (Root::Output | Root::Input, Status::Failed) => producer.keeps_output(),
         (Root::Exit, Status::Succeeded | Status::Failed) => producer.has_exit(),
+        (Root::Log, Status::Succeeded | Status::Failed) => producer.has_log(),
         (Root::Error, Status::Failed) => true,
         // The list of the items that failed, which may be empty.
         (Root::Error, Status::Succeeded) => producer.list.is_some(),

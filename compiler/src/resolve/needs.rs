@@ -161,7 +161,7 @@ fn implied(read: &Read, has_default: bool) -> Option<(When, bool)> {
         Root::Output | Root::Input if read.guards_step() || has_default => Some((When::Always, false)),
         Root::Output | Root::Input => Some((When::Success, false)),
         Root::Status => Some((When::Always, true)),
-        Root::Exit | Root::Error => Some((When::Any, true)),
+        Root::Exit | Root::Error | Root::Log => Some((When::Any, true)),
         _ => None,
     }
 }

@@ -1,6 +1,8 @@
 //! The order of steps: implied needs, cycles, and the references in them that can only mean the round before.
 
-use petgraph::algo::{kosaraju_scc, toposort};
+use std::collections::BTreeSet;
+
+use petgraph::algo::{has_path_connecting, kosaraju_scc, toposort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use super::needs;
@@ -11,7 +13,8 @@ use crate::template::Root;
 ///
 /// Where references alone close a cycle, those to a later-declared step are taken out: they are back references.
 pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
-    needs::imply(steps, &|_, _| false);
+    let later = later_logs(steps);
+    needs::imply(steps, &|step, read| later.contains(&(step, read)));
     let implied = graph(steps, |declared| !declared);
     let mut component = vec![usize::MAX; steps.len()];
     for (index, scc) in kosaraju_scc(&implied).into_iter().enumerate().filter(|(_, scc)| scc.len() > 1) {
@@ -24,7 +27,8 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
             let is_back = match siblings(steps, index, target) {
                 Some((holder, needed)) => {
                     let same_cycle = component[holder] != usize::MAX && component[holder] == component[needed];
-                    same_cycle && needed > holder && waits(&steps[holder], read.root, needed)
+                    let closes = same_cycle && needed > holder && waits(&steps[holder], read.root, needed);
+                    closes || later.contains(&(index, position))
                 }
                 // The step itself, or one of which one holds the other: neither has ended where it is read.
                 None => own(step, read.root, target == index),
@@ -50,6 +54,34 @@ pub(super) fn order(steps: &mut [Step<'_>]) -> Order {
             Order { sorted: nested(steps, sorted), back, cycles: circles_in(&graph, &sccs) }
         }
     }
+}
+
+/// The reads of logs of steps that run after their readers: they mean the round before, whatever closes the circle.
+fn later_logs(steps: &mut [Step<'_>]) -> BTreeSet<(usize, usize)> {
+    let mut logs = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        for (position, read) in step.reads.iter().enumerate().filter(|(_, read)| read.root == Root::Log) {
+            if let Some((holder, needed)) = read.step.and_then(|target| siblings(steps, index, target)) {
+                logs.push(((index, position), holder, needed));
+            }
+        }
+    }
+    let mut later: BTreeSet<(usize, usize)> = logs.iter().map(|(read, ..)| *read).collect();
+    if later.is_empty() {
+        return later;
+    }
+    needs::imply(steps, &|step, read| later.contains(&(step, read)));
+    let mut graph = graph(steps, |_| true);
+    // Where logs alone close a circle, those of later-declared steps are of the round before.
+    logs.sort_by_key(|(_, holder, needed)| needed > holder);
+    for (read, holder, needed) in logs {
+        let (holder, needed) = (NodeIndex::new(holder), NodeIndex::new(needed));
+        if !has_path_connecting(&graph, holder, needed, None) {
+            graph.add_edge(needed, holder, ());
+            later.remove(&read);
+        }
+    }
+    later
 }
 
 /// One circle, the shortest from its first member, of each component of a graph: `needs` says what each needs.
@@ -131,7 +163,7 @@ fn own(step: &Step<'_>, root: Root, itself: bool) -> bool {
     match root {
         Root::Output | Root::Input | Root::Status => true,
         // A repeated attempt may read how the one before it failed.
-        Root::Exit | Root::Error => !itself || step.ast.retry.times == 0,
+        Root::Exit | Root::Error | Root::Log => !itself || step.ast.retry.times == 0,
         _ => false,
     }
 }

@@ -146,7 +146,7 @@ fn resolved(
     // A reference without a name (`{{ output }}`) reads nothing in particular, or has been reported.
     let name = read.name.as_deref();
     match (read.root, name) {
-        (Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error, Some(name)) => {
+        (Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error | Root::Log, Some(name)) => {
             let Some(within) = scope.steps else {
                 diagnostics.push(no_steps(scope.place, read.root, span));
                 return None;
@@ -162,7 +162,7 @@ fn resolved(
                 }
                 None => {
                     // What a step reads of its own is of the round before.
-                    let own = scope.task.filter(|_| read.root != Root::Previous);
+                    let own = scope.task.filter(|_| !matches!(read.root, Root::Previous | Root::Log));
                     diagnostics.push(unknown_step(name, within, own, span, &spelt));
                     return None;
                 }

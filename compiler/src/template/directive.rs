@@ -463,7 +463,15 @@ fn allowed(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Read(Root::Output | Root::Previous | Root::Input) => &DIRECTIVE_FILTERS,
         Kind::Read(
-            Root::Error | Root::Param | Root::Stdin | Root::Item | Root::Inbox | Root::Shared | Root::Team | Root::Plan,
+            Root::Error
+            | Root::Log
+            | Root::Param
+            | Root::Stdin
+            | Root::Item
+            | Root::Inbox
+            | Root::Shared
+            | Root::Team
+            | Root::Plan,
         )
         | Kind::File => &["tail", "head", "lines", "chars", "json", "default"],
         Kind::Read(Root::Exit) => &["json", "default"],

@@ -107,6 +107,8 @@ pub(crate) enum Root {
     Exit,
     /// Why a step failed.
     Error,
+    /// What the last attempt of a step wrote to both of its streams.
+    Log,
     /// The output of the step behind a port.
     Input,
     /// A parameter.

@@ -6,12 +6,17 @@ use super::{Kind, Root};
 use crate::holes::Term;
 
 /// The words of directives, and what each gives.
-pub(super) const KINDS: [(&str, Kind, &str); 20] = [
+pub(super) const KINDS: [(&str, Kind, &str); 21] = [
     ("output", Kind::Read(Root::Output), "What a step put out in this round; a field of it after a `.`."),
     ("previous", Kind::Read(Root::Previous), "What a step put out in the round before; nothing in the first."),
     ("status", Kind::Read(Root::Status), "How a step ended: `succeeded`, `failed` or `skipped`."),
     ("exit", Kind::Read(Root::Exit), "The exit code of a step."),
     ("error", Kind::Read(Root::Error), "Why a step failed: the tail of what it wrote to stderr."),
+    (
+        "log",
+        Kind::Read(Root::Log),
+        "What the last attempt of a command wrote to stdout and stderr; of one that runs later, in the round before.",
+    ),
     ("input", Kind::Read(Root::Input), "The output of the step behind a port of this task."),
     ("param", Kind::Read(Root::Param), "A parameter of the workflow or of this pipeline."),
     ("item", Kind::Read(Root::Item), "The item of the `for-each`; a field of it after a `.`."),
@@ -105,7 +110,7 @@ impl Root {
     /// What must be named after it: `a step`; none where nothing may.
     pub(crate) fn of(self) -> Option<&'static str> {
         match self {
-            Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error => Some("a step"),
+            Root::Output | Root::Previous | Root::Status | Root::Exit | Root::Error | Root::Log => Some("a step"),
             Root::Input => Some("a port"),
             Root::Param => Some("a parameter"),
             Root::Run | Root::Task => Some("a property"),
@@ -124,6 +129,11 @@ impl Root {
         }
     }
 
+    /// Whether reading it says what happens when the step has failed.
+    pub(crate) fn handles_failure(self) -> bool {
+        matches!(self, Root::Status | Root::Exit | Root::Error | Root::Log)
+    }
+
     /// Whether its values may have fields.
     pub(super) fn has_fields(self) -> bool {
         matches!(self, Root::Output | Root::Previous | Root::Input | Root::Param | Root::Item)
@@ -131,7 +141,10 @@ impl Root {
 
     /// Whether a text may use the word for a name of its own, as in `{% for item in … %}`.
     pub(super) fn is_free(self) -> bool {
-        matches!(self, Root::Item | Root::Index | Root::Context | Root::Inbox | Root::Shared | Root::Team | Root::Plan)
+        matches!(
+            self,
+            Root::Log | Root::Item | Root::Index | Root::Context | Root::Inbox | Root::Shared | Root::Team | Root::Plan
+        )
     }
 }
 

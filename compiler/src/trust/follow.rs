@@ -72,7 +72,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let step = read.step?;
                 (self.output(instance.pipeline, step, fields) == Label::Arbitrary).then(|| instance.steps[step])
             }
-            Root::Error => read.step.map(|step| instance.steps[step]),
+            Root::Error | Root::Log => read.step.map(|step| instance.steps[step]),
             Root::Param => {
                 let (index, kind) = self.param(instance, read)?;
                 (self.labels.at(kind, fields) == Label::Arbitrary).then(|| instance.params[index])

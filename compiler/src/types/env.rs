@@ -132,6 +132,7 @@ impl Env<'_> {
                 None => Type::ANY,
             },
             Root::Exit => step().filter(|step| !step.each).map_or(Type::ANY, |_| Type::INT),
+            Root::Log => step().filter(|step| !step.each).map_or(Type::ANY, |_| Type::TEXT),
             Root::Error => step().map_or(Type::ANY, |step| match step.each {
                 false => Type::STRING,
                 true => {
@@ -183,6 +184,7 @@ impl Env<'_> {
             Root::Status => bare("a status"),
             Root::Exit => bare("an exit code"),
             Root::Error => bare("an error"),
+            Root::Log => bare("a log"),
             Root::Param => {
                 let noun = format!("parameter `{}`", name.unwrap_or_default());
                 Origin { noun, label: self.param(name).map(|(_, span)| (span, "declared here")) }

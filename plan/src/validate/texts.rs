@@ -86,7 +86,7 @@ impl<'p> Validator<'p> {
         let Some(name) = name else { return place.hold(!needed, || "names nothing".to_owned()) };
         match directive.kind {
             // One that the pipeline leaves out keeps its name: the placeholder says it.
-            Kind::Output | Kind::Previous | Kind::Status | Kind::Exit | Kind::Error => place.name(name),
+            Kind::Output | Kind::Previous | Kind::Status | Kind::Exit | Kind::Error | Kind::Log => place.name(name),
             Kind::Input => {
                 let known = reader.step.is_none_or(|step| step.inputs.contains_key(name));
                 place.hold(known, || format!("this step has no input `{name}`"))

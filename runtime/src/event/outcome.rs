@@ -22,6 +22,9 @@ pub struct Outcome {
     /// The tail of its stderr, at most [`INLINE`](super::INLINE) bytes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
+    /// The end of what its command wrote to both streams, where something reads it; at most [`LOG`](swarmc_plan::LOG) bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Content>,
     /// The tokens that the agent reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -50,6 +53,11 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Outcome {
+    /// That of an attempt that failed before it put anything out.
+    pub(crate) fn failed(failure: Failure) -> Outcome {
+        Outcome { failure: Some(failure), ..Outcome::default() }
+    }
+
     /// Cuts the words about a failure so that the event stays below [`LARGEST`](super::LARGEST). The output is for the caller.
     pub(crate) fn bound(&mut self) {
         let cut = kept(self.stderr.chars().rev());

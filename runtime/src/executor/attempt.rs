@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use swarmc_plan::Command;
+use swarmc_plan::{Command, LOG};
 
 use super::capture::Capture;
 use super::exchange::{begin, exchange, stated};
@@ -17,7 +17,7 @@ use super::tail::text;
 use super::{Job, Work, kept, turn};
 use crate::artifact::Watch;
 use crate::error::RunError;
-use crate::event::{Failure, INLINE, Outcome};
+use crate::event::{Content, Failure, INLINE, Outcome};
 use crate::files::{Collected, Desk, Laid};
 use crate::handoff::Operation;
 use crate::recording::{Answer, Part, Question, Source};
@@ -205,8 +205,10 @@ async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mu
             let failure = failure(job, end);
             // What went wrong is as often told on stderr: whoever reads what came of it sees both, as a person would.
             let seen = (failure.is_some() && !place.capture.stderr.is_empty()).then(|| place.capture.seen());
+            let log = job.keeps_log.then(|| text(place.capture.last_of_both(), LOG));
             let (output, stderr) = place.capture.begin_check();
             Answer {
+                log,
                 failure,
                 exit: Some(end.exit),
                 stderr: text(stderr.into_bytes(), INLINE),
@@ -221,11 +223,12 @@ async fn answered(job: &Job, command: &Command, stdin: Option<&[u8]>, place: &mu
 /// A command's output is what it printed, without the final newline, or the value in that; of one that failed, what it
 /// wrote to stderr is part of it.
 fn command_ended(job: &Job, answer: Answer) -> Ended {
-    let Answer { failure, exit, stderr, is_cut, text: captured, .. } = answer;
+    let Answer { failure, exit, stderr, is_cut, text: captured, log, .. } = answer;
     if let Some(failure @ Failure::Spawn { .. }) = failure {
         return Ended::failed(failure);
     }
-    let outcome = Outcome { failure, exit, stderr, ..Outcome::default() };
+    let log = log.filter(|log| !log.is_empty()).map(Content::Text);
+    let outcome = Outcome { failure, exit, stderr, log, ..Outcome::default() };
     let output = without_newline(text(captured.clone().unwrap_or_default(), job.max_output));
     let mut ended = Ended { outcome, output: Some(output), captured, logs: false };
     if let (Some(shape), None, Some(output)) = (&job.shape, &ended.outcome.failure, &ended.output) {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use swarmc_plan::LOG;
+
 use super::cancel::Cancel;
 use super::kept::{Logged, Transcript};
 use super::log::Log;
@@ -18,9 +20,6 @@ use crate::observer::Stream;
 use crate::pulse::{Flow, Hand};
 use crate::run::Input;
 use crate::stream::{Decoder, Item, Report, ToolResult};
-
-/// The bytes of both streams of a command that are kept in the order in which they came.
-const SEEN: usize = 64 * 1024;
 
 /// The ids of conversations at most that are told of in one attempt.
 const SESSIONS: u32 = 8;
@@ -76,7 +75,7 @@ impl<'a> Capture<'a> {
             transcript: None,
             output: Tail::new(max_output),
             stderr: Tail::new(INLINE),
-            seen: Tail::new(SEEN),
+            seen: Tail::new(LOG),
             max_output,
             uses: Uses::new(services, step, attempt),
             used_tool: false,
@@ -95,7 +94,7 @@ impl<'a> Capture<'a> {
         self.decoder = decoder;
         self.output = Tail::new(self.max_output);
         self.stderr = Tail::new(INLINE);
-        self.seen = Tail::new(SEEN);
+        self.seen = Tail::new(LOG);
         self.reads();
     }
 
@@ -219,8 +218,13 @@ impl<'a> Capture<'a> {
     pub(super) fn begin_check(&mut self) -> (Tail, Tail) {
         let output = std::mem::replace(&mut self.output, Tail::new(INLINE));
         let stderr = std::mem::replace(&mut self.stderr, Tail::new(INLINE));
-        self.seen = Tail::new(SEEN);
+        self.seen = Tail::new(LOG);
         (output, stderr)
+    }
+
+    /// The end of what a command wrote to both streams, in the order in which it came.
+    pub(super) fn last_of_both(&self) -> Vec<u8> {
+        self.seen.clone().into_bytes()
     }
 
     /// What a person would have seen of a command: both streams in the order in which they came, or, where that was

@@ -73,6 +73,8 @@ pub(crate) struct Job {
     pub speaks: bool,
     /// Whether what it changes in its tree is kept.
     pub watched: bool,
+    /// Whether the end of what its command writes to both streams is kept.
+    pub keeps_log: bool,
     /// What its output must be; none is text.
     pub shape: Option<Arc<Shape>>,
     /// Commands that must exit with 0 afterwards.

@@ -362,6 +362,10 @@ fn store(job: &Job, ended: Ended, services: &Services) -> Result<crate::event::O
             None => {}
         }
     }
+    // A record has room for one text.
+    if let Some(Content::Text(log)) = &outcome.log {
+        outcome.log = Some(services.folder.store(log)?);
+    }
     outcome.output = match output {
         Some(text) if text.len() > INLINE => Some(services.folder.store(&text)?),
         Some(text) => Some(Content::Text(text)),

@@ -434,6 +434,7 @@ fn answered(job: &Job, reads: Format, end: Result<End, String>, place: &mut Plac
         stderr: text(stderr.into_bytes(), INLINE),
         usage: report.usage,
         session: report.session,
+        log: None,
         text: captured,
         whole,
         is_cut,

@@ -355,6 +355,9 @@ pub(super) struct Answered {
     /// The tail of its standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<Text>,
+    /// The end of both streams of a command, where something reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Text>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -471,7 +474,7 @@ impl Line {
             | Line::Command { asked, answer, .. }
             | Line::Check { asked, answer, .. } => {
                 texts.extend(asked.texts());
-                texts.extend([&answer.text, &answer.whole, &answer.stderr].into_iter().flatten());
+                texts.extend([&answer.text, &answer.whole, &answer.stderr, &answer.log].into_iter().flatten());
             }
             Line::File { text, .. } => texts.extend(text),
             Line::Gate { message, output, .. } => texts.extend(std::iter::once(message).chain(output)),

@@ -84,6 +84,8 @@ pub(crate) struct Answer {
     pub session: Option<String>,
     /// The end of what was put out; none where nothing was.
     pub text: Option<Vec<u8>>,
+    /// The end of both streams of a command, where that is kept.
+    pub log: Option<String>,
     /// The whole answer, where that is more than `text`.
     pub whole: Option<String>,
     /// Whether the beginning of `text` was dropped.

@@ -312,7 +312,7 @@ impl Replay {
     }
 
     fn taken(&self, answer: &Answered) -> Result<Answer, RunError> {
-        let Answered { text, whole, cut, exit, failure, stderr, usage, session, tools } = answer;
+        let Answered { text, whole, cut, exit, failure, stderr, log, usage, session, tools } = answer;
         let bytes = |text: &Text| -> Result<Vec<u8>, RunError> {
             Ok(self.blanks.fill(&self.recording.bytes(text).map_err(broken)?))
         };
@@ -320,6 +320,7 @@ impl Replay {
             failure: failure.as_ref().map(|failure| self.filled(failure)),
             exit: *exit,
             stderr: stderr.as_ref().map(|text| self.text(text)).transpose()?.unwrap_or_default(),
+            log: log.as_ref().map(|text| self.text(text)).transpose()?,
             usage: *usage,
             session: session.as_ref().map(|session| self.blanks.fill_text(session)),
             text: text.as_ref().map(bytes).transpose()?,

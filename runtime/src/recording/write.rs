@@ -135,7 +135,7 @@ impl Texts<'_> {
     }
 
     fn answered(&self, answer: &Answer) -> Result<Answered, RunError> {
-        let Answer { failure, exit, stderr, usage, session, text, whole, is_cut, used_tool } = answer;
+        let Answer { failure, exit, stderr, log, usage, session, text, whole, is_cut, used_tool } = answer;
         let stderr = (!stderr.is_empty()).then(|| self.text("stderr", stderr.as_bytes())).transpose()?;
         Ok(Answered {
             text: text.as_ref().map(|text| self.text("answer", text)).transpose()?,
@@ -144,6 +144,7 @@ impl Texts<'_> {
             exit: *exit,
             failure: failure.as_ref().map(|failure| told(failure, self.blanks)),
             stderr,
+            log: log.as_ref().map(|log| self.text("log", log.as_bytes())).transpose()?,
             usage: *usage,
             session: session.as_ref().map(|session| self.blanks.blank_text(session)),
             tools: *used_tool,

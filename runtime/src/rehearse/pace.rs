@@ -1,6 +1,6 @@
 //! The time that answers take in a rehearsal, and what they are as those of a process.
 
-use swarmc_plan::Step;
+use swarmc_plan::{LOG, Step};
 
 use super::told::Answer;
 use crate::event::Failure;
@@ -30,6 +30,16 @@ pub(super) struct Said {
     pub(super) text: String,
     pub(super) exit: i32,
     pub(super) stderr: String,
+}
+
+impl Said {
+    /// The end of both streams.
+    pub(super) fn log(&self) -> String {
+        let streams = [self.text.as_str(), &self.stderr];
+        let mut log = streams.into_iter().filter(|stream| !stream.is_empty()).collect::<Vec<_>>().join("\n");
+        log.drain(..log.ceil_char_boundary(log.len().saturating_sub(LOG)));
+        log
+    }
 }
 
 /// What an answer is as that of a process, its time added to that of the attempt.

@@ -48,6 +48,7 @@ pub(super) fn told(directive: &Directive, values: &dyn Values) -> Result<(String
         DirectiveKind::Previous,
         DirectiveKind::Exit,
         DirectiveKind::Error,
+        DirectiveKind::Log,
         DirectiveKind::Stdin,
         DirectiveKind::Param,
     ];
@@ -107,6 +108,7 @@ fn value(directive: &Directive, values: &dyn Values) -> Result<Option<Value>, St
         DirectiveKind::Status => values.status(name).and_then(|status| text(status.word())),
         DirectiveKind::Exit => values.exit(name).map(Value::from),
         DirectiveKind::Error => values.error(name)?,
+        DirectiveKind::Log => values.log(name)?.map(Value::String),
         DirectiveKind::Input => match source(directive, values) {
             Some(step) => values.output(step)?.map(|text| output(step, text, values)),
             None => return Err(format!("this step has no input `{name}`")),

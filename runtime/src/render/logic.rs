@@ -366,7 +366,7 @@ impl<'r> Wanted<'r> {
 
 /// The values that are wanted: read up front, since minijinja asks for values that live for ever.
 fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTreeMap<String, Value>, String> {
-    use DirectiveKind::{Error, Exit, Index, Input, Item, Output, Param, Previous, Status, Stdin};
+    use DirectiveKind::{Error, Exit, Index, Input, Item, Log, Output, Param, Previous, Status, Stdin};
     let mut context: BTreeMap<String, Value> = BTreeMap::new();
     let steps = |kind| if wanted.has(kind) { wanted.names(kind, values.steps()) } else { Vec::new() };
     let outputs = |kind, read: &dyn Fn(&str) -> Result<Option<String>, String>| {
@@ -401,6 +401,15 @@ fn context(wanted: &Wanted<'_>, values: &dyn Values, kept: &Kept) -> Result<BTre
         }
     }
     context.insert("error".to_owned(), Value::from(errors));
+    if wanted.has(Log) {
+        let mut logs = BTreeMap::new();
+        for step in steps(Log) {
+            if let Some(log) = values.log(step)? {
+                insert(&mut logs, step, Value::from(log));
+            }
+        }
+        context.insert("log".to_owned(), Value::from(logs));
+    }
 
     let mut inputs = BTreeMap::new();
     let ports = if wanted.has(Input) { values.inputs() } else { Vec::new() };

@@ -29,6 +29,10 @@ impl Values for World {
     fn exit(&self, _: &str) -> Option<i32> {
         Some(101)
     }
+    fn log(&self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     fn error(&self, _: &str) -> Result<Option<Value>, String> {
         Ok(Some(Value::from("stack overflow")))
     }
@@ -406,6 +410,9 @@ fn only_what_is_read_is_asked_for() {
         }
         fn exit(&self, step: &str) -> Option<i32> {
             self.0.exit(step)
+        }
+        fn log(&self, step: &str) -> Result<Option<String>, String> {
+            self.0.log(step)
         }
         fn error(&self, step: &str) -> Result<Option<Value>, String> {
             self.0.error(step)

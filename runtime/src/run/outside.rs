@@ -50,6 +50,10 @@ impl Values for Outside<'_> {
         None
     }
 
+    fn log(&self, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     fn error(&self, _: &str) -> Result<Option<Value>, String> {
         Ok(None)
     }

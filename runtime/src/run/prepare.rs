@@ -120,6 +120,7 @@ impl Loop<'_> {
             counted: self.state.counted(key, attempt),
             after: self.after(key, id, attempt, step),
             speaks: role == Role::Turn && self.scene.speaks(&self.state, key),
+            keeps_log: step.keeps_log && role == Role::Turn,
             watched: role == Role::Turn && self.is_watched(key, step, &work),
             work,
             role,

@@ -61,6 +61,17 @@ impl Values for View<'_> {
         }
     }
 
+    fn log(&self, step: &str) -> Result<Option<String>, String> {
+        let now = self.read(step);
+        let before = || self.state.look_back(self.frame, step).and_then(|reading| reading.log);
+        // What has not ended in this round has the log of the attempt before, or of the round before.
+        let log = match now {
+            Some(reading) if reading.status.is_some() => reading.log,
+            now => now.and_then(|reading| reading.log).or_else(before),
+        };
+        self.text(log)
+    }
+
     fn is_record(&self, step: &str) -> bool {
         let scope = self.state.graph.scope(self.state.region(self.frame).scope);
         scope.find(step).is_some_and(|spot| self.scene.is_json(&self.state.graph, spot))

@@ -359,6 +359,7 @@ impl State {
             exit: outcome.exit,
             error: outcome.error().map(Into::into),
             errors: outcome.errors.clone(),
+            log: outcome.log.clone(),
             files: outcome.files.clone(),
         }));
         let lasts = matches!(outcome.failure, Some(Failure::Files { lasting: true, .. }));

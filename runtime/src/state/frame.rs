@@ -210,6 +210,8 @@ pub(crate) struct Detail {
     pub(crate) error: Option<Box<str>>,
     /// Of a for-each: the items that failed.
     pub(crate) errors: Option<Content>,
+    /// What it wrote to both streams, where something reads that.
+    pub(crate) log: Option<Content>,
     /// What its agent left in its folder.
     pub(crate) files: Option<Box<Content>>,
 }

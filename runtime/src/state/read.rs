@@ -21,6 +21,8 @@ pub struct Reading<'a> {
     pub error: Option<&'a str>,
     /// Of a for-each: the items that failed.
     pub errors: Option<&'a Content>,
+    /// What its last attempt wrote to both streams, where something reads that.
+    pub log: Option<&'a Content>,
     /// What its agent left in its folder.
     pub files: Option<&'a Content>,
 }
@@ -155,6 +157,7 @@ fn reading<'a>(node: &'a Node, status: Option<Status>, detail: Option<&'a Detail
         exit: detail.and_then(|detail| detail.exit),
         error: detail.and_then(|detail| detail.error.as_deref()),
         errors: detail.and_then(|detail| detail.errors.as_ref()),
+        log: detail.and_then(|detail| detail.log.as_ref()),
         files: detail.and_then(|detail| detail.files.as_deref()),
     }
 }

@@ -96,6 +96,7 @@ fn typing_in_a_prompt_offers_the_words_that_mean_something_there() {
             "status",
             "exit",
             "error",
+            "log",
             "param",
             "iteration",
             "include",
