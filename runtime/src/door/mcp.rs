@@ -3,7 +3,6 @@
 //! In: calls of tools by whoever holds a token. Out: what the run says to them. Invariant: what the run refuses is a
 //! result that a model can read and mend, never an error of the protocol.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::handler::server::ServerHandler;
@@ -14,7 +13,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 
-use super::{Offer, Reception, client, operation};
+use super::client::{Client, IDLE};
+use super::{Offer, Reception, operation};
 use crate::handoff::Operation;
 
 /// By which Claude Code knows that a tool is to be in sight from the start, and not behind a search.
@@ -33,8 +33,8 @@ pub(super) struct Tools {
 pub(super) enum Run {
     /// In this process.
     Here(Arc<Reception>),
-    /// Behind this socket.
-    Behind(Arc<PathBuf>),
+    /// In another process.
+    Behind(Arc<Client>),
 }
 
 impl Tools {
@@ -46,11 +46,7 @@ impl Tools {
     async fn ask(&self, operation: Operation) -> Result<Value, String> {
         match &self.run {
             Run::Here(reception) => reception.ask(&self.token, Ok(operation)).await,
-            Run::Behind(socket) => {
-                let (socket, token) = (Arc::clone(socket), Arc::clone(&self.token));
-                let asking = tokio::task::spawn_blocking(move || client::ask(&socket, &token, &operation));
-                asking.await.map_err(|error| error.to_string())?
-            }
+            Run::Behind(client) => through(client, move |client| client.ask(&operation)).await,
         }
     }
 
@@ -58,11 +54,8 @@ impl Tools {
     async fn note_listed(&self) {
         match &self.run {
             Run::Here(reception) => reception.note_listed(&self.token),
-            Run::Behind(socket) => {
-                let (socket, token) = (Arc::clone(socket), Arc::clone(&self.token));
-                // Whoever cannot be told waits no longer than it would anyway.
-                let _ = tokio::task::spawn_blocking(move || client::note_listed(&socket, &token)).await;
-            }
+            // A run that cannot be told waits no longer than it would anyway.
+            Run::Behind(client) => _ = through(client, Client::note_listed).await,
         }
     }
 
@@ -76,6 +69,21 @@ impl Tools {
             Err(problem) => CallToolResult::error(vec![ContentBlock::text(problem)]),
         }
     }
+}
+
+/// Asks the run on a thread that may wait, and closes the connection for it where no other request needs it soon.
+async fn through<T: Send + 'static>(
+    client: &Arc<Client>,
+    ask: impl FnOnce(&Client) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let asking = Arc::clone(client);
+    let told = tokio::task::spawn_blocking(move || ask(&asking)).await;
+    let client = Arc::clone(client);
+    tokio::spawn(async move {
+        tokio::time::sleep(IDLE).await;
+        client.close_idle();
+    });
+    told.map_err(|error| error.to_string())?
 }
 
 impl ServerHandler for Tools {

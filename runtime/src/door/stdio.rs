@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rmcp::ServiceExt as _;
 
-use super::client;
+use super::client::Client;
 use super::mcp::{Run, Tools};
 
 /// Serves MCP on standard input and output to whoever has this token, until the input ends.
@@ -13,8 +13,8 @@ use super::mcp::{Run, Tools};
 /// # Errors
 /// The run at `socket` cannot be reached or knows no such token, or the client speaks no MCP.
 pub fn serve_stdio(socket: &Path, token: &str) -> Result<(), String> {
-    let offers = client::offers(socket, token)?;
-    let tools = Tools::new(offers.into(), token, Run::Behind(Arc::new(socket.to_owned())));
+    let client = Client::new(socket, token);
+    let tools = Tools::new(client.offers()?.into(), token, Run::Behind(Arc::new(client)));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no event loop can be started: {error}"))?;
     let served = runtime.block_on(async {
