@@ -39,6 +39,34 @@ fn a_program_that_cannot_be_started_is_told_with_what_to_type() {
 }
 
 #[test]
+fn a_program_that_has_gone_is_found_before_a_run_goes_on() {
+    let place =
+        Place::new("pipeline p {\n task first { run begin-it }\n task second { depends-on first; run end-it }\n}");
+    let bin = place.work().join("bin");
+    fs::create_dir(&bin).expect("a folder can be made");
+    let program = |name: &str, text: &str| {
+        fs::write(bin.join(name), text).expect("a program can be written");
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).expect("its mode can be changed");
+    };
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let swarmc = |arguments: &[&str]| {
+        let ended = place.command(arguments).env("PATH", &path).output().expect("it starts");
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    program("begin-it", "#!/bin/sh\necho first >>effects\n");
+    program("end-it", "#!/bin/sh\nexit 1\n");
+    assert_eq!(swarmc(&["run", "flow.kdl"]).0, Some(3));
+    fs::remove_dir_all(&bin).expect("it is there");
+    let (code, said) = swarmc(&["resume", "--retry-failed"]);
+    assert!(code == Some(2) && said.contains("`end-it`"), "{code:?} {said}");
+    assert!(!said.contains("begin-it"), "what has succeeded needs no program: {said}");
+    fs::create_dir(&bin).expect("a folder can be made");
+    program("end-it", "#!/bin/sh\necho second >>effects\n");
+    assert_eq!(swarmc(&["resume", "--retry-failed"]).0, Some(0));
+    assert_eq!(fs::read_to_string(place.work().join("effects")).expect("both ran"), "first\nsecond\n");
+}
+
+#[test]
 fn a_program_that_is_missing_is_found_before_the_first_task_starts() {
     let place = Place::new(
         r#"

@@ -162,9 +162,7 @@ pub fn start(
     let notices = match &options.replay {
         Some(_) => Vec::new(),
         None => {
-            let runs = |pipeline: &Pipeline, step: &Step| {
-                graph.scopes.iter().any(|scope| *scope.pipeline == *pipeline.name && scope.find(&step.name).is_some())
-            };
+            let runs = |pipeline: &Pipeline, step: &Step| is_part(&graph, pipeline, step);
             programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?
         }
     };
@@ -222,6 +220,11 @@ pub fn start(
         journal: Box::new(journal),
     };
     begin.run(lock, control, observer, inputs, receiver)
+}
+
+/// Whether a step is part of what runs.
+fn is_part(graph: &Graph, pipeline: &Pipeline, step: &Step) -> bool {
+    graph.scopes.iter().any(|scope| *scope.pipeline == *pipeline.name && scope.find(&step.name).is_some())
 }
 
 /// Everything that a run begins with in this process.

@@ -3,16 +3,16 @@
 //! In: the folder of a run. Out: the run as [`start`](super::start) sees it through. Invariant: what has finished and stays
 //! runs no second time, and nothing is recorded before everything that can be refused has been.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use swarmc_plan::{Pipeline, Plan};
+use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    Begin, First, Outcome, Surroundings, Trees, blanks, graph, limits, params, pipeline, pipelines, plan_digest,
-    recorder, refuse, survivors, swarms, trees, unsynced, values,
+    Begin, First, Outcome, Surroundings, Trees, blanks, graph, is_part, limits, params, pipeline, pipelines,
+    plan_digest, programs, recorder, refuse, survivors, swarms, trees, unsynced, values,
 };
 use crate::control::Control;
 use crate::error::{JournalError, RunError};
@@ -136,6 +136,10 @@ fn go_on(
             First::New(reopened.events)
         }
     };
+    // What has succeeded needs its program no more.
+    let done: BTreeSet<Arc<str>> = state.outputs().map(|(step, _)| step.name).collect();
+    let runs = |pipeline: &Pipeline, step: &Step| !done.contains(step.name.as_str()) && is_part(&graph, pipeline, step);
+    notices.extend(programs::look_up(plan, &pipelines(plan, &graph), runs, &surroundings)?);
     if let Some(target) = facts.record.take_if(|_| was_reopened || retry.is_some()) {
         notices.push(format!(
             "what runs now is not recorded: the recording `{}` holds the run up to its first end",
