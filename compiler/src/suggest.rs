@@ -17,7 +17,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
-        .map(|candidate| (strsim::osa_distance(&plain, &self::plain(candidate)), *candidate))
+        .map(|candidate| (distance(strsim::osa_distance, &plain, &self::plain(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min();
     match slip {
@@ -54,16 +54,16 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
 pub(crate) fn is_slip(name: &str, close: &str, candidates: &[&str]) -> bool {
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
     let (written, meant) = (plain(name), plain(close));
-    let distance = strsim::damerau_levenshtein(&written, &meant);
+    let between = |other: &str| distance(strsim::damerau_levenshtein, &written, other);
+    let apart = between(&meant);
     let shorter = written.chars().count().min(meant.chars().count());
-    let small = match distance {
+    let small = match apart {
         0 => true,
         1 => shorter >= 4,
         2 => shorter >= 8 && written.chars().next() == meant.chars().next(),
         _ => false,
     };
-    let rival =
-        |other: &&str| **other != *close && strsim::damerau_levenshtein(&written, &plain(other)) <= distance + 1;
+    let rival = |other: &&str| **other != *close && between(&plain(other)) <= apart + 1;
     small && digits(name) == digits(close) && !candidates.iter().any(rival)
 }
 
@@ -136,6 +136,17 @@ fn plain(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }
 
+/// The distance of two names by `measure`, which takes the product of their lengths: what both begin and end with counts for
+/// nothing, and is most of names like `step-17` and `step-18`.
+fn distance(measure: fn(&str, &str) -> usize, one: &str, other: &str) -> usize {
+    let alike = |(one, other): &(char, char)| one == other;
+    let begin: usize = one.chars().zip(other.chars()).take_while(alike).map(|(sign, _)| sign.len_utf8()).sum();
+    let (one, other) = (&one[begin..], &other[begin..]);
+    let end: usize =
+        one.chars().rev().zip(other.chars().rev()).take_while(alike).map(|(sign, _)| sign.len_utf8()).sum();
+    measure(&one[..one.len() - end], &other[..other.len() - end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +197,18 @@ mod tests {
         assert_eq!(list([].into_iter(), "and"), "");
         assert_eq!(list(["a"].into_iter(), "and"), "`a`");
         assert_eq!(list(["a", "b", "c"].into_iter(), "or"), "`a`, `b` or `c`");
+    }
+
+    #[test]
+    fn what_two_names_share_at_their_ends_changes_no_distance() {
+        let names = [
+            "", "a", "ab", "ba", "aba", "aab", "abab", "step-17", "step-71", "xstep-17", "schön", "schon", "aXbY",
+            "abXY",
+        ];
+        for (one, other) in names.iter().flat_map(|one| names.iter().map(move |other| (one, other))) {
+            for measure in [strsim::osa_distance, strsim::damerau_levenshtein] {
+                assert_eq!(distance(measure, one, other), measure(one, other), "{one} {other}");
+            }
+        }
     }
 }
