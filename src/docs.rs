@@ -6,6 +6,7 @@ mod schema;
 use std::fmt::Write;
 
 use clap::{Arg, Command, CommandFactory};
+use swarmc_compiler::holes::{self, Term};
 use swarmc_compiler::syntax::{self, Value, ValueKind};
 use swarmc_compiler::{Code, FileId, Profile, Span};
 
@@ -23,6 +24,11 @@ fn the_language_reference_is_current() {
         "docs/language.md",
         &page.replacen("\n\n", "\n\n<!-- Generated from compiler/src/schema by `tests/run bless`. -->\n\n", 1),
     );
+}
+
+#[test]
+fn the_reference_of_texts_is_current() {
+    check("docs/texts.md", &texts());
 }
 
 #[test]
@@ -74,6 +80,45 @@ fn check(page: &str, expected: &str) {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(found == expected, "{page} is stale: run `tests/run bless`");
+}
+
+/// What stands in prompts and in other texts, from the lists that the compiler itself uses.
+fn texts() -> String {
+    let mut out = String::from(
+        "# Texts\n\n<!-- Generated from compiler/src/template by `tests/run bless`. -->\n\n\
+         Prompts, `stdin`, `value`, `env` and other texts of a spec may hold directives (`<<output:plan>>`), expressions \
+         (`{{ output.plan.title }}`) and statements (`{% if iteration > 1 %}`). Conditions (`when`, `until`, `for-each`) are \
+         expressions alone. Expressions write `_` for the `-` of a name. `\\<<` is a plain `<<`.\n\n\
+         ## Directives\n\n",
+    );
+    let mut list = |title: &str, terms: &mut dyn Iterator<Item = Term>| {
+        if !title.is_empty() {
+            let _ = writeln!(out, "\n## {title}\n");
+        }
+        for Term { word, usage, doc } in terms {
+            let filters: Vec<String> = match usage.starts_with("<<") {
+                true => holes::directive_filters(word).iter().map(|filter| format!("`{}`", filter.word)).collect(),
+                false => Vec::new(),
+            };
+            let filters = if filters.is_empty() { String::new() } else { format!(" Filters: {}.", filters.join(", ")) };
+            let _ = writeln!(out, "- `{usage}`: {doc}{filters}");
+        }
+    };
+    list("", &mut holes::directives());
+    let of_directives = holes::directive_filters("output");
+    list("Filters of directives", &mut of_directives.into_iter());
+    list("Filters of expressions", &mut holes::expression_filters());
+    list("Tests of expressions", &mut holes::expression_tests());
+    let words = |words: &mut dyn Iterator<Item = &'static str>| {
+        words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    let _ = writeln!(
+        out,
+        "\n## Expressions and statements\n\nAn expression begins with one of {}. The statements are {}.",
+        words(&mut holes::roots()),
+        words(&mut holes::statements()),
+    );
+    out
 }
 
 /// The parts of the library: what each is for, what it declares, and how.
