@@ -138,6 +138,8 @@ fn rename_and_undo(what: &str, files: &shapes::Workspace) {
 
 /// Writes the spec and its prompts.
 fn write(folder: &Path) -> String {
+    // What an editor opens belongs to the repository that it lies in.
+    std::fs::create_dir(folder.join(".git")).expect("a folder");
     std::fs::create_dir(folder.join("prompts")).expect("a folder");
     let mut spec = String::from(
         "workflow flow\nprovider local { exec cat }\nagent coder provider=local\npipeline build {\n    task start { run ls }\n",
