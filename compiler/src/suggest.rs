@@ -11,12 +11,13 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         5..=7 => 2,
         _ => 3,
     };
-    let plain = plain(name);
+    let (plain, signs) = (plain(name), signs(name));
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let slip = candidates
         .iter()
         // The distance is at least the difference in length; a megabyte is never compared with anything.
         .filter(|candidate| candidate.chars().count().abs_diff(length) <= allowed)
+        .filter(|candidate| least_distance(signs, self::signs(candidate)) <= allowed)
         .map(|candidate| (distance(strsim::osa_distance, &plain, &self::plain(candidate)), *candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
         .min();
@@ -63,7 +64,9 @@ pub(crate) fn is_slip(name: &str, close: &str, candidates: &[&str]) -> bool {
         2 => shorter >= 8 && written.chars().next() == meant.chars().next(),
         _ => false,
     };
-    let rival = |other: &&str| **other != *close && between(&plain(other)) <= apart + 1;
+    let signs = signs(name);
+    let is_far = |other: &str| least_distance(signs, self::signs(other)) > apart + 1;
+    let rival = |other: &&str| **other != *close && !is_far(other) && between(&plain(other)) <= apart + 1;
     small && digits(name) == digits(close) && !candidates.iter().any(rival)
 }
 
@@ -134,6 +137,17 @@ pub(crate) fn list<'a>(items: impl Iterator<Item = &'a str>, and: &str) -> Strin
 /// Case and the two separators are the commonest slips.
 fn plain(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
+}
+
+/// The signs of a name, of [`plain`], as a set: a bit each, which some of them share.
+fn signs(name: &str) -> u64 {
+    let signs = name.chars().flat_map(char::to_lowercase).map(|sign| if sign == '_' { '-' } else { sign });
+    signs.fold(0, |set, sign| set | 1 << (u32::from(sign) % u64::BITS))
+}
+
+/// What the distance of two names is at least: an edit brings or takes one sign, and a change does both.
+fn least_distance(one: u64, other: u64) -> usize {
+    (one & !other).count_ones().max((other & !one).count_ones()) as usize
 }
 
 /// The distance of two names by `measure`, which takes the product of their lengths: what both begin and end with counts for
@@ -207,7 +221,9 @@ mod tests {
         ];
         for (one, other) in names.iter().flat_map(|one| names.iter().map(move |other| (one, other))) {
             for measure in [strsim::osa_distance, strsim::damerau_levenshtein] {
-                assert_eq!(distance(measure, one, other), measure(one, other), "{one} {other}");
+                let measured = measure(&plain(one), &plain(other));
+                assert_eq!(distance(measure, &plain(one), &plain(other)), measured, "{one} {other}");
+                assert!(least_distance(signs(one), signs(other)) <= measured, "{one} {other}");
             }
         }
     }
