@@ -47,7 +47,7 @@ fn copies(step: &Step<'_>, name: &ast::Name, called: &Pipeline<'_>, says: Span) 
 fn missing<'c>(called: &'c Pipeline<'_>, types: &[Type], args: &[(ast::Name, Text)]) -> Vec<&'c ast::Param> {
     let given = |param: &ast::Param| args.iter().any(|(given, _)| given.value == param.name.value);
     let params = called.ast.params.iter().zip(types);
-    let needed = params.filter(|(param, kind)| param.default.is_none() && kind.lack == Lack::Never && !given(param));
+    let needed = params.filter(|(param, kind)| param.default.is_none() && kind.lack == Lack::NEVER && !given(param));
     needed.map(|(param, _)| param).collect()
 }
 

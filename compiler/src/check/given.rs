@@ -158,7 +158,7 @@ fn computed_fields(
     let computed = |name: &str| fields.iter().any(|(field, _)| field == name);
     let misspelt = |name: &str| fields.iter().any(|(field, _)| crate::suggest::closest(field, [name]).is_some());
     let missing = record.into_iter().flat_map(|record| &record.fields);
-    for field in missing.filter(|field| field.kind.lack == Lack::Never && !computed(&field.name)) {
+    for field in missing.filter(|field| field.kind.lack == Lack::NEVER && !computed(&field.name)) {
         if misspelt(&field.name) {
             continue;
         }

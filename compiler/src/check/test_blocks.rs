@@ -56,7 +56,7 @@ fn params(model: &Model<'_>, test: &Test<'_>, diagnostics: &mut Diagnostics) {
         return;
     }
     let given = |wanted: ParamRef| test.params.iter().any(|(param, _)| *param == wanted);
-    let needed = |param: &ast::Param, kind: &Type| param.default.is_none() && kind.lack == Lack::Never;
+    let needed = |param: &ast::Param, kind: &Type| param.default.is_none() && kind.lack == Lack::NEVER;
     let inner = own.iter().zip(own_types).enumerate();
     let inner = inner.filter(|(index, (param, kind))| needed(param, kind) && !given(ParamRef::Pipeline(*index)));
     let outer = model.spec.params.iter().zip(&model.typing.params).enumerate();

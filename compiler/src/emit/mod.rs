@@ -186,7 +186,7 @@ impl Emitter<'_, '_, '_> {
                 TypeKind::String | TypeKind::Unknown => plan::ParamType::String,
                 // Whether it may be left out is not part of the schema.
                 _ => plan::ParamType::Json(plan::Schema(
-                    self.model.typing.types.schema(&kind.clone().lacking(Lack::Never)),
+                    self.model.typing.types.schema(&kind.clone().lacking(Lack::NEVER)),
                 )),
             },
             optional: param.kind.optional,

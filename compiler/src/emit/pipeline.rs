@@ -164,7 +164,7 @@ impl Emitter<'_, '_, '_> {
             kind => kind,
         };
         let kind = types.kind(one);
-        let unknown = matches!(kind, Kind::Any | Kind::None);
+        let unknown = matches!(kind, Kind::Any | Kind::None | Kind::Union(_));
         // All steps of a result are one kind of value: where another one is text, what nobody knows is shown as text.
         let is_text = |&other: &usize| pipeline.steps[other].output.kind.is_text();
         let beside_text = || pipeline.result.contains(&index) && pipeline.result.iter().any(is_text);

@@ -44,10 +44,10 @@ impl Shapes {
         symbols: &mut Vec<Symbol>,
         depth: usize,
     ) -> ShapeId {
-        let optional = kind.lack != Lack::Never;
+        let optional = kind.lack != Lack::NEVER;
         let known = match &kind.kind {
             Kind::Named(index, _) => self.named.get(&(*index, optional)),
-            Kind::Record(record) => self.records.get(&(record.span, record.fields.len(), optional)),
+            Kind::Record(record) if !record.written => self.records.get(&(record.span, record.fields.len(), optional)),
             _ => None,
         };
         if let Some(&known) = known {
@@ -64,7 +64,7 @@ impl Shapes {
                 self.list[id.0 as usize].declared = declared.get(*index).copied();
                 // Before its fields, which may be of this very type.
                 self.named.insert((*index, optional), id);
-                let behind = Type { kind: types.kind(&kind.kind).clone(), lack: Lack::Never };
+                let behind = Type { kind: types.kind(&kind.kind).clone(), lack: Lack::NEVER };
                 let behind = inner(self, symbols, &behind);
                 let behind = self.list[behind.0 as usize].kind.clone();
                 self.list[id.0 as usize].kind = behind;
@@ -78,7 +78,7 @@ impl Shapes {
                 let item = inner(self, symbols, item);
                 self.simple(text, ShapeKind::Map(item), optional)
             }
-            Kind::Record(record) => {
+            Kind::Record(record) if !record.written => {
                 let id = self.push(text, ShapeKind::Plain, optional);
                 self.records.insert((record.span, record.fields.len(), optional), id);
                 let mut fields = Vec::with_capacity(record.fields.len());

@@ -475,6 +475,7 @@ fn is_zero(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Const(Const::Int(number)) => *number == 0,
         ExprKind::Const(Const::Float(number)) => *number == 0.0,
+        ExprKind::Const(Const::Bool(truth)) => !truth,
         ExprKind::Negative(of) => is_zero(of),
         _ => false,
     }

@@ -38,14 +38,14 @@ impl Types {
             name: name.clone(),
             span: declared.name.span,
             description: declared.description.clone(),
-            kind: resolve(&declared.kind, Lack::Null, &names, lookup),
+            kind: resolve(&declared.kind, Lack::NULL, &names, lookup),
         });
         Types { list: list.collect(), names }
     }
 
     /// The type that is written.
     pub(crate) fn resolve(&self, written: &TypeExpr, lookup: &mut Lookup<'_>) -> Type {
-        resolve(written, Lack::Null, &self.names, lookup)
+        resolve(written, Lack::NULL, &self.names, lookup)
     }
 
     /// The fields that are written, as those of a gate.
@@ -145,7 +145,7 @@ impl Types {
 /// The declared types of which a value needs one, each with the field that says so.
 fn held(kind: &Type, span: Span) -> Vec<(usize, Span)> {
     match (&kind.kind, kind.lack) {
-        (Kind::Named(index, _), Lack::Never) => vec![(*index, span)],
+        (Kind::Named(index, _), Lack::NEVER) => vec![(*index, span)],
         (Kind::Record(record), _) => record.fields.iter().flat_map(|field| held(&field.kind, field.span)).collect(),
         _ => Vec::new(),
     }
@@ -164,8 +164,8 @@ fn resolve(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Look
             let words = words.iter().map(|word| word.value.clone()).collect();
             Kind::Enum(Arc::new(Words { words, span: written.span }))
         }
-        TypeKind::List(item) => Kind::List(Arc::new(resolve(item, Lack::Null, names, lookup))),
-        TypeKind::Map(item) => Kind::Map(Arc::new(resolve(item, Lack::Null, names, lookup))),
+        TypeKind::List(item) => Kind::List(Arc::new(resolve(item, Lack::NULL, names, lookup))),
+        TypeKind::Map(item) => Kind::Map(Arc::new(resolve(item, Lack::NULL, names, lookup))),
         TypeKind::Named(name) => match lookup(name).and_then(|index| Some((index, names.get(index)?))) {
             Some((index, name)) => Kind::Named(index, name.clone()),
             None => Kind::Any,
@@ -176,13 +176,13 @@ fn resolve(written: &TypeExpr, lack: Lack, names: &[Arc<str>], lookup: &mut Look
         }
         TypeKind::Unknown => Kind::Any,
     };
-    Type { kind, lack: if written.optional { lack } else { Lack::Never } }
+    Type { kind, lack: if written.optional { lack } else { Lack::NEVER } }
 }
 
 fn field(written: &ast::Field, names: &[Arc<str>], lookup: &mut Lookup<'_>) -> Field {
     Field {
         name: written.name.value.clone(),
-        kind: resolve(&written.kind, Lack::Absent, names, lookup),
+        kind: resolve(&written.kind, Lack::ABSENT, names, lookup),
         span: written.name.span,
         limits: Limits {
             min: written.min.as_ref().map(|min| min.value.clone()),

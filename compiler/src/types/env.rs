@@ -87,7 +87,7 @@ impl ParamTypes {
         let params = params.into_iter();
         // Whether one is given is for another check.
         let known =
-            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::Never), param.name.span)));
+            params.map(|(param, kind)| (plain(&param.name.value), (kind.lacking(Lack::NEVER), param.name.span)));
         ParamTypes { by_plain: known.collect() }
     }
 }
@@ -102,7 +102,7 @@ impl<'e> Workflow<'e> {
     fn param(&self, name: &str) -> Option<(Type, Span)> {
         let index = self.tables.find(What::Param, name, false, self.file)?;
         // Whether one is given is for another check.
-        Some((self.kinds.get(index)?.clone().lacking(Lack::Never), self.params.get(index)?.name.span))
+        Some((self.kinds.get(index)?.clone().lacking(Lack::NEVER), self.params.get(index)?.name.span))
     }
 }
 
@@ -161,8 +161,8 @@ impl Env<'_> {
         for segment in fields {
             let next = match self.whole.types.kind(&kind.kind) {
                 Kind::Record(record) => record.field(&segment.text, true).map_or(Type::ANY, |field| field.kind.clone()),
-                Kind::List(item) if segment.index.is_some() => (**item).clone().lacking(Lack::Absent),
-                Kind::Map(item) => (**item).clone().lacking(Lack::Absent),
+                Kind::List(item) if segment.index.is_some() => (**item).clone().lacking(Lack::ABSENT),
+                Kind::Map(item) => (**item).clone().lacking(Lack::ABSENT),
                 _ => Type::ANY,
             };
             kind = next;

@@ -24,7 +24,7 @@ impl Types {
             _ => serde_json::from_str(written.trim()),
         };
         match (value, kind.lack) {
-            (Ok(Value::Null), Lack::Null | Lack::Absent) => None,
+            (Ok(Value::Null), lack) if lack != Lack::NEVER => None,
             (Ok(value), _) => self.wrong(kind, limits, &value, place),
             (Err(_), _) => Some(format!("{place} is not {}", noun(resolved))),
         }
@@ -32,7 +32,7 @@ impl Types {
 
     /// What is wrong with `value`, which messages call `place`. Goes as deep as the value, which JSON bounds.
     pub(super) fn wrong(&self, kind: &Type, limits: &Limits, value: &Value, place: &str) -> Option<String> {
-        if kind.lack != Lack::Never && value.is_null() {
+        if kind.lack != Lack::NEVER && value.is_null() {
             return None;
         }
         let resolved = self.kind(&kind.kind);
@@ -70,7 +70,7 @@ impl Types {
                 }
                 record.fields.iter().find_map(|field| match entries.get(&field.name) {
                     Some(value) => self.wrong(&field.kind, &field.limits, value, &inside(&field.name)),
-                    None if field.kind.lack == Lack::Never => Some(format!("{} is missing", inside(&field.name))),
+                    None if field.kind.lack == Lack::NEVER => Some(format!("{} is missing", inside(&field.name))),
                     None => None,
                 })
             }
@@ -89,8 +89,18 @@ impl Types {
         if depth == 0 {
             return true;
         }
+        let same = |kind: &Kind| self.fits(&Type::new(wanted.clone()), &Type::new(kind.clone()), depth);
         match (wanted, given) {
             (Kind::Any | Kind::None, _) | (_, Kind::Any | Kind::None | Kind::Text) => true,
+            (_, Kind::Union(given)) => given.kinds.iter().all(same),
+            (Kind::Union(wanted), _) => {
+                let given = Type::new(given.clone());
+                wanted.kinds.iter().any(|kind| self.fits(&Type::new(kind.clone()), &given, depth))
+            }
+            (Kind::List(wanted), Kind::Iter { item, .. }) => self.fits(wanted, item, depth - 1),
+            (Kind::List(wanted), Kind::Tuple(given)) => {
+                given.items.iter().all(|item| self.fits(wanted, item, depth - 1))
+            }
             (Kind::Enum(wanted), Kind::Enum(given)) => given.words.iter().all(|word| wanted.words.contains(word)),
             (wanted, given) if wanted.is_text() && given.is_text() => true,
             // A text in a list or a record counts as what it says.
@@ -108,7 +118,7 @@ impl Types {
                 given.fields.iter().all(known)
                     && wanted.fields.iter().all(|field: &Field| match find(&field.name) {
                         Some(given) => self.fits(&field.kind, &given.kind, depth - 1),
-                        None => field.kind.lack != Lack::Never,
+                        None => field.kind.lack != Lack::NEVER,
                     })
             }
             // The keys of a map are known at run time.
@@ -162,7 +172,11 @@ pub(super) fn noun(kind: &Kind) -> String {
         Kind::Float => "a number".to_owned(),
         Kind::Bool => "`true` or `false`".to_owned(),
         Kind::Enum(words) => suggest::list(words.words.iter().map(String::as_str), "or"),
-        Kind::List(_) => "a JSON array".to_owned(),
+        Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => "a JSON array".to_owned(),
+        Kind::Union(union) => {
+            let kinds: Vec<String> = union.kinds.iter().map(noun).collect();
+            suggest::list(kinds.iter().map(String::as_str), "or")
+        }
         Kind::Map(_) | Kind::Record(_) => "a JSON object".to_owned(),
         Kind::Named(_, name) => format!("a `{name}`"),
     }

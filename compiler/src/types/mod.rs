@@ -8,9 +8,11 @@ mod env;
 mod fit;
 mod infer;
 mod schema;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod typing;
+mod union;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ pub(crate) use declared::{Lookup, Types};
 pub(crate) use env::{Env, ParamTypes, StepTypes, Workflow};
 pub(crate) use infer::{Checker, Unfit, Use, Wanted};
 pub(crate) use typing::{PipelineTypes, Typing, typing};
+pub(crate) use union::{Classes, Form, Tuple, Union, united};
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,15 +34,34 @@ pub(crate) struct Type {
     pub(crate) lack: Lack,
 }
 
-/// Whether there may be no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lack {
-    /// There is one.
-    Never,
+/// Whether there may be no value, and what stands in its place: any of three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lack(u8);
+
+impl Lack {
+    /// There is a value.
+    pub(crate) const NEVER: Lack = Lack(0);
     /// It may be `null`, as an item of `list<int?>`.
-    Null,
+    pub(crate) const NULL: Lack = Lack(1);
+    /// It may be the undefined value that `a if b` gives without `else`: text shows it as nothing.
+    pub(crate) const SILENT: Lack = Lack(2);
     /// It may not be there at all, as an optional field: reading it is an error.
-    Absent,
+    pub(crate) const ABSENT: Lack = Lack(4);
+
+    /// Whether one of `other` is among them.
+    pub(crate) fn has(self, other: Lack) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// These and the others.
+    pub(crate) fn and(self, other: Lack) -> Lack {
+        Lack(self.0 | other.0)
+    }
+
+    /// These without the others.
+    pub(crate) fn without(self, other: Lack) -> Lack {
+        Lack(self.0 & !other.0)
+    }
 }
 
 /// What a value is.
@@ -63,6 +85,16 @@ pub(crate) enum Kind {
     /// Texts to values.
     Map(Arc<Type>),
     Record(Arc<Record>),
+    /// A list whose items are known one by one.
+    Tuple(Arc<Tuple>),
+    /// What slices and some filters give instead of a list: it can be gone through.
+    Iter {
+        item: Arc<Type>,
+        /// Whether its length is known.
+        sized: bool,
+    },
+    /// One of several.
+    Union(Arc<Union>),
     /// A declared type, by its index: looked up when it is needed, so that types may contain each other.
     Named(usize, Arc<str>),
 }
@@ -89,6 +121,10 @@ pub(crate) struct Record {
     pub(crate) span: Span,
     /// How deep it nests, declared types not counted.
     pub(crate) depth: usize,
+    /// How many types it is made of.
+    size: usize,
+    /// Whether an expression writes it out.
+    pub(crate) written: bool,
 }
 
 /// Records are equal where they are declared in one place: computed ones may share parts without end.
@@ -101,7 +137,18 @@ impl PartialEq for Record {
 impl Record {
     pub(crate) fn new(fields: Vec<Field>, span: Span) -> Record {
         let depth = 1 + fields.iter().map(|field| field.kind.depth()).max().unwrap_or(0);
-        Record { fields, span, depth }
+        let size = fields.iter().fold(1, |size: usize, field| size.saturating_add(field.kind.size()));
+        Record { fields, span, depth, size, written: false }
+    }
+
+    /// A record that an expression writes out.
+    pub(crate) fn written(fields: Vec<Field>, span: Span) -> Record {
+        Record { written: true, ..Record::new(fields, span) }
+    }
+
+    /// Whether it is small enough to be part of computed types.
+    pub(crate) fn is_small(&self) -> bool {
+        self.size <= union::LARGEST && self.depth <= union::DEEPEST
     }
 
     /// The field of this name; expressions write `_` for `-`, as in the names of steps.
@@ -124,6 +171,14 @@ pub(crate) struct Field {
     pub(crate) unanswered: Option<Span>,
 }
 
+impl Field {
+    /// A field of which nothing is known but its type.
+    pub(crate) fn new(name: &str, kind: Type, span: Span) -> Field {
+        let limits = Limits::default();
+        Field { name: name.to_owned(), kind, span, limits, description: None, unanswered: None }
+    }
+}
+
 /// What a value of a field must satisfy besides its type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
@@ -135,19 +190,19 @@ pub(crate) struct Limits {
 impl Type {
     /// A type whose value is there.
     pub(crate) fn new(kind: Kind) -> Type {
-        Type { kind, lack: Lack::Never }
+        Type { kind, lack: Lack::NEVER }
     }
 
-    pub(crate) const ANY: Type = Type { kind: Kind::Any, lack: Lack::Never };
-    pub(crate) const TEXT: Type = Type { kind: Kind::Text, lack: Lack::Never };
-    pub(crate) const STRING: Type = Type { kind: Kind::String, lack: Lack::Never };
-    pub(crate) const INT: Type = Type { kind: Kind::Int, lack: Lack::Never };
-    pub(crate) const FLOAT: Type = Type { kind: Kind::Float, lack: Lack::Never };
-    pub(crate) const BOOL: Type = Type { kind: Kind::Bool, lack: Lack::Never };
+    pub(crate) const ANY: Type = Type { kind: Kind::Any, lack: Lack::NEVER };
+    pub(crate) const TEXT: Type = Type { kind: Kind::Text, lack: Lack::NEVER };
+    pub(crate) const STRING: Type = Type { kind: Kind::String, lack: Lack::NEVER };
+    pub(crate) const INT: Type = Type { kind: Kind::Int, lack: Lack::NEVER };
+    pub(crate) const FLOAT: Type = Type { kind: Kind::Float, lack: Lack::NEVER };
+    pub(crate) const BOOL: Type = Type { kind: Kind::Bool, lack: Lack::NEVER };
 
     /// A list of these.
     pub(crate) fn list(item: Type) -> Type {
-        Type::new(Kind::List(Arc::new(item)))
+        Type::new(Kind::List(Arc::new(item.bounded())))
     }
 
     /// An enum that the language itself declares, or that stands at `span`.
@@ -158,24 +213,8 @@ impl Type {
 
     /// A record of fields that are always there.
     pub(crate) fn record<'n>(fields: impl IntoIterator<Item = (&'n str, Type, Span)>, span: Span) -> Type {
-        let field = |(name, kind, span): (&str, Type, Span)| Field {
-            name: name.to_owned(),
-            kind,
-            span,
-            limits: Limits::default(),
-            description: None,
-            unanswered: None,
-        };
-        Type::new(Kind::Record(Arc::new(Record::new(fields.into_iter().map(field).collect(), span))))
-    }
-
-    /// How deep it nests, declared types not counted.
-    pub(crate) fn depth(&self) -> usize {
-        match &self.kind {
-            Kind::List(item) | Kind::Map(item) => 1 + item.depth(),
-            Kind::Record(record) => record.depth,
-            _ => 0,
-        }
+        let fields = fields.into_iter().map(|(name, kind, span)| Field::new(name, kind, span)).collect();
+        Type::new(Kind::Record(Arc::new(Record::new(fields, span))))
     }
 
     /// Whether no value is of both types, as far as is known.
@@ -193,18 +232,6 @@ impl Type {
     /// The same, lacking at most so.
     pub(crate) fn lacking(self, lack: Lack) -> Type {
         Type { lack, ..self }
-    }
-
-    /// The type of a value that is one or the other.
-    pub(crate) fn or(self, other: Type) -> Type {
-        let lack = self.lack.max(other.lack);
-        let kind = match (self.kind, other.kind) {
-            (one, other) if one == other => one,
-            (Kind::Int, Kind::Float) | (Kind::Float, Kind::Int) => Kind::Float,
-            (one, other) if one.is_text() && other.is_text() => Kind::String,
-            _ => Kind::Any,
-        };
-        Type { kind, lack }
     }
 }
 
@@ -224,7 +251,7 @@ impl fmt::Display for Type {
     /// As the language writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
-        f.write_str(if self.lack == Lack::Never { "" } else { "?" })
+        f.write_str(if self.lack == Lack::NEVER { "" } else { "?" })
     }
 }
 
@@ -252,6 +279,17 @@ impl fmt::Display for Kind {
                 let names: Vec<&str> = record.fields.iter().take(SHOWN).map(|field| field.name.as_str()).collect();
                 let more = if record.fields.len() > SHOWN { " …" } else { "" };
                 write!(f, "{{ {}{more} }}", names.join(" "))
+            }
+            Kind::Iter { item, .. } => write!(f, "list<{item}>"),
+            Kind::Tuple(tuple) => match tuple.items.split_first() {
+                Some((first, rest)) => {
+                    write!(f, "list<{}>", rest.iter().fold(first.clone(), |kind, item| kind.or(item.clone())))
+                }
+                None => f.write_str("list<any>"),
+            },
+            Kind::Union(union) => {
+                let kinds: Vec<String> = union.kinds.iter().map(Kind::to_string).collect();
+                f.write_str(&kinds.join(" or "))
             }
             Kind::Named(_, name) => f.write_str(name),
         }

@@ -50,14 +50,17 @@ fn schema(kind: &Type, limits: &Limits, types: &Types) -> Value {
         Kind::List(item) => json!({ "type": "array", "items": types.schema(item) }),
         Kind::Map(item) => json!({ "type": "object", "additionalProperties": types.schema(item) }),
         Kind::Record(record) => fields(&record.fields, types),
+        Kind::Iter { item, .. } => json!({ "type": "array", "items": types.schema(item) }),
+        Kind::Tuple(tuple) => json!({ "type": "array", "items": types.schema(&tuple.item()) }),
+        Kind::Union(union) => {
+            let kinds: Vec<Value> = union.kinds.iter().map(|kind| types.schema(&Type::new(kind.clone()))).collect();
+            json!({ "anyOf": kinds })
+        }
         // JSON pointers in references have `~` and `/` escaped; names of types have neither.
         Kind::Named(_, name) => json!({ "$ref": format!("#/$defs/{name}") }),
     };
     let own = limited(own, &kind.kind, limits);
-    match kind.lack {
-        Lack::Null => json!({ "anyOf": [own, { "type": "null" }] }),
-        Lack::Never | Lack::Absent => own,
-    }
+    if kind.lack.has(Lack::NULL) { json!({ "anyOf": [own, { "type": "null" }] }) } else { own }
 }
 
 fn fields(fields: &[Field], types: &Types) -> Value {
@@ -66,7 +69,7 @@ fn fields(fields: &[Field], types: &Types) -> Value {
     for field in fields {
         let schema = schema(&field.kind, &field.limits, types);
         properties.insert(field.name.clone(), described(schema, field.description.as_deref()));
-        if field.kind.lack == Lack::Never {
+        if field.kind.lack == Lack::NEVER {
             required.push(field.name.as_str());
         }
     }

@@ -83,6 +83,17 @@ fn types_that_grow_from_step_to_step_stay_small() {
 }
 
 #[test]
+fn values_of_many_kinds_stay_small() {
+    let nested = "{% set x = [x, {'a': x}] if x else [x, [x]] %}".repeat(300);
+    let all: Vec<String> = (0..500).map(|index| format!("{{'k{index}': [{index}, 'a']}}")).collect();
+    let all = all.join(", ");
+    let spec = format!(
+        "pipeline build {{ task a {{ value \"{{% set x = 1 %}}{nested}{{{{ x }}}} {{% for y in [{all}] %}}{{{{ y }}}}{{% endfor %}}\" }} }}\n"
+    );
+    assert_eq!(codes(&spec), Vec::<&str>::new());
+}
+
+#[test]
 fn a_thousand_types_in_a_circle_are_one_report() {
     let mut spec = String::new();
     for index in 0..1000 {

@@ -145,8 +145,8 @@ fn decision(span: Span, gate: &ast::Gate, types: &Types, lookup: &mut Lookup<'_>
     let mut asked = types.fields(&gate.asks, lookup);
     if let Some(choice) = answers_itself(gate) {
         // Nobody fills them in then.
-        for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::Absent) {
-            field.kind.lack = Lack::Absent;
+        for field in asked.iter_mut().filter(|field| field.kind.lack != Lack::ABSENT) {
+            field.kind.lack = Lack::ABSENT;
             field.unanswered = Some(choice);
         }
     }
@@ -201,5 +201,5 @@ fn compute(known: &mut PipelineTypes, workflow: &Workflow<'_>, index: usize, ste
 
 /// A type that does not nest too deeply.
 fn shallow(kind: Type) -> Type {
-    if kind.depth() > DEEPEST { Type::ANY } else { kind.lacking(Lack::Never) }
+    if kind.depth() > DEEPEST { Type::ANY } else { kind.stored().lacking(Lack::NEVER) }
 }

@@ -1,6 +1,7 @@
 //! Comparisons, conditions and arithmetic (SW205).
 
-use super::super::{Kind, Type};
+use super::super::{Classes, Form, Kind, Type};
+use super::call::Found;
 use super::{Checker, Need};
 use crate::template::{Comparison, Const, Expr, ExprKind, Operator};
 
@@ -15,10 +16,10 @@ enum Class {
 
 fn class(kind: &Kind) -> Option<Class> {
     match kind {
-        Kind::Any | Kind::None | Kind::Named(..) => None,
+        Kind::Any | Kind::None | Kind::Named(..) | Kind::Union(_) => None,
         // minijinja counts `true` as 1.
         Kind::Int | Kind::Float | Kind::Bool => Some(Class::Number),
-        Kind::List(_) => Some(Class::List),
+        Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => Some(Class::List),
         Kind::Map(_) | Kind::Record(_) => Some(Class::Object),
         Kind::Text | Kind::String | Kind::File | Kind::Dir | Kind::Enum(_) => Some(Class::Text),
     }
@@ -46,7 +47,7 @@ impl Checker<'_> {
             _ => {
                 let kind = self.type_of(expr);
                 let kind = self.env.whole.types.kind(&kind.kind).clone();
-                if !matches!(kind, Kind::Any | Kind::None | Kind::Bool) {
+                if !matches!(kind, Kind::Any | Kind::None | Kind::Bool | Kind::Union(_)) {
                     self.not_a_condition(expr, &kind);
                 }
             }
@@ -56,7 +57,9 @@ impl Checker<'_> {
     pub(super) fn compare(&mut self, whole: &Expr, left: &Expr, op: Comparison, right: &Expr) {
         let types = self.env.whole.types;
         let of_left = self.operand(left, Need::Present);
-        let of_right = self.operand(right, Need::Present);
+        // Nothing is in `null`.
+        let inside = matches!(op, Comparison::In | Comparison::NotIn);
+        let of_right = self.operand(right, if inside { Need::Value } else { Need::Present });
         let (of_left, of_right) = (types.kind(&of_left.kind), types.kind(&of_right.kind));
         match op {
             Comparison::In | Comparison::NotIn => self.contained(whole, (left, of_left), (right, of_right)),
@@ -99,7 +102,7 @@ impl Checker<'_> {
     fn contained(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind)) {
         let types = self.env.whole.types;
         match right.1 {
-            Kind::List(item) => match right.0.items() {
+            Kind::List(_) | Kind::Tuple(_) | Kind::Iter { .. } => match right.0.items() {
                 // Each item that is written out is compared by itself, so that the wrong one is pointed at.
                 Some(items) => {
                     for item in items {
@@ -114,11 +117,19 @@ impl Checker<'_> {
                     }
                 }
                 None => {
+                    let item = right.1.listed().unwrap_or(Type::ANY);
                     let item = types.kind(&item.kind).clone();
                     self.equal(whole, left, (right.0, &item), false);
                 }
             },
-            Kind::Map(_) | Kind::Any | Kind::None | Kind::Named(..) => {}
+            Kind::Union(_) => {
+                let container = Classes::SEQUENCE.and(Classes::TEXT).and(Classes::OBJECT);
+                if let Some(found) = self.misfit(&Type::new(right.1.clone()), container) {
+                    self.holds_nothing(right.0, &found);
+                }
+            }
+            Kind::None => self.holds_nothing(right.0, &Found { kind: Kind::None, one_of: false }),
+            Kind::Map(_) | Kind::Any | Kind::Named(..) => {}
             Kind::Record(record) => {
                 if let Some(name) = left.0.text()
                     && !record.fields.iter().any(|field| field.name == name)
@@ -133,8 +144,7 @@ impl Checker<'_> {
                 }
             }
             kind => {
-                let kind = kind.clone();
-                self.holds_nothing(right.0, &kind);
+                self.holds_nothing(right.0, &Found { kind: kind.clone(), one_of: false });
             }
         }
     }
@@ -142,21 +152,84 @@ impl Checker<'_> {
     pub(super) fn arithmetic(&mut self, whole: &Expr, left: &Expr, op: Operator, right: &Expr) -> Type {
         let types = self.env.whole.types;
         let (one, other) = (self.type_of(left), self.type_of(right));
-        let (one, other) = (types.kind(&one.kind), types.kind(&other.kind));
-        let (Some(of_one), Some(of_other)) = (class(one), class(other)) else { return Type::ANY };
-        match (op, of_one, of_other) {
-            (Operator::Div, Class::Number, Class::Number) => Type::FLOAT,
-            (_, Class::Number, Class::Number) => match (one, other) {
-                (Kind::Int, Kind::Int) => Type::INT,
-                _ => Type::FLOAT,
-            },
-            (Operator::Add, Class::Text, Class::Text) => Type::STRING,
-            (Operator::Add, Class::List, Class::List) | (Operator::Mul, _, _) => Type::ANY,
-            _ => {
-                let (one, other) = (one.clone(), other.clone());
-                self.not_numbers(whole, (left, &one), (right, &other), op);
-                Type::ANY
+        let (ones, others) = (types.kinds(&one.kind), types.kinds(&other.kind));
+        let mut result: Option<Type> = None;
+        for one in &ones {
+            for other in &others {
+                let Some(kind) = computed((left, one), op, (right, other)) else {
+                    let found = |kind: &Kind, all: &[Kind]| Found { kind: kind.clone(), one_of: all.len() > 1 };
+                    self.not_numbers(whole, (left, &found(one, &ones)), (right, &found(other, &others)), op);
+                    return Type::ANY;
+                };
+                result = Some(match result {
+                    Some(known) => known.or(kind),
+                    None => kind,
+                });
             }
         }
+        result.unwrap_or(Type::ANY)
     }
+}
+
+/// What an operator makes of two values; none where it makes nothing.
+fn computed((left, one): (&Expr, &Kind), op: Operator, (right, other): (&Expr, &Kind)) -> Option<Type> {
+    let (of_one, of_other) = match (one.class(), other.class()) {
+        (Some(one), Some(other)) => (one, other),
+        // What is known of one side alone must still be of some use.
+        (Some(class), None) | (None, Some(class)) => return usable(class, op).then_some(Type::ANY),
+        (None, None) => return Some(Type::ANY),
+    };
+    let numbers = Classes::NUMBER.and(Classes::BOOL);
+    let are = |classes: Classes| classes.has(of_one) && classes.has(of_other);
+    let form = |kind: &Kind| matches!(kind, Kind::Tuple(tuple) if tuple.form == Form::Tuple);
+    match op {
+        Operator::Div if are(numbers) => Some(Type::FLOAT),
+        Operator::Pow if are(numbers) && super::call::whole(right).is_none_or(|power| power < 0) => Some(Type::FLOAT),
+        _ if are(numbers) => {
+            Some(if of_one == Classes::FLOAT || of_other == Classes::FLOAT { Type::FLOAT } else { Type::INT })
+        }
+        Operator::Add if are(Classes::TEXT) => Some(Type::STRING),
+        Operator::Add if are(Classes::SEQUENCE) && form(one) == form(other) => {
+            let item = one.listed().unwrap_or(Type::ANY).or(other.listed().unwrap_or(Type::ANY));
+            let item = if is_empty(one) {
+                other.listed()
+            } else if is_empty(other) {
+                one.listed()
+            } else {
+                Some(item)
+            };
+            Some(Type::iter(item.unwrap_or(Type::ANY), !are(Classes::STREAM) && sized(one) && sized(other)))
+        }
+        Operator::Mul => repeated((left, one), (right, other)).or_else(|| repeated((right, other), (left, one))),
+        _ => None,
+    }
+}
+
+/// A text or a list so many times.
+fn repeated((_, of): (&Expr, &Kind), (count, times): (&Expr, &Kind)) -> Option<Type> {
+    let whole = super::call::whole(count);
+    let is_count = whole.map_or(Classes::INT.and(Classes::BOOL).has(times.class()?), |count| count >= 0);
+    match of {
+        _ if !is_count => None,
+        of if of.is_text() => Some(Type::STRING),
+        of if sized(of) => Some(Type::iter(of.listed()?, true)),
+        _ => None,
+    }
+}
+
+/// Whether a value of these classes can stand on one side of an operator.
+fn usable(class: Classes, op: Operator) -> bool {
+    let numbers = Classes::NUMBER.and(Classes::BOOL);
+    match op {
+        Operator::Add | Operator::Mul => numbers.and(Classes::TEXT).and(Classes::SEQUENCE).has(class),
+        _ => numbers.has(class),
+    }
+}
+
+fn sized(kind: &Kind) -> bool {
+    !matches!(kind, Kind::Iter { sized: false, .. })
+}
+
+fn is_empty(kind: &Kind) -> bool {
+    matches!(kind, Kind::Tuple(tuple) if tuple.items.is_empty())
 }

@@ -1,8 +1,9 @@
 //! The types of expressions.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::super::{Env, Kind, Lack, Type};
+use super::super::{Classes, Env, Field, Form, Kind, Lack, Record, Type};
 use super::{Checker, Need, Notation};
 use crate::source::Span;
 use crate::template::{Const, Expr, ExprKind, Path, Root};
@@ -27,6 +28,8 @@ pub(super) struct Walk {
     least: u64,
     /// Whether it starts from an item of what is written there.
     pub(super) of_item: bool,
+    /// A kind that the value before may have, which has no such field.
+    pub(super) without: Option<Kind>,
     pub(super) notation: Notation,
 }
 
@@ -43,6 +46,7 @@ impl Walk {
             unanswered: None,
             least: 0,
             of_item: false,
+            without: None,
             notation: Notation::Directive,
         }
     }
@@ -64,6 +68,7 @@ impl Walk {
             unanswered: None,
             least: 0,
             of_item: false,
+            without: None,
             notation: Notation::Expression,
         }
     }
@@ -99,7 +104,7 @@ impl Checker<'_> {
             }
             ExprKind::Attribute { of, name } => {
                 if let Some(kind) = self.of_loop(of, &name.value) {
-                    return kind;
+                    return self.result(kind, expr, need);
                 }
                 let mut walk = self.inside(of);
                 self.field(&mut walk, &name.value, None, &name.range);
@@ -113,34 +118,36 @@ impl Checker<'_> {
                         self.field(&mut walk, &number.to_string(), Some(*number), &index.range);
                         // Of what was split something is always left.
                         if matches!(&of.kind, ExprKind::Filter { name, .. } if name.value == "split") && *number == 0 {
-                            walk.kind.lack = Lack::Never;
+                            walk.kind.lack = Lack::NEVER;
                         }
                     }
-                    _ => return self.picked(walk, index),
+                    _ => {
+                        if let Some(kind) = self.picked(&mut walk, index) {
+                            return kind;
+                        }
+                    }
                 }
                 self.arrive(walk, need)
             }
-            ExprKind::Slice { of, bounds } => {
-                let kind = self.type_of(of);
-                for bound in bounds.iter().flatten() {
-                    self.type_of(bound);
-                }
-                match self.env.whole.types.kind(&kind.kind) {
-                    Kind::List(_) => kind,
-                    kind if kind.is_text() => Type::STRING,
-                    _ => Type::ANY,
-                }
-            }
+            ExprKind::Slice { of, bounds } => self.sliced(expr, of, bounds),
             ExprKind::Not(of) => {
                 self.type_of(of);
                 Type::BOOL
             }
-            ExprKind::Negative(of) => match self.type_of(of) {
-                kind if kind.kind.is_number() => kind,
-                _ => Type::ANY,
-            },
-            ExprKind::And(terms) => self.terms(terms, true),
-            ExprKind::Or(terms) => self.terms(terms, false),
+            ExprKind::Negative(of) => {
+                let kind = self.type_of(of);
+                match self.misfit(&kind, Classes::NUMBER) {
+                    Some(found) => {
+                        self.not_a_number_to_negate(of, &found);
+                        Type::ANY
+                    }
+                    None => kind,
+                }
+            }
+            ExprKind::And(terms) | ExprKind::Or(terms) => {
+                let kind = self.terms(terms, matches!(expr.kind, ExprKind::And(_)));
+                self.result(kind, expr, need)
+            }
             ExprKind::Compare { left, op, right } => {
                 self.compare(expr, left, *op, right);
                 Type::BOOL
@@ -162,76 +169,136 @@ impl Checker<'_> {
                 let asked = self.choices.ask(condition);
                 self.type_of(condition);
                 let mut kind = self.known(condition, true, |checker| checker.operand(then, need));
-                if let Some(otherwise) = otherwise {
-                    kind = kind.or(self.known(condition, false, |checker| checker.operand(otherwise, need)));
-                }
+                kind = match otherwise {
+                    Some(otherwise) => {
+                        kind.or(self.known(condition, false, |checker| checker.operand(otherwise, need)))
+                    }
+                    None => {
+                        let lack = kind.lack.and(Lack::SILENT);
+                        kind.lacking(lack)
+                    }
+                };
                 self.choices.asked(asked);
-                kind
+                self.result(kind, expr, need)
             }
             ExprKind::Filter { of, name, arguments } => self.filter(expr, of.as_deref(), name, arguments, need),
-            ExprKind::Test { of, name, arguments } => {
-                let need = match name.value.as_str() {
-                    "defined" | "undefined" => Need::Nothing,
-                    _ => Need::Present,
-                };
-                self.operand(of, need);
-                for argument in arguments {
-                    let kind = self.type_of(&argument.value).kind;
-                    if matches!(name.value.as_str(), "eq" | "equalto" | "sameas" | "ne") {
-                        self.choice_compared((of, &Kind::Any), (&argument.value, &kind), name.value == "ne");
-                    }
-                }
-                Type::BOOL
-            }
-            ExprKind::Call { of, arguments } => {
-                for argument in arguments {
-                    self.type_of(&argument.value);
-                }
-                match &of.kind {
-                    ExprKind::Variable(name) if name == "range" && self.bound(name).is_none() => Type::list(Type::INT),
-                    _ => Type::ANY,
-                }
-            }
+            ExprKind::Test { of, name, arguments } => self.test(of, name, arguments),
+            ExprKind::Call { of, arguments } => self.call(expr, of, arguments),
             ExprKind::List(items) => {
-                let each = items.iter().map(|item| self.operand(item, Need::Present)).collect::<Vec<_>>();
-                Type::list(each.into_iter().reduce(Type::or).unwrap_or(Type::ANY))
+                let items = items.iter().map(|item| self.operand(item, Need::Present)).collect();
+                Type::tuple(items, Form::List)
             }
-            ExprKind::Map(items) => {
-                for (key, value) in items {
-                    self.type_of(key);
-                    self.operand(value, Need::Present);
-                }
-                Type::ANY
-            }
+            ExprKind::Map(items) => self.written_map(items, expr),
         }
     }
 
-    /// A field or an item by a computed key: which one, the run knows.
-    fn picked(&mut self, mut walk: Walk, index: &Expr) -> Type {
+    /// A map that is written out: a record where each of its keys is.
+    fn written_map(&mut self, entries: &[(Expr, Expr)], whole: &Expr) -> Type {
+        let mut fields: Vec<(String, Type)> = Vec::new();
+        let mut computed = false;
+        for (key, value) in entries {
+            let of_key = self.type_of(key);
+            if let Some(found) = self.misfit(&of_key, Classes::TEXT.and(Classes::INT).and(Classes::BOOL)) {
+                self.wrong_key(key, &found);
+            }
+            let kind = self.operand(value, Need::Present);
+            computed |= key.text().is_none();
+            let name = key.text().unwrap_or_default();
+            // The last one of a name counts.
+            fields.retain(|(known, _)| computed || known != name);
+            fields.push((name.to_owned(), kind));
+        }
+        if computed {
+            return Type::map(fields.into_iter().map(|(_, kind)| kind).reduce(Type::or).unwrap_or(Type::ANY));
+        }
+        self.written_record(fields, &whole.range)
+    }
+
+    /// A record that an expression writes out.
+    pub(super) fn written_record(&self, fields: Vec<(String, Type)>, place: &Range<usize>) -> Type {
+        let span = self.span(place);
+        let kinds = fields.iter().map(|(_, kind)| kind.clone());
+        let map = Type::map(kinds.reduce(Type::or).unwrap_or(Type::ANY));
+        let fields = fields.into_iter().map(|(name, kind)| Field::new(&name, kind, span)).collect();
+        let record = Record::written(fields, span);
+        if record.is_small() { Type::new(Kind::Record(Arc::new(record))) } else { map }
+    }
+
+    /// `of[start:stop:step]`.
+    fn sliced(&mut self, whole: &Expr, of: &Expr, bounds: &[Option<Box<Expr>>; 3]) -> Type {
+        let kind = self.type_of(of);
+        for bound in bounds.iter().flatten() {
+            let given = self.operand(bound, Need::Present);
+            let takes = Classes::INT.and(Classes::BOOL).and(Classes::NONE);
+            if super::call::whole(bound).is_none()
+                && let Some(found) = self.misfit(&given, takes)
+            {
+                self.wrong_bound(bound, &found);
+            }
+        }
+        if let Some(found) = self.misfit(&kind, Classes::SEQUENCE.and(Classes::TEXT)) {
+            self.not_sliceable(of, &found);
+            return Type::ANY;
+        }
+        match bounds[2].as_deref().and_then(|step| Some((step, super::call::whole(step)?))) {
+            Some((step, 0)) => self.zero_step(step),
+            Some((_, step)) if step < 0 && (bounds[1].is_some() || !self.is_filled(Some(of))) => {
+                self.sliced_backwards(whole, of);
+            }
+            _ => {}
+        }
+        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let sliced = |kind: &Kind| match kind {
+            kind if kind.is_text() => Type::STRING,
+            Kind::Tuple(tuple) if tuple.form == Form::Tuple => Type::list(tuple.item()),
+            kind => match kind.listed() {
+                Some(item) => Type::iter(item, !matches!(kind, Kind::Iter { sized: false, .. })),
+                None => Type::ANY,
+            },
+        };
+        kinds.iter().map(sliced).reduce(Type::or).unwrap_or(Type::ANY)
+    }
+
+    /// A field or an item by a computed key: which one, the run knows. None where there is none, after it was reported.
+    fn picked(&mut self, walk: &mut Walk, index: &Expr) -> Option<Type> {
         let key = self.type_of(index);
         self.choice_used(index);
         let types = self.env.whole.types;
-        let key = types.kind(&key.kind);
-        match types.kind(&walk.kind.kind) {
-            // A place in a list is a number.
-            Kind::List(_) if key.is_text() => {}
-            Kind::List(item) | Kind::Map(item) => return (**item).clone(),
-            Kind::Any | Kind::None | Kind::Named(..) | Kind::Record(_) => return Type::ANY,
-            Kind::Text
-            | Kind::String
-            | Kind::Int
-            | Kind::Float
-            | Kind::Bool
-            | Kind::File
-            | Kind::Dir
-            | Kind::Enum(_) => {}
+        let whole = Classes::INT.and(Classes::BOOL).and(Classes::FLOAT);
+        let mut items = Vec::new();
+        let mut wrong = None;
+        for kind in types.kinds(&walk.kind.kind) {
+            let takes = match &kind {
+                Kind::Map(_) => Classes::TEXT.and(whole),
+                Kind::Record(_) => Classes::TEXT,
+                kind if kind.listed().is_some() => whole,
+                _ => Classes::ALL,
+            };
+            match (&kind, self.misfit(&key, takes)) {
+                (Kind::Any | Kind::None, _) => items.push(Type::ANY),
+                // Nothing is in it, wherever it is looked for.
+                (Kind::Tuple(tuple), _) if tuple.items.is_empty() => wrong = wrong.or(Some((kind.clone(), false))),
+                (kind, None) if kind.listed().is_some() => items.push(kind.listed().unwrap_or(Type::ANY)),
+                (Kind::Map(item), None) => items.push((**item).clone()),
+                (Kind::Record(record), None) => {
+                    let fields = record.fields.iter().map(|field| field.kind.clone().present());
+                    items.push(fields.reduce(Type::or).unwrap_or(Type::ANY));
+                }
+                (_, found) => wrong = wrong.or(Some((kind.clone(), found.is_some()))),
+            }
         }
+        let Some((kind, by_key)) = wrong else { return Some(items.into_iter().reduce(Type::or).unwrap_or(Type::ANY)) };
         let shown = self.shown(index);
-        match types.kind(&walk.kind.kind) {
-            Kind::List(_) => self.field(&mut walk, &shown, None, &index.range),
-            _ => self.field(&mut walk, &format!("`{shown}`"), Some(0), &index.range),
+        walk.kind.kind = kind;
+        match by_key {
+            true => self.wrong_index(walk, index, &shown),
+            false => self.field(walk, &format!("`{shown}`"), Some(0), &index.range),
         }
-        Type::ANY
+        // What is certainly missing is reported where it is needed.
+        if !walk.kind.lack.has(Lack::ABSENT) {
+            walk.kind = Type::ANY;
+        }
+        None
     }
 
     /// Runs `then` where a condition came out like this.
@@ -248,8 +315,12 @@ impl Checker<'_> {
     fn terms(&mut self, terms: &[Expr], truth: bool) -> Type {
         let mark = self.presence.mark();
         let mut kind: Option<Type> = None;
-        for term in terms {
-            let own = self.operand(term, Need::Present);
+        for (index, term) in terms.iter().enumerate() {
+            let mut own = self.operand(term, Need::Present);
+            // `a or b` is `a` only where that holds.
+            if !truth && index + 1 < terms.len() {
+                own = own.lacking(Lack::NEVER);
+            }
             kind = Some(match kind {
                 Some(kind) => kind.or(own),
                 None => own,
@@ -291,6 +362,11 @@ impl Checker<'_> {
         Walk::value(kind, self.key(of), of.range.clone())
     }
 
+    /// What is computed, where so much of it must be there.
+    pub(super) fn result(&mut self, kind: Type, expr: &Expr, need: Need) -> Type {
+        self.arrive(Walk::value(kind, None, expr.range.clone()), need)
+    }
+
     fn arrive(&mut self, mut walk: Walk, need: Need) -> Type {
         self.there(&mut walk, need);
         walk.kind
@@ -298,66 +374,81 @@ impl Checker<'_> {
 
     /// Reports a value that may be missing where it is needed; afterwards it counts as there.
     pub(super) fn there(&mut self, walk: &mut Walk, need: Need) {
-        let key = walk.key.as_deref();
-        let proved = match walk.kind.lack {
-            Lack::Never => return,
-            Lack::Null => key.is_some_and(|key| self.presence.holds(key)),
-            Lack::Absent => key.is_some_and(|key| self.presence.is_defined(key)),
+        let key = walk.key.clone();
+        walk.kind = self.narrowed_at(walk.kind.clone(), key.as_deref());
+        let (defined, holds) = match key.as_deref() {
+            Some(key) => (self.presence.is_defined(key), self.presence.holds(key)),
+            None => (false, false),
         };
-        let needed = match walk.kind.lack {
-            Lack::Null => need == Need::Value,
-            _ => need != Need::Nothing,
-        };
-        if needed && !proved {
-            self.may_be_missing(walk);
-        }
-        if needed || proved {
-            walk.kind.lack = Lack::Never;
+        let mut reported = false;
+        for (lack, proved, needed) in [
+            (Lack::ABSENT, defined, need != Need::Nothing),
+            (Lack::SILENT, defined, need == Need::Value),
+            (Lack::NULL, holds, need == Need::Value),
+        ] {
+            if !walk.kind.lack.has(lack) {
+                continue;
+            }
+            if needed && !proved && !reported {
+                let all = std::mem::replace(&mut walk.kind.lack, lack);
+                self.may_be_missing(walk);
+                walk.kind.lack = all;
+                reported = true;
+            }
+            if needed || proved {
+                walk.kind.lack = walk.kind.lack.without(lack);
+            }
         }
     }
 
     /// Goes on to a field or an item.
     pub(super) fn field(&mut self, walk: &mut Walk, name: &str, index: Option<i64>, range: &Range<usize>) {
-        let types = self.env.whole.types;
         let at = walk.key.as_deref();
-        walk.unanswered = None;
         let filled = walk.least.max(u64::from(at.is_some_and(|key| self.presence.is_filled(key))));
-        let (kind, declared, least) = match types.kind(&walk.kind.kind) {
-            Kind::Any | Kind::None => (Type::ANY, None, 0),
-            Kind::Map(item) => ((**item).clone().lacking(Lack::Absent), None, 0),
-            Kind::List(item) if index.is_some() => {
-                let number = index.unwrap_or_default();
-                let there = if number < 0 { number.unsigned_abs() <= filled } else { number.unsigned_abs() < filled };
-                let lack = if there { item.lack } else { Lack::Absent };
-                ((**item).clone().lacking(lack), None, 0)
-            }
-            Kind::Record(record) => match record.field(name, walk.notation == Notation::Expression) {
-                Some(field) => {
-                    let least = field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0);
-                    walk.unanswered = field.unanswered;
-                    (field.kind.clone(), Some(field.span), least)
+        let mut found: Option<Type> = None;
+        let mut last = Part::default();
+        let mut without = None;
+        for kind in self.env.whole.types.kinds(&walk.kind.kind) {
+            let by_alias = walk.notation == Notation::Expression;
+            match part(&kind, name, index, filled, by_alias) {
+                Some(part) => {
+                    found = Some(match found {
+                        Some(kind) => kind.or(part.kind.clone()),
+                        None => part.kind.clone(),
+                    });
+                    last = part;
                 }
-                None => {
-                    let record = record.clone();
-                    self.no_such_field(walk, &record, name, range);
-                    (Type::ANY, None, 0)
-                }
-            },
-            other => {
-                let other = other.clone();
-                self.has_no_fields(walk, &other, name, index, range);
-                (Type::ANY, None, 0)
+                None => without = without.or(Some(kind)),
             }
+        }
+        let kind = match (found, &without) {
+            (Some(kind), None) => kind,
+            // Of one kind it has none, and of another one it has.
+            (Some(kind), Some(_)) => absent(&kind),
+            (None, Some(kind)) => {
+                self.no_part(walk, kind, name, index, range);
+                Type::ANY
+            }
+            (None, None) => Type::ANY,
         };
+        walk.without = without.filter(|_| kind.lack.has(Lack::ABSENT));
         walk.kind = kind;
-        walk.least = least;
-        walk.declared = declared;
+        walk.least = last.least;
+        walk.unanswered = last.unanswered;
+        walk.declared = last.declared.filter(|_| walk.without.is_none());
         walk.of_item = false;
         walk.place = range.clone();
         walk.root = None;
         if let Some(key) = &mut walk.key {
             key.push('.');
             key.push_str(name);
+        }
+    }
+
+    fn no_part(&mut self, walk: &Walk, kind: &Kind, name: &str, index: Option<i64>, range: &Range<usize>) {
+        match kind {
+            Kind::Record(record) => self.no_such_field(walk, record, name, range),
+            kind => self.has_no_fields(walk, kind, name, index, range),
         }
     }
 
@@ -374,28 +465,95 @@ impl Checker<'_> {
         if !matches!(&of.kind, ExprKind::Variable(variable) if variable == "loop") {
             return None;
         }
+        let sized = self.bound("loop").is_none_or(|(kind, _)| !matches!(kind.kind, Kind::Iter { sized: false, .. }));
         Some(match name {
             "first" | "last" => Type::BOOL,
+            "length" | "revindex" | "revindex0" if !sized => Type::INT.lacking(Lack::ABSENT),
             "index" | "index0" | "revindex" | "revindex0" | "length" | "depth" | "depth0" => Type::INT,
             _ => Type::ANY,
         })
     }
 
-    /// The item of what a `for` goes through.
-    pub(super) fn iterated(&mut self, list: &Expr) -> Type {
+    /// The item of what a `for` goes through, and whether it is known how many there are.
+    pub(super) fn iterated(&mut self, list: &Expr) -> (Type, bool) {
         // `null` has no items.
         let kind = self.operand(list, Need::Present);
-        match self.env.whole.types.kind(&kind.kind) {
-            Kind::List(item) => (**item).clone(),
-            Kind::Map(_) | Kind::Record(_) => Type::STRING,
-            Kind::Any | Kind::None | Kind::Named(..) => Type::ANY,
-            other => {
-                let other = other.clone();
-                self.not_a_list(list, &other);
-                Type::ANY
-            }
+        let iterable = Classes::SEQUENCE.and(Classes::OBJECT).and(Classes::NONE);
+        if let Some(found) = self.misfit(&kind, iterable) {
+            self.not_a_list(list, &found);
+            return (Type::ANY, true);
         }
+        let kinds = self.env.whole.types.kinds(&kind.kind);
+        (self.item_of(&kind), !kinds.iter().any(|kind| matches!(kind, Kind::Iter { sized: false, .. })))
     }
+}
+
+/// A field or an item of a value.
+struct Part {
+    kind: Type,
+    /// Where it is declared.
+    declared: Option<Span>,
+    /// Where it is said that nobody may fill it in.
+    unanswered: Option<Span>,
+    /// How many items it has at least.
+    least: u64,
+}
+
+impl Default for Part {
+    fn default() -> Part {
+        Part { kind: Type::ANY, declared: None, unanswered: None, least: 0 }
+    }
+}
+
+/// The field or item of a value of this kind, which has so many items at least; none where values of the kind have none.
+fn part(kind: &Kind, name: &str, index: Option<i64>, filled: u64, by_alias: bool) -> Option<Part> {
+    let part = |kind: Type| Some(Part { kind, ..Part::default() });
+    match kind {
+        Kind::Any => part(Type::ANY),
+        // What is set in a namespace is not known.
+        Kind::Map(item) if **item == Type::ANY => part(Type::ANY),
+        Kind::Map(item) => part(absent(item)),
+        Kind::Tuple(tuple) if tuple.form == Form::Group && group_item(name, index).is_some() => {
+            part(tuple.items.get(group_item(name, index)?)?.clone())
+        }
+        Kind::Tuple(tuple) => part(placed(&tuple.items, index?).cloned().unwrap_or_else(|| absent(&tuple.item()))),
+        Kind::List(item) | Kind::Iter { item, .. } => {
+            let number = index?;
+            let sized = number >= 0 || !matches!(kind, Kind::Iter { sized: false, .. });
+            let there = if number < 0 { number.unsigned_abs() <= filled } else { number.unsigned_abs() < filled };
+            part(if there && sized { (**item).clone() } else { absent(item) })
+        }
+        Kind::Record(record) => {
+            let field = record.field(name, by_alias)?;
+            Some(Part {
+                kind: field.kind.clone(),
+                declared: Some(field.span).filter(|_| !record.written),
+                unanswered: field.unanswered,
+                least: field.limits.min.as_ref().and_then(serde_json::Number::as_u64).unwrap_or(0),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// A part that may not be there.
+fn absent(item: &Type) -> Type {
+    item.clone().lacking(item.lack.and(Lack::ABSENT))
+}
+
+/// The place of a part of a group of `groupby`.
+fn group_item(name: &str, index: Option<i64>) -> Option<usize> {
+    match (index, name) {
+        (Some(0), _) | (None, "grouper") => Some(0),
+        (Some(1), _) | (None, "list") => Some(1),
+        _ => None,
+    }
+}
+
+/// The item at a place, from the end where that is negative.
+fn placed(items: &[Type], place: i64) -> Option<&Type> {
+    let place = if place < 0 { place + i64::try_from(items.len()).ok()? } else { place };
+    items.get(usize::try_from(place).ok()?)
 }
 
 /// Whether a number is written there.

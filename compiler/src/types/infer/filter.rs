@@ -1,9 +1,12 @@
 //! The types that filters give.
 
-use super::super::{Kind, Lack, Type};
+use super::super::signature;
+use super::super::{Classes, Form, Kind, Lack, Type};
+use super::call::Applied;
 use super::expr::Walk;
+use super::narrow::tested_classes;
 use super::{Checker, Need};
-use crate::template::{Argument, Const, Expr, ExprKind, Spanned};
+use crate::template::{Argument, Const, Expr, ExprKind, Operator, Spanned};
 
 impl Checker<'_> {
     pub(super) fn filter(
@@ -14,8 +17,7 @@ impl Checker<'_> {
         arguments: &[Argument],
         need: Need,
     ) -> Type {
-        let filter = name.value.as_str();
-        let needed = match filter {
+        let needed = match name.value.as_str() {
             "default" | "d" => Need::Nothing,
             // What shows a value as text shows `null` too.
             "string" | "upper" | "lower" | "title" | "capitalize" | "trim" | "pprint" | "list" | "bool" | "json"
@@ -23,82 +25,279 @@ impl Checker<'_> {
             _ => Need::Value,
         };
         // The filter of a block takes text.
-        let kind = of.map_or(Type::STRING, |of| self.operand(of, needed));
-        let given: Vec<Type> = arguments.iter().map(|argument| self.operand(&argument.value, Need::Present)).collect();
-        let inner = self.env.whole.types.kind(&kind.kind).clone();
-        self.check_operand(of, &inner, filter, arguments);
-        let item = match &inner {
-            Kind::List(item) => (**item).clone(),
-            Kind::Map(_) | Kind::Record(_) => Type::STRING,
-            kind if kind.is_text() => Type::STRING,
-            _ => Type::ANY,
+        let operand = of.map_or(Type::STRING, |of| self.operand(of, needed));
+        let given = self.given(arguments);
+        let applied = Applied {
+            what: "filter",
+            name: &name.value,
+            place: name.range.clone(),
+            of,
+            each: false,
+            operand,
+            arguments,
+            given: &given,
         };
-        match filter {
-            "default" | "d" => defaulted(kind, given.first(), arguments),
-            "length" | "count" | "wordcount" | "int" => Type::INT,
-            "float" => Type::FLOAT,
+        let kind = self.apply(&applied);
+        let kind = match applied.name {
+            "first" | "last" | "min" | "max" => self.found(whole, kind, need),
+            _ => kind,
+        };
+        self.result(kind, whole, need)
+    }
+
+    /// What a filter gives.
+    fn apply(&mut self, applied: &Applied<'_>) -> Type {
+        let Some(signature) = signature::find(signature::FILTERS, applied.name) else {
+            // A name that is no text of a filter was reported where it was read.
+            if applied.each {
+                self.unknown_applied(applied, signature::FILTERS);
+            }
+            return Type::ANY;
+        };
+        let right = self.hold(applied, signature);
+        match applied.name {
+            "default" | "d" => defaulted(applied),
+            "length" | "count" => Type::INT,
+            "int" => self.read_number(applied, right, Type::INT),
+            "float" => self.read_number(applied, right, Type::FLOAT),
             "bool" => Type::BOOL,
+            "format" => {
+                self.formatted(applied, right);
+                Type::STRING
+            }
             "join" | "string" | "lower" | "upper" | "title" | "capitalize" | "trim" | "replace" | "indent" | "e"
-            | "escape" | "safe" | "pprint" | "format" | "json" | "tojson" => Type::STRING,
+            | "escape" | "safe" | "pprint" | "json" | "tojson" => Type::STRING,
             "split" | "lines" => Type::list(Type::STRING),
+            "abs" if right => Type::new(applied.operand.kind.clone()),
+            "round" if right => Type::new(applied.operand.kind.clone()),
+            "attr" => match (applied.of, applied.arguments.first()) {
+                (Some(of), Some(field)) => {
+                    self.attribute(Some(of), &applied.operand, Some(&field.value)).unwrap_or(Type::ANY)
+                }
+                _ => Type::ANY,
+            },
+            _ if !right => Type::ANY,
+            _ => self.of_items(applied),
+        }
+    }
+
+    /// What a filter gives that works on items.
+    fn of_items(&mut self, applied: &Applied<'_>) -> Type {
+        let of = applied.of;
+        let item = self.item_of(&applied.operand);
+        let attribute = applied.named("attribute").map(|(value, _)| value);
+        match applied.name {
             "list" => Type::list(item),
-            "abs" if inner.is_number() => Type::new(inner),
-            "round" => Type::FLOAT,
-            "sort" | "unique" | "select" | "reject" => {
-                self.attribute(of, &item, named(arguments, "attribute"));
+            "sort" | "unique" => {
+                self.attribute(of, &item, attribute);
                 Type::list(item)
             }
-            "reverse" if inner.is_text() => Type::STRING,
-            "reverse" => Type::list(item),
+            "select" | "reject" => {
+                self.item_test(of, item.clone(), 0, applied);
+                Type::list(self.selected(applied, item))
+            }
             "selectattr" | "rejectattr" => {
-                let field = arguments.first().map(|argument| &argument.value);
+                let field = applied.arguments.first().map(|argument| &argument.value);
                 let kind = self.attribute(of, &item, field);
-                self.tested(kind, arguments);
+                self.tested(kind.clone(), applied.arguments);
+                self.item_test(of, kind.unwrap_or(Type::ANY), 1, applied);
                 Type::list(item)
             }
-            "map" => self.mapped(of, item, arguments),
+            "reverse" => self.reversed(applied, item),
+            "map" => self.mapped(applied, item),
             "first" | "last" => {
-                let lack = if self.is_filled(of) || inner.is_text() { item.lack } else { Lack::Absent };
-                self.found(whole, item.lacking(lack), need)
+                let is_text = applied.operand.kind.is_text() && of.is_none_or(has_character);
+                let lack = if self.is_filled(of) || is_text || has_items(&applied.operand) {
+                    item.lack
+                } else {
+                    item.lack.and(Lack::ABSENT)
+                };
+                item.lacking(lack)
             }
             "min" | "max" => {
-                self.attribute(of, &item, named(arguments, "attribute"));
-                let lack = if self.is_filled(of) { item.lack } else { Lack::Absent };
-                self.found(whole, item.lacking(lack), need)
+                self.attribute(of, &item, attribute);
+                let filled = self.is_filled(of) || has_items(&applied.operand);
+                let lack = if filled { item.lack } else { item.lack.and(Lack::ABSENT) };
+                item.lacking(lack)
             }
-            "sum" => match self.attribute(of, &item, named(arguments, "attribute")) {
-                Some(kind) if kind.kind.is_number() => kind.lacking(Lack::Never),
-                None if item.kind.is_number() => item,
-                _ => Type::ANY,
-            },
-            "attr" => match (of, arguments.first().map(|argument| &argument.value)) {
-                (Some(of), Some(field)) => self.attribute(Some(of), &kind, Some(field)).unwrap_or(Type::ANY),
-                _ => Type::ANY,
-            },
+            "sum" => self.summed(applied, item),
             "groupby" => {
-                self.attribute(of, &item, arguments.first().map(|argument| &argument.value));
-                Type::list(Type::ANY)
+                let field = applied.argument(0, "attribute").map(|(value, _)| value);
+                let grouper = self.attribute(of, &item, field).unwrap_or(Type::ANY);
+                let grouper = match applied.named("default") {
+                    Some((_, default)) => grouper.lacking(Lack::NEVER).or(default.clone()),
+                    None => grouper,
+                };
+                Type::list(Type::tuple(vec![grouper, Type::iter(item, true)], Form::Group))
             }
-            "batch" | "slice" => Type::list(Type::list(item)),
-            "items" | "dictsort" | "zip" | "chain" => Type::list(Type::ANY),
+            "batch" | "slice" => {
+                let item = match applied.argument(1, "fill") {
+                    Some((_, fill)) => item.or(fill.clone()),
+                    None => item,
+                };
+                Type::list(Type::list(item))
+            }
+            "items" => Type::iter(self.pair(&applied.operand), true),
+            "dictsort" => Type::list(self.pair(&applied.operand)),
+            "zip" => {
+                let others: Vec<Type> = applied.given.iter().map(|kind| self.item_of(kind)).collect();
+                Type::iter(Type::tuple(std::iter::once(item).chain(others).collect(), Form::Tuple), true)
+            }
+            "chain" => self.chained(applied, item),
             _ => Type::ANY,
+        }
+    }
+
+    /// The type of an item of whatever `for` can go through.
+    pub(super) fn item_of(&self, kind: &Type) -> Type {
+        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let item = |kind: &Kind| match kind {
+            Kind::Map(_) | Kind::Record(_) => Some(Type::STRING),
+            kind if kind.is_text() => Some(Type::STRING),
+            Kind::None => None,
+            // Nothing is in it, so that nothing is known to be wrong with an item.
+            Kind::Tuple(tuple) if tuple.items.is_empty() && kinds.len() > 1 => None,
+            kind => Some(kind.listed().unwrap_or(Type::ANY)),
+        };
+        kinds.iter().filter_map(item).reduce(Type::or).unwrap_or(Type::ANY)
+    }
+
+    /// A name and a value of a map.
+    fn pair(&self, kind: &Type) -> Type {
+        Type::tuple(vec![Type::STRING, self.value_of(kind).unwrap_or(Type::ANY)], Form::Tuple)
+    }
+
+    /// The type of a value of a map; none where it has none.
+    fn value_of(&self, kind: &Type) -> Option<Type> {
+        let value = |kind: &Kind| match kind {
+            Kind::Map(item) => Some((**item).clone()),
+            Kind::Record(record) => {
+                // What is absent is not among them.
+                record.fields.iter().map(|field| field.kind.clone().present()).reduce(Type::or)
+            }
+            _ => Some(Type::ANY),
+        };
+        self.env.whole.types.kinds(&kind.kind).iter().filter_map(value).reduce(Type::or)
+    }
+
+    fn reversed(&self, applied: &Applied<'_>, item: Type) -> Type {
+        let kinds = self.env.whole.types.kinds(&applied.operand.kind);
+        let reversed = |kind: &Kind| match kind {
+            kind if kind.is_text() => Type::STRING,
+            Kind::None => Type::new(Kind::None),
+            Kind::Any => Type::ANY,
+            kind => Type::iter(item.clone(), !matches!(kind, Kind::Iter { sized: false, .. })),
+        };
+        kinds.iter().map(reversed).reduce(Type::or).unwrap_or(Type::ANY)
+    }
+
+    fn summed(&mut self, applied: &Applied<'_>, item: Type) -> Type {
+        let field = applied.argument(0, "attribute").map(|(value, _)| value);
+        let field = field.filter(|field| !matches!(field.kind, ExprKind::Const(Const::None)));
+        let summed = match field {
+            Some(_) => self.attribute(applied.of, &item, field).map(Type::present).unwrap_or(Type::ANY),
+            None => item,
+        };
+        let start = applied.argument(1, "start").map_or(Type::INT, |(_, kind)| kind.clone());
+        let numbers = Classes::NUMBER.and(Classes::BOOL);
+        let addable = match start.kind.class() {
+            Some(class) if numbers.and(Classes::NONE).has(class) => numbers,
+            Some(class) if Classes::SEQUENCE.has(class) => Classes::SEQUENCE,
+            Some(class) => class,
+            None => return Type::ANY,
+        };
+        if let Some(of) = applied.of
+            && let Some(found) = self.misfit(&summed, addable)
+        {
+            self.not_summable(of, field, &found);
+            return Type::ANY;
+        }
+        match addable == numbers {
+            true if start.kind != Kind::Float && matches!(summed.kind, Kind::Int | Kind::Bool) => Type::INT,
+            true => Type::FLOAT,
+            false if addable == Classes::TEXT => Type::STRING,
+            false => Type::iter(Type::ANY, true),
+        }
+    }
+
+    fn chained(&self, applied: &Applied<'_>, item: Type) -> Type {
+        let all = || std::iter::once(&applied.operand).chain(applied.given);
+        let only = |wanted: Classes| {
+            let is = |kind: &Kind| kind.class() == Some(wanted);
+            all().all(|kind| kind.lack == Lack::NEVER && self.env.whole.types.kinds(&kind.kind).iter().all(is))
+        };
+        if only(Classes::OBJECT) {
+            let values = all().filter_map(|kind| self.value_of(kind)).reduce(Type::or);
+            return match values {
+                Some(value) => Type::map(value),
+                None => self.written_record(Vec::new(), &applied.place),
+            };
+        }
+        let item = applied.given.iter().map(|kind| self.item_of(kind)).fold(item, Type::or);
+        match only(Classes::LIST) {
+            true => Type::list(item),
+            false => Type::iter(item, false),
+        }
+    }
+
+    /// What is left of the items by a test of their kind.
+    fn selected(&self, applied: &Applied<'_>, item: Type) -> Type {
+        let holds = applied.name == "select";
+        let Some(argument) = applied.arguments.first() else {
+            // What counts as false is left out, `null` among it.
+            return if holds { item.lacking(Lack::NEVER) } else { item };
+        };
+        match argument.value.text() {
+            Some("defined") if holds => item.present(),
+            Some("undefined") if !holds => item.present(),
+            test => match test.and_then(|test| tested_classes(test, holds)) {
+                Some(classes) => self.narrowed(item, classes),
+                None => item,
+            },
+        }
+    }
+
+    /// `int` and `float`: a text that is written out says whether it is a number.
+    fn read_number(&mut self, applied: &Applied<'_>, right: bool, kind: Type) -> Type {
+        let default = applied.argument(0, "default");
+        if right && default.is_none() {
+            let is_number = |text: &str| text.parse::<f64>().is_ok() || text.parse::<i128>().is_ok();
+            let based = applied.argument(1, "base").is_some();
+            let written = applied.of.and_then(Expr::text).filter(|text| !is_number(text) && !based);
+            let word = self.env.whole.types.kinds(&applied.operand.kind).into_iter().find_map(|kind| match kind {
+                Kind::Enum(words) => words.words.iter().find(|word| !is_number(word)).cloned(),
+                _ => None,
+            });
+            if let (Some(of), Some(text)) = (applied.of, written.map(str::to_owned).or(word)) {
+                self.not_a_number(of, applied, &text);
+            }
+        }
+        match default {
+            Some((_, default)) => kind.or(default.clone()),
+            None => kind,
         }
     }
 
     /// What a filter finds in a list that may be empty: a default or a guard may stand around it.
     fn found(&mut self, whole: &Expr, kind: Type, need: Need) -> Type {
-        if kind.lack != Lack::Absent || need == Need::Nothing {
+        if !kind.lack.has(Lack::ABSENT) || need == Need::Nothing {
             return kind;
         }
         self.may_be_empty(whole);
-        kind.lacking(Lack::Never)
+        kind.present()
     }
 
     /// Whether there is certainly an item.
-    fn is_filled(&self, of: Option<&Expr>) -> bool {
+    pub(super) fn is_filled(&self, of: Option<&Expr>) -> bool {
         let Some(of) = of else { return true };
         match &of.kind {
             ExprKind::List(items) => !items.is_empty(),
+            ExprKind::Arithmetic { left, op: Operator::Add, right } => {
+                self.is_filled(Some(left)) || self.is_filled(Some(right))
+            }
+            ExprKind::Choice { then, otherwise: Some(otherwise), .. } => {
+                self.is_filled(Some(then)) && self.is_filled(Some(otherwise))
+            }
             ExprKind::Filter { name, .. } if name.value == "split" => true,
             // They leave as many as there were.
             ExprKind::Filter { of, name, .. }
@@ -132,15 +331,16 @@ impl Checker<'_> {
         let (of, field) = (of?, field?);
         let name = match &field.kind {
             ExprKind::Const(Const::Text(name)) => name.clone(),
+            ExprKind::Const(Const::Int(number)) => number.to_string(),
             _ => return Some(Type::ANY),
         };
         let mut walk = Walk::item(item.clone(), of.range.clone());
         // The quote before it is not part of it.
-        let mut at = field.range.start + 1;
+        let mut at = field.range.start + usize::from(field.text().is_some());
         for part in name.split('.') {
             let range = at..(at + part.len()).min(field.range.end);
             let index = part.parse().ok();
-            walk.kind.lack = Lack::Never;
+            walk.kind.lack = Lack::NEVER;
             self.field(&mut walk, part, index, &range);
             at = range.end + 1;
         }
@@ -148,22 +348,49 @@ impl Checker<'_> {
     }
 
     /// `map(attribute="f")`, or `map("filter")`.
-    fn mapped(&mut self, of: Option<&Expr>, item: Type, arguments: &[Argument]) -> Type {
-        if let Some(attribute) = named(arguments, "attribute") {
-            let kind = self.attribute(of, &item, Some(attribute)).unwrap_or(Type::ANY);
-            let lack = if kind.lack == Lack::Absent { Lack::Null } else { kind.lack };
-            return Type::list(match named(arguments, "default") {
-                Some(_) => Type::ANY,
-                None => kind.lacking(lack),
+    fn mapped(&mut self, applied: &Applied<'_>, item: Type) -> Type {
+        if let Some((attribute, _)) = applied.named("attribute") {
+            if applied.arguments.iter().any(|argument| argument.name.is_none() && !argument.spread) {
+                self.map_of_both(applied);
+            }
+            if let Some(surplus) = applied
+                .arguments
+                .iter()
+                .find(|argument| argument.name.as_deref().is_some_and(|name| !matches!(name, "attribute" | "default")))
+            {
+                self.unknown_map_argument(applied, surplus);
+            }
+            let kind = self.attribute(applied.of, &item, Some(attribute)).unwrap_or(Type::ANY);
+            return Type::list(match applied.named("default") {
+                Some((_, default)) => kind.present().or(default.clone()),
+                None => kind,
             });
         }
-        let filter = arguments.first().and_then(|argument| argument.value.text());
-        Type::list(match filter {
-            Some("upper" | "lower" | "trim" | "title" | "capitalize" | "string" | "join" | "replace") => Type::STRING,
-            Some("int" | "length" | "count") => Type::INT,
-            Some("float") => Type::FLOAT,
-            _ => Type::ANY,
-        })
+        let Some(filter) = applied.arguments.first().filter(|argument| argument.name.is_none()) else {
+            if !applied.arguments.iter().any(|argument| argument.spread) {
+                self.missing_argument(applied, "attribute");
+            }
+            return Type::list(Type::ANY);
+        };
+        let Some(name) = filter.value.text() else {
+            if let Some(kind) = applied.given.first()
+                && let Some(found) = self.misfit(kind, Classes::TEXT)
+            {
+                self.wrong_value(applied, &filter.value, &found, "the name of a filter");
+            }
+            return Type::list(Type::ANY);
+        };
+        let kind = self.apply(&Applied {
+            what: "filter",
+            name,
+            place: filter.value.range.clone(),
+            of: applied.of,
+            each: true,
+            operand: item,
+            arguments: &applied.arguments[1..],
+            given: &applied.given[1..],
+        });
+        Type::list(kind)
     }
 
     /// `selectattr("severity", "equalto", "high")`: the word must be one of the field's.
@@ -189,42 +416,45 @@ impl Checker<'_> {
             self.not_a_word(&field.value, &word.value, text, &words, differs);
         }
     }
+}
 
-    fn check_operand(&mut self, of: Option<&Expr>, kind: &Kind, filter: &str, arguments: &[Argument]) {
-        let Some(of) = of else { return };
-        let scalar = kind.is_number() || *kind == Kind::Bool;
-        let wrong = match filter {
-            "length" | "count" | "first" | "last" | "join" | "sort" | "unique" | "reverse" | "list" | "batch"
-            | "slice" | "sum" | "min" | "max" | "select" | "reject" => scalar,
-            "map" => scalar || (kind.is_text() && named(arguments, "attribute").is_some()),
-            "selectattr" | "rejectattr" | "groupby" => scalar || kind.is_text(),
-            "split" | "lines" => scalar || matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_)),
-            "items" | "dictsort" => scalar || kind.is_text() || matches!(kind, Kind::List(_)),
-            "abs" | "round" => kind.is_text() || matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_)),
-            "int" | "float" => matches!(kind, Kind::List(_) | Kind::Map(_) | Kind::Record(_)),
-            _ => false,
-        };
-        if wrong {
-            self.wrong_operand(of, kind, filter);
+/// Whether a list is known item by item, and has some.
+fn has_items(kind: &Type) -> bool {
+    matches!(&kind.kind, Kind::Tuple(tuple) if !tuple.items.is_empty())
+}
+
+/// Whether a text is trusted to have a character: what is read or declared is, and what may cut it is not.
+fn has_character(of: &Expr) -> bool {
+    match &of.kind {
+        ExprKind::Const(Const::Text(text)) => !text.is_empty(),
+        ExprKind::Slice { .. } => false,
+        ExprKind::Filter { name, of, .. } => {
+            !matches!(name.value.as_str(), "join" | "trim" | "replace" | "format")
+                && of.as_deref().is_none_or(has_character)
         }
+        ExprKind::Choice { then, otherwise, .. } => {
+            has_character(then) && otherwise.as_deref().is_none_or(has_character)
+        }
+        ExprKind::Concat(left, right) => has_character(left) || has_character(right),
+        ExprKind::Arithmetic { op: Operator::Mul, .. } => false,
+        _ => true,
     }
 }
 
 /// What a value with a default is.
-fn defaulted(kind: Type, default: Option<&Type>, arguments: &[Argument]) -> Type {
+fn defaulted(applied: &Applied<'_>) -> Type {
+    let kind = applied.operand.clone();
+    let default = applied.given.first().cloned().unwrap_or(Type::STRING);
     // `default(x, true)` also replaces what does not hold.
-    let also_empty = matches!(
-        arguments.get(1).or(arguments.iter().find(|argument| argument.name.as_deref() == Some("boolean"))),
-        Some(Argument { value: Expr { kind: ExprKind::Const(Const::Bool(true)), .. }, .. })
-    );
-    let replaced = kind.lack == Lack::Absent || also_empty;
-    if !replaced {
-        return kind;
+    let also_empty = applied.arguments.get(1).map(|argument| match &argument.value.kind {
+        ExprKind::Const(constant) => Some(constant.is_true()),
+        _ => None,
+    });
+    match also_empty {
+        Some(Some(true)) => kind.lacking(Lack::NEVER).or(default),
+        // Whether it does, the run knows.
+        Some(None) => kind.present().or(default),
+        _ if kind.lack.has(Lack::ABSENT.and(Lack::SILENT)) => kind.present().or(default),
+        _ => kind,
     }
-    kind.lacking(Lack::Never).or(default.cloned().unwrap_or(Type::STRING))
-}
-
-/// The argument of this name.
-fn named<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a Expr> {
-    arguments.iter().find(|argument| argument.name.as_deref() == Some(name)).map(|argument| &argument.value)
 }

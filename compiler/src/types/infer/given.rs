@@ -161,7 +161,7 @@ impl Checker<'_> {
             }
         }
         let given = |name: &str| entries.iter().any(|(key, _)| key.text() == Some(name));
-        let missing = record.fields.iter().find(|field| field.kind.lack == Lack::Never && !given(&field.name))?;
+        let missing = record.fields.iter().find(|field| field.kind.lack == Lack::NEVER && !given(&field.name))?;
         Some(Unfit::new(&whole.range, format!("{} is missing", inside(place, &missing.name))))
     }
 

@@ -3,14 +3,17 @@
 //! SW203 and SW206 for fields, SW204 for what may be missing, SW205 for what has the wrong type. What is wrong once is
 //! said once: a wrong value counts as any afterwards.
 
+mod call;
 mod choice;
 mod compare;
 mod expr;
 mod filter;
+mod format;
 mod given;
 mod narrow;
 mod presence;
 mod report;
+mod report_use;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +22,7 @@ use choice::Choices;
 pub(crate) use given::{Unfit, Wanted};
 use presence::{Known, Presence};
 
-use super::{Env, Kind, Lack, Type};
+use super::{Classes, Env, Kind, Lack, Type};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::passage::Passage;
 use crate::source::Span;
@@ -121,15 +124,11 @@ impl<'c> Checker<'c> {
     /// Types the list of a for-each and gives the type of an item.
     pub(crate) fn items(&mut self, list: &Expr) -> Type {
         let kind = self.type_of(list);
-        match self.env.whole.types.kind(&kind.kind) {
-            Kind::List(item) => (**item).clone(),
-            Kind::Any | Kind::None => Type::ANY,
-            other => {
-                let other = other.clone();
-                self.not_a_list(list, &other);
-                Type::ANY
-            }
+        if let Some(found) = self.misfit(&kind, Classes::SEQUENCE.and(Classes::NONE)) {
+            self.not_a_list(list, &found);
+            return Type::ANY;
         }
+        self.item_of(&kind)
     }
 
     fn statements(&mut self, statements: &[Statement], parts: &[Part]) {
@@ -158,11 +157,11 @@ impl<'c> Checker<'c> {
                 }
             }
             Statement::For { target, list, filter, body, otherwise } => {
-                let item = self.iterated(list);
+                let (item, sized) = self.iterated(list);
                 let mark = self.presence.mark();
                 self.scopes.push(BTreeMap::new());
-                self.bind_name("loop", Type::ANY);
-                self.bind(target, item);
+                self.bind_name("loop", Type::iter(Type::ANY, sized));
+                self.unpack(target, item, list);
                 let chosen = self.choose(target, list);
                 // Something is in the list where the body is reached.
                 let filled = self.key(list).map(|key| Known::filled(&key));
@@ -232,25 +231,61 @@ impl<'c> Checker<'c> {
 
     /// What is bound may be missing: it is needed where it is read.
     fn assign(&mut self, target: &Target, value: &Expr) {
-        let kind = self.operand(value, Need::Nothing);
+        let kind = match is_namespace(value) {
+            // More may be set in it.
+            true => {
+                self.type_of(value);
+                Type::map(Type::ANY)
+            }
+            false => self.operand(value, Need::Nothing),
+        };
         let key = self.key(value);
-        self.bind(target, kind);
+        self.unpack(target, kind, value);
         if let (Target::Name(_), Some(key)) = (target, key) {
             self.aliases.insert(self.bindings, key);
         }
         self.listed(target, value);
     }
 
+    /// Binds the names of a target, and reports a value that cannot be unpacked into them.
+    fn unpack(&mut self, target: &Target, kind: Type, value: &Expr) {
+        let Target::Items(targets) = target else { return self.bind(target, kind) };
+        let unpackable = Classes::SEQUENCE.and(Classes::OBJECT);
+        let wrong = self.misfit(&kind, unpackable);
+        let kinds = self.env.whole.types.kinds(&kind.kind);
+        let count = |kind: &Kind| match kind {
+            Kind::Tuple(tuple) => Some(tuple.items.len()),
+            Kind::Record(record) => {
+                let sure = record.fields.iter().filter(|field| field.kind.lack == Lack::NEVER).count();
+                Some(targets.len().clamp(sure, record.fields.len()))
+            }
+            _ => None,
+        };
+        let other = kinds.iter().filter_map(count).find(|count| *count != targets.len());
+        match (&wrong, other) {
+            (Some(found), _) => self.not_unpackable(value, found, targets.len()),
+            (None, Some(count)) => self.unpacked_wrongly(value, count, targets.len()),
+            (None, None) if kind.lack != Lack::NEVER => self.missing_to_unpack(value),
+            (None, None) => {}
+        }
+        for (index, target) in targets.iter().enumerate() {
+            let part = |kind: &Kind| match kind {
+                Kind::Tuple(tuple) => tuple.items.get(index).cloned().unwrap_or(Type::ANY),
+                Kind::Map(_) | Kind::Record(_) => Type::STRING,
+                kind => kind.listed().unwrap_or(Type::ANY),
+            };
+            let kind = kinds.iter().map(part).reduce(Type::or).unwrap_or(Type::ANY);
+            match target {
+                Target::Items(_) => self.unpack(target, kind, value),
+                target => self.bind(target, kind),
+            }
+        }
+    }
+
     fn bind(&mut self, target: &Target, kind: Type) {
         match target {
             Target::Name(name) => self.bind_name(&name.value, kind),
-            Target::Items(targets) => {
-                let item = match self.env.whole.types.kind(&kind.kind) {
-                    Kind::List(item) => (**item).clone(),
-                    _ => Type::ANY,
-                };
-                targets.iter().for_each(|target| self.bind(target, item.clone()));
-            }
+            Target::Items(targets) => targets.iter().for_each(|target| self.bind(target, Type::ANY)),
             Target::Field(_) => {}
         }
     }
@@ -273,7 +308,7 @@ impl<'c> Checker<'c> {
         let name = directive.name.as_ref().map(|name| name.value.as_str());
         let default = directive.filters.iter().any(|filter| matches!(filter.value, swarmc_plan::Filter::Default(_)));
         if directive.fields.is_empty() && directive.filters.is_empty() {
-            return self.env.root(root, name).lacking(Lack::Never);
+            return self.env.root(root, name).lacking(Lack::NEVER);
         }
         let word = directive.range.start + 2..directive.range.start + 2 + root.word().len();
         let place = directive.name.as_ref().map_or(word, |name| name.range.clone());
@@ -287,12 +322,12 @@ impl<'c> Checker<'c> {
         for field in fields {
             // With a default it is given wherever something is missing on the way.
             self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
-            walk.kind.lack = Lack::Never;
+            walk.kind.lack = Lack::NEVER;
             self.field(&mut walk, &field.value, None, &field.range);
         }
         self.there(&mut walk, if default { Need::Nothing } else { Need::Value });
         match directive.filters.as_slice() {
-            [] => walk.kind.lacking(Lack::Never),
+            [] => walk.kind.lacking(Lack::NEVER),
             _ => Type::TEXT,
         }
     }
@@ -324,10 +359,19 @@ impl<'c> Checker<'c> {
 
     /// What is written there, cut to what a message can hold.
     fn shown(&self, expr: &Expr) -> String {
-        crate::template::clip(&self.passage.text()[expr.range.clone()])
+        let text = &self.passage.text()[expr.range.clone()];
+        // A bracket around its first part is no part of it.
+        let count = |sign: char| text.chars().filter(|char| *char == sign).count();
+        let open = count(')').saturating_sub(count('('));
+        crate::template::clip(&format!("{}{text}", "(".repeat(open)))
     }
 
     fn push(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
+}
+
+fn is_namespace(value: &Expr) -> bool {
+    let ExprKind::Call { of, .. } = &value.kind else { return false };
+    matches!(&of.kind, ExprKind::Variable(name) if name == "namespace")
 }

@@ -1,10 +1,58 @@
 //! What the outcome of a condition says about what is there.
 
+use super::super::{Classes, Lack, Type, united};
 use super::Checker;
 use super::presence::{Known, common};
 use crate::template::{Comparison, Const, Expr, ExprKind};
 
+/// The kinds that a value has for which a test holds, or does not; none where the test says nothing of kinds.
+pub(super) fn tested_classes(test: &str, holds: bool) -> Option<Classes> {
+    let objects = Classes::OBJECT;
+    let numbers = Classes::NUMBER.and(Classes::BOOL);
+    Some(match (test, holds) {
+        ("string", true) => Classes::TEXT,
+        ("number", true) => numbers,
+        // A number that is declared to have a fraction may have none.
+        ("integer" | "int", true) => Classes::NUMBER,
+        ("float", true) => Classes::FLOAT,
+        ("boolean" | "true" | "false", true) => Classes::BOOL,
+        ("mapping", true) => objects,
+        ("sequence", true) => Classes::LIST,
+        ("iterable", true) => Classes::ITERABLE,
+        ("none", true) => Classes::NONE,
+        ("string", false) => Classes::TEXT.not(),
+        ("number", false) => numbers.not(),
+        ("integer" | "int", false) => Classes::INT.not(),
+        ("boolean", false) => Classes::BOOL.not(),
+        ("mapping", false) => objects.not(),
+        ("sequence", false) => Classes::LIST.not(),
+        ("iterable", false) => Classes::ITERABLE.not(),
+        ("none", false) => Classes::NONE.not(),
+        _ => return None,
+    })
+}
+
 impl Checker<'_> {
+    /// What is left of a type where only these kinds are.
+    pub(super) fn narrowed(&self, kind: Type, classes: Classes) -> Type {
+        let lack = if classes.has(Classes::NONE) { kind.lack } else { kind.lack.without(Lack::NULL) };
+        let mut kinds = self.env.whole.types.kinds(&kind.kind);
+        let all = kinds.len();
+        kinds.retain(|kind| kind.class().is_none_or(|class| classes.has(class)));
+        match kinds.is_empty() || kinds.len() == all {
+            true => Type { kind: kind.kind, lack },
+            false => Type { kind: united(kinds), lack },
+        }
+    }
+
+    /// What is left of a type in a place of which something is known.
+    pub(super) fn narrowed_at(&self, kind: Type, key: Option<&str>) -> Type {
+        match key.and_then(|key| self.presence.classes(key)) {
+            Some(classes) => self.narrowed(kind, classes),
+            None => kind,
+        }
+    }
+
     /// What is known where the condition holds, or where it does not.
     pub(super) fn narrow(&self, expr: &Expr, truth: bool) -> Vec<Known> {
         match &expr.kind {
@@ -20,6 +68,15 @@ impl Checker<'_> {
             ExprKind::Test { of, name, .. } => match (name.value.as_str(), truth, self.key(of)) {
                 ("defined", true, Some(key)) | ("undefined", false, Some(key)) => vec![Known::defined(&key)],
                 ("none", false, Some(key)) => vec![Known::holds(&key)],
+                (test, truth, Some(key)) => {
+                    let classes = tested_classes(test, truth);
+                    let mut known: Vec<Known> = classes.iter().map(|classes| Known::classes(&key, *classes)).collect();
+                    // A value of a kind is there; `undefined` counts as a sequence.
+                    if truth && test != "sequence" && classes.is_some_and(|classes| !classes.has(Classes::NONE)) {
+                        known.push(Known::holds(&key));
+                    }
+                    known
+                }
                 _ => Vec::new(),
             },
             ExprKind::Filter { of: Some(of), name, arguments } if truth => {
@@ -81,6 +138,9 @@ impl Checker<'_> {
             (false, Comparison::Ne) if empty && truth => vec![Known::filled(&key)],
             (false, Comparison::Eq) if empty && !truth => vec![Known::filled(&key)],
             (false, Comparison::Ne) if matches!(right.kind, ExprKind::Const(Const::None)) && truth => {
+                vec![Known::holds(&key)]
+            }
+            (false, Comparison::Eq) if matches!(right.kind, ExprKind::Const(Const::None)) && !truth => {
                 vec![Known::holds(&key)]
             }
             (false, Comparison::Eq)

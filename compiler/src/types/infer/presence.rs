@@ -1,9 +1,11 @@
 //! What is known to be there, by place: `output.plan.notes`, or a variable and its fields.
 //!
-//! A key alone says that the value is there, with `!` that it holds something, with `+` that it has an item. What is
-//! known of a part is known of the whole. Knowledge is taken back in the order in which it came.
+//! A key alone says that the value is there, with `!` that it holds something, with `+` that it has an item, with `:` and
+//! a number of which kinds it may be. What is known of a part is known of the whole. Knowledge is taken back in the order in which it came.
 
 use std::collections::BTreeMap;
+
+use super::super::Classes;
 
 /// Something that is known of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +22,17 @@ impl Known {
 
     pub(super) fn filled(key: &str) -> Known {
         Known(format!("{key}+"))
+    }
+
+    /// The value is of one of these kinds.
+    pub(super) fn classes(key: &str, classes: Classes) -> Known {
+        Known(format!("{key}:{}", classes.bits()))
+    }
+
+    /// The place that it is about, and the kinds of the value, where it says so.
+    fn of_classes(&self) -> Option<(&str, Classes)> {
+        let (key, bits) = self.0.rsplit_once(':')?;
+        Some((key, Classes::from_bits(bits.parse().ok()?)))
     }
 }
 
@@ -65,6 +78,13 @@ impl Presence {
             || self.known.range(inside.clone()..).next().is_some_and(|(known, _)| known.starts_with(&inside))
     }
 
+    /// The kinds that a value may have, where something is known of them.
+    pub(super) fn classes(&self, key: &str) -> Option<Classes> {
+        let start = format!("{key}:");
+        let known = self.known.range(start.clone()..).take_while(|(known, _)| known.starts_with(&start));
+        known.filter_map(|(known, _)| known[start.len()..].parse().ok()).map(Classes::from_bits).reduce(Classes::both)
+    }
+
     pub(super) fn is_filled(&self, key: &str) -> bool {
         self.known.contains_key(&format!("{key}+"))
     }
@@ -72,5 +92,10 @@ impl Presence {
 
 /// What follows from both lists.
 pub(super) fn common(one: Vec<Known>, other: &[Known]) -> Vec<Known> {
-    one.into_iter().filter(|known| other.contains(known)).collect()
+    let either = |known: Known| {
+        let Some((key, classes)) = known.of_classes() else { return other.contains(&known).then_some(known) };
+        let (_, others) = other.iter().filter_map(Known::of_classes).find(|(other, _)| *other == key)?;
+        Some(Known::classes(key, classes.and(others)))
+    };
+    one.into_iter().filter_map(either).collect()
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::{Kind, Lack, Record, Words};
+use super::call::Found;
 use super::expr::Walk;
 use super::{Checker, Notation, Use};
 use crate::code::Code;
@@ -11,9 +12,10 @@ use crate::suggest::{self, Near};
 use crate::template::{Expr, ExprKind, Operator, Root, clip, meant};
 
 /// What values of a type are, with an article.
-fn noun(kind: &Kind) -> &'static str {
+pub(super) fn noun(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Any | Kind::None | Kind::Named(..) => "a value",
+        Kind::Any | Kind::Named(..) | Kind::Union(_) => "a value",
+        Kind::None => "`null`",
         Kind::Text => "text without a type",
         Kind::String => "a text",
         Kind::Int => "a whole number",
@@ -21,7 +23,9 @@ fn noun(kind: &Kind) -> &'static str {
         Kind::Bool => "true or false",
         Kind::File | Kind::Dir => "a path",
         Kind::Enum(_) => "a word",
-        Kind::List(_) => "a list",
+        Kind::List(_) | Kind::Tuple(_) => "a list",
+        Kind::Iter { sized: true, .. } => "a list",
+        Kind::Iter { sized: false, .. } => "a list of unknown length",
         Kind::Map(_) => "a map",
         Kind::Record(_) => "a record",
     }
@@ -33,12 +37,16 @@ impl Checker<'_> {
         let written = self.written(walk);
         let last = clip(self.passage.text()[walk.place.clone()].trim_matches(['"', '\'']));
         let message = match walk.kind.lack {
-            Lack::Null => format!("`{written}` may be `null`"),
+            Lack::NULL => format!("`{written}` may be `null`"),
             _ if walk.unanswered.is_some() => format!("`{last}` is missing where its gate answers by itself"),
+            _ if let Some(kind) = &walk.without => {
+                format!("`{written}` may be missing: what it is read of may be {}, which has none", noun(kind))
+            }
             _ if walk.declared.is_some() => format!("`{last}` is optional, and may be missing here"),
+            Lack::SILENT => format!("`{written}` has no value where its condition does not hold"),
             _ => format!("`{written}` may be missing"),
         };
-        let label = if walk.kind.lack == Lack::Null { "may be `null`" } else { "may be missing" };
+        let label = if walk.kind.lack == Lack::NULL { "may be `null`" } else { "may be missing" };
         let mut diagnostic =
             Diagnostic::new(Code::OptionalFieldUnguarded, message).label(self.span(&walk.place), label);
         diagnostic = match (walk.declared, walk.unanswered) {
@@ -48,7 +56,7 @@ impl Checker<'_> {
             (Some(declared), None) => diagnostic.label(declared, "declared optional here"),
             (None, _) => diagnostic,
         };
-        let test = if walk.kind.lack == Lack::Null { "is not none" } else { "is defined" };
+        let test = if walk.kind.lack == Lack::NULL { "is not none" } else { "is defined" };
         let default = match self.env.whole.types.kind(&walk.kind.kind) {
             Kind::List(_) => "[]",
             Kind::Map(_) => "{}",
@@ -56,12 +64,15 @@ impl Checker<'_> {
             Kind::Bool => "false",
             _ => "\"…\"",
         };
+        // What is put together stands in brackets before a filter.
+        let written = if written.contains(' ') { format!("({written})") } else { written };
         self.push(diagnostic.help(match (walk.notation, self.usage) {
+            _ if walk.kind.lack == Lack::SILENT => "say what it is otherwise: `… else \"…\"`".to_owned(),
             (Notation::Directive, _) => {
                 format!("say what stands there without it: `<<{written} | default:\"…\">>`")
             }
             (_, Use::Condition) => format!("ask first: `{written} {test} and …`"),
-            (_, Use::Text) if walk.kind.lack == Lack::Null => format!("ask first: `{{% if {written} {test} %}}`"),
+            (_, Use::Text) if walk.kind.lack == Lack::NULL => format!("ask first: `{{% if {written} {test} %}}`"),
             (_, Use::Text) => {
                 format!("write `{written} | default({default})`, or ask first: `{{% if {written} {test} %}}`")
             }
@@ -86,7 +97,7 @@ impl Checker<'_> {
             .label(self.span(range), format!("no `{}` there", clip(name)))
             .label(
                 self.env.whole.types.declaration(&walk.kind.kind).unwrap_or(record.span),
-                "its fields are declared here",
+                if record.written { "its fields are written here" } else { "its fields are declared here" },
             )
             .help_maybe(help);
         let Some(close) = close else { return self.push(diagnostic) };
@@ -266,13 +277,15 @@ impl Checker<'_> {
     }
 
     /// SW205: something to go through that has no items.
-    pub(super) fn not_a_list(&mut self, list: &Expr, kind: &Kind) {
+    pub(super) fn not_a_list(&mut self, list: &Expr, found: &Found) {
+        let kind = &found.kind;
         let shown = self.shown(list);
         let step = list
             .path()
             .filter(|path| path.fields().is_empty() && path.root == Root::Output)
             .and_then(|path| path.name());
         let help = match (kind, step) {
+            _ if found.one_of => self.ask_first(list, kind),
             (Kind::Text, Some(step)) => {
                 format!(
                     "give the output of `{step}` a type: `output \"list<string>\"`; or go through its lines: `{shown} | lines`"
@@ -289,9 +302,10 @@ impl Checker<'_> {
             (Kind::Int, _) => format!("to count, write `range({shown})`"),
             _ => "name a value that is a list".to_owned(),
         };
-        let mut diagnostic = Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, not a list", noun(kind)))
-            .label(self.span(&list.range), "has no items")
-            .help(help);
+        let mut diagnostic =
+            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` {} {}, not a list", found.verb(), noun(kind)))
+                .label(self.span(&list.range), "has no items")
+                .help(help);
         if let Some(path) = list.path().filter(|path| path.fields().is_empty())
             && let Some((span, text)) = self.env.origin(path.root, path.name()).label
         {
@@ -313,20 +327,25 @@ impl Checker<'_> {
     }
 
     /// SW205: `in` of something that holds nothing.
-    pub(super) fn holds_nothing(&mut self, of: &Expr, kind: &Kind) {
+    pub(super) fn holds_nothing(&mut self, of: &Expr, found: &Found) {
         let shown = self.shown(of);
         let diagnostic =
-            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` is {}, and nothing is in it", noun(kind)))
+            Diagnostic::new(Code::TypeMismatch, format!("`{shown}` {}, and nothing is in it", found.described()))
                 .label(self.span(&of.range), "neither a list nor a text")
-                .help(format!("compare it: `== {shown}`"));
+                .help(match found.one_of {
+                    true => self.ask_first(of, &found.kind),
+                    false => format!("compare it: `== {shown}`"),
+                });
         self.push(diagnostic);
     }
 
     /// SW205: arithmetic on what are no numbers.
-    pub(super) fn not_numbers(&mut self, whole: &Expr, left: (&Expr, &Kind), right: (&Expr, &Kind), op: Operator) {
-        let (side, kind) = if left.1.is_number() { right } else { left };
+    pub(super) fn not_numbers(&mut self, whole: &Expr, left: (&Expr, &Found), right: (&Expr, &Found), op: Operator) {
+        let (side, found) = if left.1.kind.is_number() { right } else { left };
+        let kind = &found.kind;
         let shown = self.shown(side);
         let help = match kind {
+            _ if found.one_of => self.ask_first(side, kind),
             kind if kind.is_text() && op == Operator::Add => {
                 format!("to join texts, write `~`; for a number, `{shown} | int`")
             }
@@ -334,33 +353,16 @@ impl Checker<'_> {
             Kind::List(_) => format!("write `({shown} | length)`"),
             _ => "compute with numbers".to_owned(),
         };
+        let verb = if found.one_of { "may compute" } else { "computes" };
         let diagnostic =
-            Diagnostic::new(Code::TypeMismatch, format!("`{}` computes with {}", self.shown(whole), noun(kind)))
+            Diagnostic::new(Code::TypeMismatch, format!("`{}` {verb} with {}", self.shown(whole), noun(kind)))
                 .label(self.span(&side.range), "not a number")
                 .help(help);
         self.push(diagnostic);
     }
 
-    /// SW205: a filter on what it cannot take.
-    pub(super) fn wrong_operand(&mut self, of: &Expr, kind: &Kind, filter: &str) {
-        let (wants, help) = match filter {
-            "abs" | "round" => ("a number", "use it on a number"),
-            "int" | "float" => ("a text or a number", "for how many items there are, write `| length`"),
-            "split" | "lines" => ("a text", "leave it out"),
-            "items" | "dictsort" => ("a map", "go through the list itself"),
-            "map" | "selectattr" | "rejectattr" | "groupby" if kind.is_text() => {
-                ("a list of records", "give the output that it reads a type: `output \"list<TYPE>\"`")
-            }
-            _ => ("a list or a text", "leave it out"),
-        };
-        let message = format!("`{filter}` takes {wants}, and `{}` is {}", self.shown(of), noun(kind));
-        let diagnostic =
-            Diagnostic::new(Code::TypeMismatch, message).label(self.span(&of.range), noun(kind)).help(help);
-        self.push(diagnostic);
-    }
-
     /// What a value is called, and where it comes from.
-    fn called(&self, walk: &Walk) -> (String, Option<(crate::source::Span, &'static str)>) {
+    pub(super) fn called(&self, walk: &Walk) -> (String, Option<(crate::source::Span, &'static str)>) {
         match &walk.root {
             Some((root, name)) => {
                 let origin = self.env.origin(*root, name.as_deref());
