@@ -159,4 +159,6 @@ fn too_long() -> String {
 }
 
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod tests;
