@@ -54,7 +54,8 @@ fn watch() {
     let mut first_seen: BTreeMap<u32, (Instant, bool)> = BTreeMap::new();
     loop {
         std::thread::sleep(LOOK);
-        let now = children();
+        // What has ended and was not asked how has no command line: nothing waits for it.
+        let now: Vec<u32> = children().into_iter().filter(|&id| !command_line(id).is_empty()).collect();
         first_seen.retain(|id, _| now.contains(id));
         for id in now {
             let (since, named) = first_seen.entry(id).or_insert((Instant::now(), false));
