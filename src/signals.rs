@@ -14,7 +14,8 @@ const ENDS: [i32; 8] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGA
 
 /// Ends the run behind `control` when a signal asks for it.
 pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
-    let wanted: Vec<i32> = ENDS.into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    let ignored = ignored();
+    let wanted: Vec<i32> = ENDS.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect();
     let mut signals = Signals::new(wanted).into_diagnostic().wrap_err("cannot watch for signals")?;
     std::thread::spawn(move || {
         let mut times = 0;
@@ -38,10 +39,9 @@ pub(crate) fn watch(control: Control, display: Display) -> miette::Result<()> {
     Ok(())
 }
 
-/// Whether whoever started us had the signal ignored, as `nohup` does: then it stays so.
-fn is_ignored(signal: i32) -> bool {
+/// The signals that this process was started with as ignored, as `nohup` does: they stay so. Signal N is bit N - 1.
+fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
