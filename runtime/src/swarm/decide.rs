@@ -134,7 +134,9 @@ fn agents(swarm: &mut Swarm, now: u64) -> Option<Order> {
     if swarm.phase < Some(Phase::Monitoring) {
         return None;
     }
-    while let Some(index) = swarm.agenda.agents.pop_first() {
+    // A turn begins when all that follows from those before is recorded: a run that was killed in between begins its turns
+    // with the same prompts.
+    while let Some(index) = swarm.agenda.agents.pop_first().or_else(|| swarm.agenda.ready.pop_first()) {
         if let Some(order) = agent(swarm, index, now) {
             return Some(order);
         }

@@ -240,6 +240,8 @@ pub(crate) enum LeadStage {
 pub(super) struct Agenda {
     /// Agents for which there is something to do at once.
     pub(super) agents: BTreeSet<u32>,
+    /// Agents that may begin a turn.
+    pub(super) ready: BTreeSet<u32>,
     /// Agents that wait for something to happen.
     pub(super) idle: BTreeSet<u32>,
     /// Agents that wait for their first message.
@@ -394,9 +396,11 @@ impl Swarm {
             | Stage::Informed(_)
             | Stage::Ending(..) => {}
         }
+        let is_ready = stage == Stage::Ready;
         let to_do = !matches!(
             stage,
-            Stage::Idle
+            Stage::Ready
+                | Stage::Idle
                 | Stage::Waiting
                 | Stage::Resting(_)
                 | Stage::Retrying(..)
@@ -409,6 +413,10 @@ impl Swarm {
         match to_do {
             true => self.agenda.agents.insert(index),
             false => self.agenda.agents.remove(&index),
+        };
+        match is_ready {
+            true => self.agenda.ready.insert(index),
+            false => self.agenda.ready.remove(&index),
         };
         agent.stage = stage;
     }
