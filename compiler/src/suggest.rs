@@ -139,10 +139,19 @@ fn plain(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }
 
-/// The signs of a name, of [`plain`], as a set: a bit each, which some of them share.
+/// The signs of a name, of [`plain`], as a set: letters, digits and `-` have a bit each, all others share the rest.
 fn signs(name: &str) -> u64 {
-    let signs = name.chars().flat_map(char::to_lowercase).map(|sign| if sign == '_' { '-' } else { sign });
-    signs.fold(0, |set, sign| set | 1 << (u32::from(sign) % u64::BITS))
+    let bit = |sign: char| match sign {
+        'a'..='z' => u32::from(sign) - u32::from('a'),
+        '0'..='9' => u32::from(sign) - u32::from('0') + 26,
+        '-' | '_' => 36,
+        _ => 37 + u32::from(sign) % (u64::BITS - 37),
+    };
+    let set = |set, sign| set | 1 << bit(sign);
+    match name.is_ascii() {
+        true => name.bytes().map(|byte| char::from(byte.to_ascii_lowercase())).fold(0, set),
+        false => name.chars().flat_map(char::to_lowercase).fold(0, set),
+    }
 }
 
 /// What the distance of two names is at least: an edit brings or takes one sign, and a change does both.
