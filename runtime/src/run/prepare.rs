@@ -46,13 +46,12 @@ impl Loop<'_> {
             None => self.scene.fixing(&self.state, key, attempt).transpose()?.map(|body| (Role::Mends, body)),
         };
         let role = aside.as_ref().map_or(Role::Turn, |(role, _)| *role);
-        let own = summed::schema();
-        let schema = match role {
-            Role::Turn => step.output.schema.as_ref(),
-            Role::Mends => None,
-            Role::SumsUp => Some(&own),
+        let shape_of = |schema| self.scene.shapes.of(schema, self.scene.plan);
+        let shape = match role {
+            Role::Turn => step.output.schema.as_ref().map(shape_of).transpose(),
+            Role::Mends => Ok(None),
+            Role::SumsUp => shape_of(&summed::schema()).map(Some),
         };
-        let shape = schema.map(|schema| self.scene.shapes.of(schema, self.scene.plan)).transpose();
         let shape = shape.map_err(|problem| render(format!("step `{}`: {problem}", step.name)))?;
         let desk = match role {
             Role::SumsUp => None,

@@ -7,10 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use swarmc_plan::{
-    Agent, Body, Command, Connection, Effect, EnvValue, Environment, Join, OnFailure, Pipeline, Plan, Segment, Step,
-    When,
+    Agent, Body, Command, Connection, Effect, EnvValue, Environment, Join, Need, OnFailure, Pipeline, Plan, Segment,
+    Step, When,
 };
 
 use super::environment::Surroundings;
@@ -80,10 +81,12 @@ pub(super) fn wanted(
     surroundings: &Surroundings,
 ) -> Vec<Program> {
     let mut found: BTreeMap<(OsString, String, Option<String>), Program> = BTreeMap::new();
+    let mut files: BTreeMap<(OsString, &str, Arc<PathBuf>), Option<PathBuf>> = BTreeMap::new();
     let commands: Vec<(&str, &str, String)> = pipelines.iter().flat_map(|pipeline| commands(pipeline)).collect();
     let mut begins: BTreeSet<&str> = pipelines.first().map(|pipeline| pipeline.name.as_str()).into_iter().collect();
     for pipeline in pipelines {
         let sure = if begins.contains(pipeline.name.as_str()) { sure(pipeline) } else { BTreeSet::new() };
+        let handled = handled(pipeline);
         for step in pipeline.all_steps().filter(|step| runs(pipeline, step)) {
             let is_sure = sure.contains(step.name.as_str());
             if let Body::Call(call) = &step.body
@@ -91,12 +94,15 @@ pub(super) fn wanted(
             {
                 begins.insert(&call.pipeline);
             }
-            let fails = is_sure && !is_handled(pipeline, step);
+            let fails = is_sure && !handled.contains(step.name.as_str());
             for start in starts(plan, step) {
                 let Some(path) = search_path(&[&pipeline.env, start.env, &step.env], surroundings) else { continue };
                 let directory = surroundings.directory(&pipeline.name);
                 // In a tree of its own the workspace's files are there as well.
-                let file = find_program(OsStr::new(start.program), &path, &directory).ok();
+                let file = files
+                    .entry((path.clone(), start.program, Arc::clone(&directory)))
+                    .or_insert_with(|| find_program(OsStr::new(start.program), &path, &directory).ok())
+                    .clone();
                 let before = if file.is_none() { earlier(pipeline, step) } else { BTreeSet::new() };
                 let installs = |(of, by, text): &(&str, &str, String)| {
                     // What another pipeline does may come first, if it is called.
@@ -210,15 +216,16 @@ fn search_path(layers: &[&Environment], surroundings: &Surroundings) -> Option<O
 /// The steps that a step waits for, directly or through others, and those in them.
 fn earlier<'a>(pipeline: &'a Pipeline, step: &'a Step) -> BTreeSet<&'a str> {
     let steps: BTreeMap<&str, &Step> = pipeline.all_steps().map(|step| (step.name.as_str(), step)).collect();
-    let around =
-        |name: &str| pipeline.all_steps().find(|step| step.body.steps().iter().any(|inner| inner.name == name));
+    let inner = |step: &'a Step| step.body.steps().iter().map(move |inner| (inner.name.as_str(), step));
+    let around: BTreeMap<&str, &Step> = pipeline.all_steps().flat_map(inner).collect();
     let mut earlier = BTreeSet::new();
     let mut open: Vec<&str> = vec![&step.name];
     while let Some(step) = open.pop().and_then(|name| steps.get(name).copied()) {
         let needs = step.needs.iter().map(|need| need.step.as_str());
         let inside = step.body.steps().iter().map(|step| step.name.as_str());
         // What a loop around it waits for comes before it as well.
-        let of_loop = around(&step.name).into_iter().flat_map(|step| &step.needs).map(|need| need.step.as_str());
+        let of_loop =
+            around.get(step.name.as_str()).into_iter().flat_map(|step| &step.needs).map(|need| need.step.as_str());
         let more: Vec<&str> = needs.chain(inside).chain(of_loop).filter(|name| earlier.insert(*name)).collect();
         open.extend(more);
     }
@@ -313,18 +320,20 @@ fn sure(pipeline: &Pipeline) -> BTreeSet<&str> {
     sure
 }
 
-/// Whether the plan does without a step that fails.
-fn is_handled(pipeline: &Pipeline, step: &Step) -> bool {
-    let is_read = pipeline.iteration.handles.contains(&step.name)
-        || pipeline.all_steps().any(|around| match &around.body {
-            Body::Loop(body) => body.iteration.handles.contains(&step.name),
-            _ => false,
-        });
-    let routes = |other: &Step| {
-        let mut needs = other.needs.iter().filter(|need| need.step == step.name);
-        needs.any(|need| need.when != When::Success || need.effect != Effect::default())
-    };
-    step.on_failure != OnFailure::Fail || step.output.default.is_some() || is_read || pipeline.all_steps().any(routes)
+/// The steps of a pipeline that may fail: the plan does without them.
+fn handled(pipeline: &Pipeline) -> BTreeSet<&str> {
+    let routes = |need: &&Need| need.when != When::Success || need.effect != Effect::default();
+    let mut handled: BTreeSet<&str> = pipeline.iteration.handles.iter().map(String::as_str).collect();
+    for step in pipeline.all_steps() {
+        if let Body::Loop(body) = &step.body {
+            handled.extend(body.iteration.handles.iter().map(String::as_str));
+        }
+        handled.extend(step.needs.iter().filter(routes).map(|need| need.step.as_str()));
+        if step.on_failure != OnFailure::Fail || step.output.default.is_some() {
+            handled.insert(&step.name);
+        }
+    }
+    handled
 }
 
 #[cfg(test)]
