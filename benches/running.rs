@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 use swarmc_plan::{Body, Effect, Exhausted, Iteration, Need, Origin, Output, Pipeline, Plan, RoundFailure, Step, When};
 use swarmc_runtime::{Control, Ended, Home, Observer, Options, Record, StepId, Stream, start};
 
+/// The allocator of swarmc itself.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const GIB: usize = 1 << 30;
 
 fn main() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::Input;
+use crate::run::{Input, Inputs};
 
 /// A handle on a run that ends it early, or answers its gates and what its agents ask for. Clones are the same handle.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ pub struct UserMessage {
 #[derive(Debug, Default)]
 struct Wishes {
     strongest: Option<Wish>,
-    listener: Option<Sender<Input>>,
+    listener: Option<Inputs>,
 }
 
 /// What a person wants of a run.
@@ -102,7 +102,7 @@ impl Control {
     }
 
     /// From now on wishes go to `listener`; an earlier one goes there at once.
-    pub(crate) fn attach(&self, listener: Sender<Input>) {
+    pub(crate) fn attach(&self, listener: Inputs) {
         let mut wishes = self.lock();
         if let Some(wish) = wishes.strongest {
             // A run that has ended no longer listens.

@@ -19,7 +19,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ use crate::event::StepId;
 use crate::handoff::Operation;
 use crate::peer::{Owner, Processes};
 use crate::reactor::Reactor;
-use crate::run::{Input, Reach};
+use crate::run::{Input, Inputs, Reach};
 use crate::unix::through;
 
 pub use client::{MCP, SOCKET, TOKEN, ask};
@@ -60,7 +59,7 @@ pub(crate) struct Doors {
 #[derive(Debug)]
 struct Reception {
     guests: Mutex<HashMap<String, Arc<Guest>>>,
-    inputs: Sender<Input>,
+    inputs: Inputs,
     processes: Processes,
 }
 
@@ -77,7 +76,7 @@ struct Guest {
 
 impl Doors {
     /// The doors of a run whose folder is `folder`.
-    pub(crate) fn new(folder: &Path, inputs: Sender<Input>, reactor: Arc<Reactor>, processes: Processes) -> Doors {
+    pub(crate) fn new(folder: &Path, inputs: Inputs, reactor: Arc<Reactor>, processes: Processes) -> Doors {
         let reception = Reception { guests: Mutex::default(), inputs, processes };
         Doors {
             reception: Arc::new(reception),

@@ -11,6 +11,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -74,7 +75,7 @@ impl<F: AsFd> AsFd for Registered<'_, F> {
 const INBOX: u64 = u64::MAX;
 
 /// Where the tasks of one thread wait.
-pub(super) struct EventLoop {
+pub(crate) struct EventLoop {
     epoll: OwnedFd,
     inbox: Arc<Inbox>,
     slots: RefCell<Vec<Slot>>,
@@ -99,16 +100,37 @@ struct Slot {
 
 /// Where other threads wake the loop and its tasks.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     woken: Mutex<Vec<usize>>,
+    /// One of [`AWAKE`], [`ASLEEP`], [`WOKEN`].
+    state: AtomicU8,
     event: OwnedFd,
 }
 
+/// The loop will look at everything before it waits.
+const AWAKE: u8 = 0;
+/// The loop waits, and is woken by the event.
+const ASLEEP: u8 = 1;
+/// Something was told that the loop has not looked at.
+const WOKEN: u8 = 2;
+
 impl Inbox {
-    /// Wakes the loop.
-    pub(super) fn wake(&self) {
-        // It fails only when the counter is full, and then the loop is awake anyway.
-        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+    /// Wakes the loop. One that does not wait needs no system call for that.
+    pub(crate) fn wake(&self) {
+        if self.state.swap(WOKEN, Ordering::SeqCst) == ASLEEP {
+            // It fails only when the counter is full, and then the loop is awake anyway.
+            let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The loop is about to wait; false where it was woken since it last looked.
+    fn falls_asleep(&self) -> bool {
+        self.state.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// The loop waits no longer: whether it was woken.
+    fn wakes_up(&self) -> bool {
+        self.state.swap(AWAKE, Ordering::SeqCst) == WOKEN
     }
 
     fn wake_slot(&self, slot: usize) {
@@ -122,7 +144,6 @@ impl Inbox {
     }
 
     fn take(&self) -> Vec<usize> {
-        let _ = rustix::io::read(&self.event, &mut [0; 8]);
         std::mem::take(&mut *self.woken.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -150,7 +171,7 @@ impl EventLoop {
         epoll::add(&epoll, &event, EventData::new_u64(INBOX), EventFlags::IN)?;
         Ok(EventLoop {
             epoll,
-            inbox: Arc::new(Inbox { woken: Mutex::default(), event }),
+            inbox: Arc::new(Inbox { woken: Mutex::default(), state: AtomicU8::new(AWAKE), event }),
             slots: RefCell::default(),
             free: RefCell::default(),
             runnable: RefCell::default(),
@@ -160,7 +181,7 @@ impl EventLoop {
     }
 
     /// What wakes the loop from other threads.
-    pub(super) fn inbox(&self) -> Arc<Inbox> {
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
         Arc::clone(&self.inbox)
     }
 
@@ -175,7 +196,7 @@ impl EventLoop {
                 break outcome;
             }
             while !std::mem::take(&mut self.slots.borrow_mut()[slot].is_runnable) {
-                self.wait(true);
+                self.wait(None);
             }
             self.runnable.borrow_mut().clear();
         };
@@ -267,27 +288,30 @@ impl EventLoop {
         }
     }
 
-    fn wait(&self, may_wait: bool) {
-        let timeout = match may_wait {
-            false => Some(Timespec::default()),
-            true => self.deadlines.borrow().first().map(|(deadline, _)| {
-                // A moment more than asked for: waking too early would only mean to wait again.
-                let rest = deadline.saturating_duration_since(Instant::now()) + Duration::from_micros(100);
-                let rest = rest.min(LONGEST_WAIT);
-                Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) }
-            }),
-        };
+    /// Waits until something happens, at the latest until `latest`, and marks the tasks that it has happened to.
+    fn wait(&self, latest: Option<Instant>) {
+        let first = self.deadlines.borrow().first().map(|(deadline, _)| *deadline);
+        let mut timeout = first.into_iter().chain(latest).min().map(|moment| {
+            let rest = moment.saturating_duration_since(Instant::now());
+            // A moment more than asked for: waking too early would only mean to wait again.
+            let rest = if rest.is_zero() { rest } else { (rest + Duration::from_micros(100)).min(LONGEST_WAIT) };
+            Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) }
+        });
+        if timeout != Some(Timespec::default()) && !self.inbox.falls_asleep() {
+            timeout = Some(Timespec::default());
+        }
         let mut room = [MaybeUninit::uninit(); EVENTS];
         // Interrupted by a signal: the deadlines are looked at, and then everything again.
         let events = epoll::wait(&self.epoll, &mut room, timeout.as_ref()).map_or(&mut [][..], |(events, _)| events);
+        if self.inbox.wakes_up() {
+            for slot in self.inbox.take() {
+                self.slots.borrow_mut()[slot].is_woken = true;
+                self.make_runnable(slot);
+            }
+        }
         for event in events {
             match event.data.u64() {
-                INBOX => {
-                    for slot in self.inbox.take() {
-                        self.slots.borrow_mut()[slot].is_woken = true;
-                        self.make_runnable(slot);
-                    }
-                }
+                INBOX => _ = rustix::io::read(&self.inbox.event, &mut [0; 8]),
                 data => {
                     let slot = (data >> 2) as usize;
                     self.slots.borrow_mut()[slot].ready.0 |= 1 << (data & 3);
@@ -337,11 +361,16 @@ impl<'t> Tasks<'t> {
         self.events.make_runnable(slot);
     }
 
-    /// Looks for what has happened, and waits for that where `may_wait` and nothing else is to be done; then polls the tasks
+    /// How many have not ended.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Looks for what has happened, and waits for that until `latest` where nothing else is to be done; then polls the tasks
     /// that it has happened to.
-    pub(super) fn turn(&mut self, may_wait: bool) {
+    pub(super) fn turn(&mut self, latest: Option<Instant>) {
         let is_idle = self.events.runnable.borrow().is_empty();
-        self.events.wait(may_wait && is_idle);
+        self.events.wait(if is_idle { latest } else { Some(Instant::now()) });
         let runnable = std::mem::take(&mut *self.events.runnable.borrow_mut());
         for slot in runnable {
             self.poll(slot);
@@ -387,11 +416,11 @@ mod tests {
                 story.borrow_mut().push(number);
             });
         }
-        tasks.turn(false);
+        tasks.turn(Some(Instant::now()));
         for number in [2, 0, 1] {
             rustix::io::write(&pipes[number].1, b"x").unwrap();
             while story.borrow().last() != Some(&number) {
-                tasks.turn(true);
+                tasks.turn(NEVER);
             }
         }
         assert!(tasks.is_empty());
@@ -416,6 +445,33 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_that_was_woken_before_it_waits_looks_once_more() {
+        let events = EventLoop::new().unwrap();
+        let mut tasks = Tasks::new(&events);
+        for _ in 0..3 {
+            events.inbox().wake();
+            events.inbox().wake();
+            // It would wait for ever.
+            tasks.turn(NEVER);
+        }
+        let began = Instant::now();
+        tasks.turn(Some(began + Duration::from_millis(20)));
+        assert!(began.elapsed() >= Duration::from_millis(20), "nothing has woken it since");
+    }
+
+    #[test]
+    fn whoever_wakes_a_loop_that_waits_is_heard_at_once() {
+        let events = EventLoop::new().unwrap();
+        let mut tasks = Tasks::new(&events);
+        for _ in 0..1000 {
+            let inbox = events.inbox();
+            let thread = std::thread::spawn(move || inbox.wake());
+            tasks.turn(NEVER);
+            thread.join().unwrap();
+        }
+    }
+
+    #[test]
     fn a_slot_is_used_again_and_what_was_meant_for_the_task_before_does_no_harm() {
         let events = EventLoop::new().unwrap();
         let late = RefCell::new(None);
@@ -423,21 +479,21 @@ mod tests {
         let heard = Cell::new(false);
         let mut tasks = Tasks::new(&events);
         tasks.spawn(async { *late.borrow_mut() = Some(events.waker()) });
-        tasks.turn(false);
+        tasks.turn(Some(Instant::now()));
         tasks.spawn(async {
             let _registered = events.register(&reader, Interest::Stdout).unwrap();
             while !events.next(NEVER).await.has(Interest::Stdout) {}
             heard.set(true);
         });
-        tasks.turn(false);
+        tasks.turn(Some(Instant::now()));
         late.borrow().as_ref().unwrap().wake_by_ref();
-        tasks.turn(true);
-        tasks.turn(false);
+        tasks.turn(NEVER);
+        tasks.turn(Some(Instant::now()));
         assert!(!heard.get());
         assert_eq!(events.slots.borrow().len(), 1);
         rustix::io::write(&writer, b"x").unwrap();
         while !tasks.is_empty() {
-            tasks.turn(true);
+            tasks.turn(NEVER);
         }
         assert!(heard.get());
     }

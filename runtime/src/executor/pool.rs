@@ -1,14 +1,17 @@
 //! The threads that carry attempts out. Most attempts only wait for processes: a few threads have all of them, each in an
 //! event loop. What asks others and waits for them has a thread of its own meanwhile, which is kept for the next one.
+//!
+//! The first commands are carried out by the run's own thread while it waits: what follows from their end is decided and
+//! started without waking another thread.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use super::attempt::{Ended, carry_out, watched};
 use super::event_loop::{Inbox, Tasks};
@@ -24,7 +27,7 @@ use crate::llm::Models;
 use crate::pulse::Pulses;
 use crate::reactor::Reactor;
 use crate::recording::Source;
-use crate::run::Input;
+use crate::run::{Input, Inputs};
 use crate::tools::Toolbox;
 
 /// A thread only polls and copies; its buffers are on the heap. What is never touched takes no memory.
@@ -49,7 +52,7 @@ pub(crate) struct Services {
     pub pulses: Pulses,
     /// The tools that models may be lent.
     pub tools: Arc<Toolbox>,
-    pub inputs: Sender<Input>,
+    pub inputs: Inputs,
     /// Whether it was told already that there is no room for as many processes as should run at once.
     pub is_crowded: AtomicBool,
 }
@@ -62,13 +65,20 @@ impl Services {
     }
 }
 
-/// The threads with an event loop. Starting a process takes one of them a moment, in which another one goes on.
+/// The threads with an event loop, beside the run's own. Starting a process takes one of them a moment, in which another
+/// one goes on.
 const LOOPS: usize = 2;
 
+/// The attempts that the run's own thread carries out at once, at most: starting more would keep it from deciding.
+const OWN: usize = 2;
+
 /// The threads. Dropping the pool waits for them; every job must have ended or been cancelled by then.
-#[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct Pool<'m> {
     shared: Arc<Shared>,
+    /// The attempts that the run's own thread carries out.
+    own: Tasks<'m>,
+    /// With what it does.
+    means: &'m Means,
     threads: Vec<JoinHandle<()>>,
     /// How many of them have an event loop.
     loops: usize,
@@ -96,16 +106,38 @@ struct Queue {
     closed: bool,
 }
 
-impl Pool {
-    /// A pool without a thread yet, and never with more than `limit` beside the event loops.
-    pub(crate) fn new(services: Services, limit: u32) -> Pool {
-        let shared = Shared { services, queue: Mutex::default(), work: Condvar::new() };
-        Pool { shared: Arc::new(shared), threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
+impl<'m> Pool<'m> {
+    /// A pool of the thread that `means` are for, without another one yet, and never with more than `limit` beside the event
+    /// loops.
+    pub(crate) fn new(services: Services, limit: u32, means: &'m Means) -> Pool<'m> {
+        let shared = Arc::new(Shared { services, queue: Mutex::default(), work: Condvar::new() });
+        let own = Tasks::new(&means.events);
+        Pool { shared, own, means, threads: Vec::new(), loops: 0, limit: limit.max(1) as usize }
     }
 
     /// Has `job` carried out. Its end comes as [`Input::Ended`].
     pub(crate) fn submit(&mut self, job: Job) {
-        if blocks(&job) { self.submit_blocking(job) } else { self.submit_waiting(job) }
+        // In a replay the run's thread waits for other things than processes.
+        let is_live = !matches!(self.shared.services.source, Source::Replayed(_));
+        if blocks(&job) {
+            self.submit_blocking(job);
+        } else if is_live && self.own.len() < OWN && matches!(job.work, Work::Command { .. } | Work::Text(_)) {
+            let is_alone = self.own.is_empty();
+            self.own.spawn(carry(Arc::clone(&self.shared), job, self.means, is_alone));
+        } else {
+            self.submit_waiting(job);
+        }
+    }
+
+    /// Whether the run's own thread carries attempts out.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Goes on with the attempts of the run's own thread: waits until something happens to them, an input comes, or `latest`
+    /// has passed.
+    pub(crate) fn turn(&mut self, latest: Option<Instant>) {
+        self.own.turn(latest);
     }
 
     fn submit_blocking(&mut self, job: Job) {
@@ -166,7 +198,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for Pool<'_> {
     fn drop(&mut self) {
         let mut queue = self.shared.lock();
         queue.closed = true;
@@ -251,24 +283,27 @@ fn work_in_loop(shared: &Arc<Shared>, means: Means) {
         let (job, is_closed) = shared.next_waiting(&inbox);
         let is_idle = job.is_none();
         if let Some(job) = job {
-            let services = &shared.services;
-            let (is_alone, means) = (tasks.is_empty(), &means);
-            tasks.spawn(async move {
-                // With nothing else to do, syncing here is quicker than waking another thread for that.
-                let durable = match is_alone {
-                    true => services.durability.wait(job.after),
-                    false => services.durability.reached(job.after).await,
-                };
-                match durable {
-                    Ok(()) => attempt(job, None, means, services).await,
-                    Err(error) => undurable(job, &error, services),
-                };
-            });
+            let is_alone = tasks.is_empty();
+            tasks.spawn(carry(Arc::clone(shared), job, &means, is_alone));
         } else if is_closed && tasks.is_empty() {
             return;
         }
-        tasks.turn(is_idle);
+        tasks.turn(if is_idle { None } else { Some(Instant::now()) });
     }
+}
+
+/// Carries a job out, once what must be durable before is. A thread that has nothing else to do is `is_alone`.
+async fn carry(shared: Arc<Shared>, job: Job, means: &Means, is_alone: bool) {
+    let services = &shared.services;
+    // With nothing else to do, syncing here is quicker than waking another thread for that.
+    let durable = match is_alone {
+        true => services.durability.wait(job.after),
+        false => services.durability.reached(job.after).await,
+    };
+    match durable {
+        Ok(()) => attempt(job, None, means, services).await,
+        Err(error) => undurable(job, &error, services),
+    };
 }
 
 /// Reports the end of a job whose beginning is not on disk.

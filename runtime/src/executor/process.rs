@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -16,7 +17,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, test_kill_process_group};
 
 use super::cancel::Cancel;
-use super::event_loop::{EventLoop, Interest, Ready, Registered};
+use super::event_loop::{EventLoop, Inbox, Interest, Ready, Registered};
 use super::proc_status::{end_group, group_lives, start_time};
 use super::spawn::{Finder, Launch};
 use super::voice::{Talk, Voice};
@@ -47,17 +48,22 @@ const LARGE_READ: usize = 256 * 1024;
 const LARGE_PIPE: usize = 1024 * 1024;
 
 /// The means of one thread to run processes.
-pub(super) struct Means {
+pub(crate) struct Means {
     finder: RefCell<Finder>,
     /// Where its tasks wait.
-    pub events: EventLoop,
+    pub(super) events: EventLoop,
     /// What is read into; its tasks read one after another.
     buffer: RefCell<Vec<u8>>,
 }
 
 impl Means {
-    pub(super) fn new() -> io::Result<Means> {
+    pub(crate) fn new() -> io::Result<Means> {
         Ok(Means { finder: RefCell::default(), events: EventLoop::new()?, buffer: RefCell::new(vec![0; SMALL_READ]) })
+    }
+
+    /// What wakes the thread from others.
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
+        self.events.inbox()
     }
 
     /// Runs `task` to its end on this thread, which has no other.

@@ -1,4 +1,7 @@
-//! What the loop of a run waits for.
+//! What the loop of a run waits for, and where it is told of that.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
 
 use super::gates::Reply;
 use super::{approvals, handoffs, swarms};
@@ -6,6 +9,7 @@ use crate::approval::Verdict;
 use crate::artifact::Kept;
 use crate::control::{GateAnswer, UserMessage, Wish};
 use crate::event::{Outcome, Process, StepId};
+use crate::executor::Inbox;
 use crate::handoff::Operation;
 use crate::recording::{Deed, Divergence, GateTake, Written};
 
@@ -50,4 +54,30 @@ pub(crate) enum Input {
     Replayed { step: StepId, take: GateTake },
     /// The run cannot go on, and why.
     Broken(String),
+}
+
+/// Where the loop of a run is told what has happened. Clones tell the same loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Inputs {
+    sender: Sender<Input>,
+    /// Wakes the loop where it waits for processes of its own thread.
+    inbox: Arc<Inbox>,
+}
+
+impl Inputs {
+    /// Inputs for the loop whose thread `inbox` wakes, and where it takes them from.
+    pub(crate) fn new(inbox: Arc<Inbox>) -> (Inputs, Receiver<Input>) {
+        let (sender, receiver) = channel();
+        (Inputs { sender, inbox }, receiver)
+    }
+
+    /// Tells the loop something.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn send(&self, input: Input) -> Result<(), SendError<Input>> {
+        self.sender.send(input)?;
+        self.inbox.wake();
+        Ok(())
+    }
 }

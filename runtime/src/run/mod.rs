@@ -39,7 +39,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use swarmc_plan::{Pipeline, Plan, Step};
@@ -50,7 +50,7 @@ use crate::control::Control;
 use crate::door::Doors;
 use crate::error::RunError;
 use crate::event::{self, Content, Event, Record, StepId, VERSION};
-use crate::executor::{Pool, Repository, Scribe, Services, Trees, Viewer};
+use crate::executor::{Means, Pool, Repository, Scribe, Services, Trees, Viewer};
 use crate::graph::Graph;
 use crate::home::{Facts, Home, Lock, RunFolder, digest};
 use crate::journal::{FileJournal, Journal};
@@ -65,7 +65,7 @@ use crate::socket::Socket;
 use crate::state::{End, State};
 pub(crate) use effective::{Block, Effective};
 use environment::Surroundings;
-pub(crate) use input::Input;
+pub(crate) use input::{Input, Inputs};
 pub use programs::{Program, programs};
 pub use resume::{resume, retry};
 use run_loop::Loop;
@@ -179,7 +179,8 @@ pub fn start(
     let stored_params = serde_json::to_string(&params).expect("a map of texts is JSON");
     let stored_params = (!event::fits(&stored_params)).then(|| folder.store(&stored_params)).transpose()?;
 
-    let (inputs, receiver) = mpsc::channel();
+    let means = means()?;
+    let (inputs, receiver) = Inputs::new(means.inbox());
     let path = folder.journal_path();
     let mut journal = FileJournal::create(&path, unsynced(&inputs)).map_err(RunError::io("create", &path))?;
     let event = Event::RunStarted {
@@ -219,7 +220,7 @@ pub fn start(
         notices,
         journal: Box::new(journal),
     };
-    begin.run(lock, control, observer, inputs, receiver)
+    begin.run(lock, control, observer, (&inputs, receiver, &means))
 }
 
 /// Whether a step is part of what runs.
@@ -267,8 +268,7 @@ impl Begin<'_> {
         lock: Lock,
         control: Control,
         observer: Box<dyn Observer>,
-        inputs: Sender<Input>,
-        receiver: Receiver<Input>,
+        ears: (&Inputs, Receiver<Input>, &Means),
     ) -> Result<Outcome, RunError> {
         let concurrency = self.state.graph().concurrency();
         let fewer = limits::allow_files(concurrency);
@@ -277,7 +277,7 @@ impl Begin<'_> {
         let socket = Socket::listen(&self.folder, control.clone(), pulses.clone(), processes.clone())?;
         let (viewer, watching) = Viewer::start(observer);
         self.notices.iter().chain(&fewer).for_each(|notice| viewer.notice(notice));
-        let outcome = self.drive(&viewer, &inputs, receiver, (&control, pulses, processes));
+        let outcome = self.drive(&viewer, ears, (&control, pulses, processes));
         drop(socket);
         drop(viewer);
         watching.thread().unpark();
@@ -293,8 +293,7 @@ impl Begin<'_> {
     fn drive(
         self,
         viewer: &Viewer,
-        inputs: &Sender<Input>,
-        receiver: Receiver<Input>,
+        (inputs, receiver, means): (&Inputs, Receiver<Input>, &Means),
         (control, pulses, processes): (&Control, Pulses, Processes),
     ) -> Result<Outcome, RunError> {
         let Begin { folder, plan, pipeline, params, stdin, surroundings, mut state, last, clock, first, .. } = self;
@@ -334,7 +333,7 @@ impl Begin<'_> {
             inputs: inputs.clone(),
             is_crowded: AtomicBool::new(false),
         };
-        let pool = Pool::new(services, children::at_most(state.graph().concurrency()));
+        let pool = Pool::new(services, children::at_most(state.graph().concurrency()), means);
         control.attach(inputs.clone());
         let doors = Doors::new(&folder.path, inputs.clone(), Arc::clone(&reactor), processes);
         let mut run_loop = Loop {
@@ -446,7 +445,12 @@ fn recorder(folder: &RunFolder, facts: &Facts, blanks: &Blanks) -> Result<Source
     }
 }
 
-fn start_scribe(inputs: &Sender<Input>) -> (Scribe, JoinHandle<()>) {
+/// What the run's own thread carries attempts out with.
+fn means() -> Result<Means, RunError> {
+    Means::new().map_err(|error| RunError::Request(format!("the system has no room for the files of a run: {error}")))
+}
+
+fn start_scribe(inputs: &Inputs) -> (Scribe, JoinHandle<()>) {
     let inputs = inputs.clone();
     Scribe::start(move |error| {
         // A loop that has ended has counted its files already.
@@ -455,7 +459,7 @@ fn start_scribe(inputs: &Sender<Input>) -> (Scribe, JoinHandle<()>) {
 }
 
 /// Tells the loop that its records do not reach the disk.
-fn unsynced(inputs: &Sender<Input>) -> impl FnOnce(std::io::Error) + Send + 'static {
+fn unsynced(inputs: &Inputs) -> impl FnOnce(std::io::Error) + Send + 'static {
     let inputs = inputs.clone();
     move |error| {
         // A loop that has ended learns it from closing the journal.

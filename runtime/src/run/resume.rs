@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::mpsc;
 
 use swarmc_plan::{Pipeline, Plan, Step};
 
 use super::{
-    Begin, First, Outcome, Surroundings, Trees, blanks, graph, is_part, limits, params, pipeline, pipelines,
-    plan_digest, programs, recorder, refuse, survivors, swarms, trees, unsynced, values,
+    Begin, First, Inputs, Outcome, Surroundings, Trees, blanks, graph, is_part, limits, means, params, pipeline,
+    pipelines, plan_digest, programs, recorder, refuse, survivors, swarms, trees, unsynced, values,
 };
 use crate::control::Control;
 use crate::error::{JournalError, RunError};
@@ -159,7 +158,8 @@ fn go_on(
     notices.extend(survivors.map(|survivors| format!("{survivors} that outlived the last runner: ended")));
 
     let last = records.len() as u64;
-    let (inputs, receiver) = mpsc::channel();
+    let means = means()?;
+    let (inputs, receiver) = Inputs::new(means.inbox());
     let journal =
         FileJournal::append_to(&path, recovered.end, last, unsynced(&inputs)).map_err(RunError::io("write", &path))?;
     let blanks = blanks(plan, &folder, &surroundings);
@@ -181,7 +181,7 @@ fn go_on(
         notices,
         journal: Box::new(journal),
     };
-    begin.run(lock, control, observer, inputs, receiver)
+    begin.run(lock, control, observer, (&inputs, receiver, &means))
 }
 
 /// The parameters that a run was given, as a mended plan takes them: those that it has no more are left out.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -20,7 +20,7 @@ use super::replay::Replaying;
 use super::scene::summed::Wanted;
 use super::scene::{self, Scene};
 use super::swarms::Teams;
-use super::{Ended, First, Input, Outcome, content};
+use super::{Ended, First, Input, Inputs, Outcome, content};
 use crate::control::Wish;
 use crate::decide::{Command, decide};
 use crate::door::Doors;
@@ -43,7 +43,7 @@ pub(super) struct Loop<'a> {
     pub state: State,
     pub journal: Option<Box<dyn Journal>>,
     pub inputs: Receiver<Input>,
-    pub pool: Option<Pool>,
+    pub pool: Option<Pool<'a>>,
     pub scribbling: Option<JoinHandle<()>>,
     pub viewer: Viewer,
     pub scribe: Option<Scribe>,
@@ -104,7 +104,7 @@ pub(super) struct Loop<'a> {
     /// Where agents come in.
     pub doors: Doors,
     /// Where tasks of the reactor report.
-    pub reports: Sender<Input>,
+    pub reports: Inputs,
 }
 
 /// The records of one turn, about: so many are in memory at once, and nobody is heard before they are made.
@@ -228,14 +228,23 @@ impl Loop<'_> {
         if self.replaying.is_some() {
             return self.wait_replayed();
         }
-        let Some(alarm) = self.alarm else {
-            return self.inputs.recv().ok();
-        };
-        match self.inputs.recv_timeout(alarm.moment.saturating_duration_since(Instant::now())) {
-            Ok(input) => return Some(input),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => _ = self.ring(),
+        // The loop holds the other end itself: there is always one.
+        let Some(pool) = &mut self.pool else { return self.inputs.recv().ok() };
+        // They have their turn also where one input follows another.
+        if pool.has_own() {
+            pool.turn(Some(Instant::now()));
         }
-        None
+        let due = self.alarm.map(|alarm| alarm.moment);
+        loop {
+            if let Ok(input) = self.inputs.try_recv() {
+                return Some(input);
+            }
+            if due.is_some_and(|due| due <= Instant::now()) {
+                self.ring();
+                return None;
+            }
+            pool.turn(due);
+        }
     }
 
     /// The pause that is waited for is over, also where the clock on the wall was put back meanwhile. False when there

@@ -28,7 +28,7 @@ use crate::executor::pool::STACK;
 use crate::executor::process::{End, Limits, Means, Sink, run};
 use crate::executor::spawn::Launch;
 use crate::executor::tail::{Tail, keep_last};
-use crate::run::Input;
+use crate::run::{Input, Inputs};
 use crate::secrets::Secrets;
 
 /// The terminals of a turn that are open at once, whether their commands have ended or not.
@@ -74,7 +74,7 @@ pub(super) struct Order {
 pub(super) struct Ears {
     pub step: StepId,
     pub attempt: u32,
-    pub inputs: Sender<Input>,
+    pub inputs: Inputs,
     pub waker: Waker,
 }
 

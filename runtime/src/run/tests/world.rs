@@ -95,9 +95,10 @@ impl World {
             record: None,
         };
         let lock = Lock::take(&folder).unwrap();
-        let (inputs, receiver) = std::sync::mpsc::channel();
+        let means = means().unwrap();
+        let (inputs, receiver) = Inputs::new(means.inbox());
         let observer = Box::new(Watcher(self.sender.clone()));
-        let outcome = begin.run(lock, Control::new(), observer, inputs, receiver);
+        let outcome = begin.run(lock, Control::new(), observer, (&inputs, receiver, &means));
         (folder, outcome)
     }
 
