@@ -1,7 +1,7 @@
 //! What the loop of a run waits for, and where it is told of that.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::gates::Reply;
 use super::{approvals, handoffs, swarms};
@@ -56,6 +56,10 @@ pub(crate) enum Input {
     Broken(String),
 }
 
+/// The loop takes no input any more.
+#[derive(Debug)]
+pub(crate) struct LoopEnded;
+
 /// Where the loop of a run is told what has happened. Clones tell the same loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
@@ -75,8 +79,8 @@ impl Inputs {
     ///
     /// # Errors
     /// It has ended.
-    pub(crate) fn send(&self, input: Input) -> Result<(), SendError<Input>> {
-        self.sender.send(input)?;
+    pub(crate) fn send(&self, input: Input) -> Result<(), LoopEnded> {
+        self.sender.send(input).map_err(|_| LoopEnded)?;
         self.inbox.wake();
         Ok(())
     }
